@@ -21,7 +21,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.optim import learner
+from structperc.optim import training_protocol
 from structperc.progress import bar
 from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
@@ -190,7 +190,7 @@ class _Training:
         )
         trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
         for optimizer in trainer.optimizers:
-            learner(optimizer).use_evaluation_weights()
+            training_protocol(optimizer).use_evaluation_weights()
         return tagger.eval()
 
 

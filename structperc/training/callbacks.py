@@ -10,7 +10,7 @@ from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.optim import learner
+from structperc.optim import training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
@@ -64,8 +64,8 @@ class CheckTermination(pl.Callback):
         """Raise InputError if nothing ends the training; by now the optimizers are made."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
-        can_stop = isinstance(pl_module, GlobalReranker) or any(learner(o).can_stop for o in trainer.optimizers)
-        if can_stop or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
+        can_stop = any(training_protocol(optimizer).can_stop for optimizer in trainer.optimizers)
+        if can_stop or isinstance(pl_module, GlobalReranker) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
             return
         stop = "a callback such as structperc.training.StopWhenConverged"
         raise InputError(

@@ -431,5 +431,5 @@ def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
     np.testing.assert_array_equal(filed.whole(), array)
     monkeypatch.undo()
     os.truncate(tmp_path / "array", 8)
-    with pytest.raises(OSError, match="has become shorter"):
+    with pytest.raises(OSError, match="is truncated"):
         filed.take(np.array([0]), np.array([7]))

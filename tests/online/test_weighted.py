@@ -94,7 +94,7 @@ def test_weights_are_those_of_plain_arithmetic(name):
     weights, averages, updates = naive(sentences, features.feature_names("node"), cost, margin, size)
     assert learned.updates == updates > 10
     np.testing.assert_allclose(flat(tagger), weights, atol=1e-5)
-    with stepping.served():
+    with stepping.evaluation_weights():
         np.testing.assert_allclose(flat(tagger), averages, atol=1e-5)
 
 

@@ -160,7 +160,7 @@ def test_lists_are_the_k_best_of_the_fold_models(whole, tmp_path):
     for fold in range(FOLDS):
         seen = corpus.subset(fold_of != fold)
         tagger, trainer = by_hand(make_first(), seen, models.tagger.labels, data)
-        with trainer.optimizers[0].averaged(), torch.no_grad():
+        with trainer.optimizers[0].evaluation_weights(), torch.no_grad():
             for row in np.flatnonzero(fold_of == fold):
                 listed = models.lists.cut(torch.tensor([row]))
                 assert_listed(listed, tagger, tagger.encode(corpus)[[row]], N)
@@ -198,7 +198,7 @@ def test_first_models_have_not_seen_what_they_list(tmp_path, monkeypatch):
 def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(whole):
     (models, _), data = whole, make_data()
     tagger, trainer = by_hand(make_first(), data.corpus("train"), models.tagger.labels, data)
-    with trainer.optimizers[0].averaged():
+    with trainer.optimizers[0].evaluation_weights():
         assert torch.equal(models.tagger.scorer.node, tagger.scorer.node)
         assert torch.equal(models.tagger.scorer.edge, tagger.scorer.edge)
     assert not torch.equal(models.tagger.scorer.node, tagger.scorer.node)

@@ -143,6 +143,6 @@ def test_without_averages_the_last_weights_count():
     optimizer = made.configure_optimizers()
     made.guided.learn(made.encode(data.corpus("train"))[[0, 1, 2, 3]], optimizer)
     raw = weights(made)
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         assert same(weights(made), raw)
     assert any(p.any() for p in raw.values())
