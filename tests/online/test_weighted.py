@@ -83,7 +83,10 @@ def test_weights_are_those_of_plain_arithmetic(name):
         }
         for one in sentences
     ]
-    corpus, features = Corpus.from_sentences(rows), FeatureExtractor(cutoff=1, bag="features", progress=False)
+    corpus, features = (
+        Corpus.from_sentences(rows),
+        FeatureExtractor(cutoff=1, weighted_column="features", progress=False),
+    )
     features.fit(corpus)
     tagger = Tagger(features, SparseLinear(), criterion, KBest(2), optimizer)
     tagger.allocate(LabelSet(LABELS, "none"))
