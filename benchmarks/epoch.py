@@ -92,7 +92,7 @@ class Loop:
     def epoch(self, looks: Sequence[int]) -> None:
         self.seconds.append(self.learn())
         if len(self.seconds) in looks:
-            with self.optimizer.averaged():
+            with self.optimizer.evaluation_weights():
                 self.scores[len(self.seconds)] = 100 * evaluate(self.tagger, self.data, "dev").compute()["score"]
 
     def learn(self) -> float:

@@ -104,7 +104,7 @@ def _reads_text_alone(features: Any) -> bool:
         features.get("documents"), dict[str, dict[str, Any]]
     ):
         return False
-    if features.get("bag") is not None:  # whose weighted sums are not those of tensors bit for bit
+    if features.get("weighted") is not None:  # whose weighted sums are not those of tensors bit for bit
         return False
     attributes = features["documents"].values()
     return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)

@@ -1,46 +1,54 @@
-"""Compared scores -> losses (B,). A criterion never searches and never writes weights.
+"""Criteria: scores of gold and candidates -> losses (B,). They neither search nor change weights.
 
-compared.py                                    what is compared: gold and candidates with their scores
-base.py                                        the contract, and that of criteria with one rival of gold
-perceptron.py, margin.py, hinge.py             gold against the best labelling, with a margin, with a cost
-local_and_nonlocal.py                          both kinds of features learned together
-likelihood.py                                  the probability of a labelling
-local_likelihood.py, token_likelihood.py       that of a label given the one before, or by itself
-mce.py, measures.py, smoothing.py, rivals.py   minimum classification error: by how much gold loses, smoothly
-corpus_level.py, mce_f.py, units.py            one objective for the whole corpus: the F-score of segments
-exponential.py                                 the loss that boosting lowers
-priors.py                                      what keeps weights small
+base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: gold against one candidate
+perceptron.py           perceptron, margin perceptron, cost-augmented hinge
+local_and_nonlocal.py   local and non-local weights learned together
+crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy
+mce.py, wrong_paths.py  minimum classification error, and sums over all paths except gold
+mce_f.py                MCE-F: the F score of the corpus
+exponential.py          the loss of boosting
+priors.py               Gaussian and Laplacian priors of weights
 """
 
 from structperc.criteria.base import (
+    CandidateLoss,
     Criterion,
     Decision,
     PairwiseLoss,
     UpdateRule,
-    compared,
     empty_candidates,
-    full_precision,
+    score_candidates,
     slice_candidates,
+    without_autocast,
 )
 from structperc.criteria.crf import CRFLoss, MEMMLoss, TokenCrossEntropyLoss
 from structperc.criteria.exponential import ExponentialLoss
-from structperc.criteria.hinge import HingeLoss
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
-from structperc.criteria.mce import Logistic, MCELoss, Sigmoid, Smoothing
+from structperc.criteria.mce import (
+    Logistic,
+    MCELoss,
+    Measure,
+    PowerMean,
+    PowerRatio,
+    Sigmoid,
+    Smoothing,
+    SoftMax,
+    Strongest,
+)
 from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, Pointwise, Segmentwise, Units
-from structperc.criteria.misclassification import Measure, PowerMean, PowerRatio, SoftMax, Strongest
-from structperc.criteria.perceptron import MarginLoss, PerceptronLoss
+from structperc.criteria.perceptron import HingeLoss, MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
 
 __all__ = [
     "Criterion",
+    "CandidateLoss",
     "PairwiseLoss",
     "UpdateRule",
     "Decision",
-    "compared",
+    "score_candidates",
     "empty_candidates",
     "slice_candidates",
-    "full_precision",
+    "without_autocast",
     "PerceptronLoss",
     "MarginLoss",
     "HingeLoss",

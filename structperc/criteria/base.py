@@ -1,6 +1,6 @@
-"""The contract of a criterion, and the idea that the perceptron-like ones share: gold against its best rival.
+"""The contract of a criterion, the perceptron-like losses that compare gold with one candidate, and their update rule.
 
-What criteria are given: gold and candidates with their scores in a lattice.
+A candidate other than gold is a wrong candidate; the one that gold is compared with is its rival.
 """
 
 from abc import ABC, abstractmethod
@@ -14,86 +14,62 @@ from torch import Tensor, nn
 from structperc.chain import log_partition, path_score
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.structures import Candidates, Lattice, Scored
+from structperc.structures import Candidates, Lattice, Scored, real_tokens
 
-ComparisonUnit = Literal[
-    "sequence", "sentence"
-]  # what gold is compared in: sequences as they are, or each of their sentences
+ComparisonUnit = Literal["sequence", "sentence"]  # gold is compared in whole sequences or in each of their sentences
 
 
 class UpdateRule(NamedTuple):
-    """What a criterion of local scores does to one sequence, in numbers: so that it can be learned in a compiled loop.
+    """An update rule of local weights, which tensors and compiled loops evaluate alike; see `PairwiseLoss`."""
 
-    The rival is found under the scores to which `cost` was added for each wrong label. Where gold has a rival, with
-    `gap` = s(gold) - s(rival) - cost of the rival, should_update(gap, limit) says whether the weights move along
-    Phi(gold) - Phi(rival); the loss then is -gap. `should_update` is a function of two floats that numba can compile.
-    """
-
-    other: bool  # the rival is the best labelling that is not gold; or else the best of all, unless that is gold
-    should_update: Callable[[float, float], bool]
-    limit: float = 0.0
+    exclude_gold: bool
+    should_update: Callable[..., Any]
+    threshold: float = 0.0
     cost: float = 0.0
     unit: ComparisonUnit = "sequence"
 
 
 class Decision(NamedTuple):
-    """What a criterion asks for after comparing gold with candidates: which of them to move away from."""
+    """The rival of each sequence and the weights that move away from it."""
 
     rival: Tensor  # (B,) int64, an index among the candidates
     updates: Tensor  # (B,) bool, whether weights move at all
-    whole: Tensor  # (B,) bool, whether all weights move; or else those of local features alone
+    whole: Tensor  # (B,) bool, whether all weights move; otherwise only those of local features
 
 
 class Criterion(nn.Module, ABC):
-    """Base of criteria: forward(scored) -> losses (B,), one per sequence; the tagger sums them.
+    """Base class of criteria: forward(scored) -> losses (B,), one per sequence; the tagger sums them.
 
-    Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would
-    split the gradient. A sequence that asks for no update still gives an attached zero. So does one without any legal
-    path, such as one with a token at which every label is -inf: its loss is 0, and so is its gradient. Where gold alone
-    is impossible, the loss may be infinite. Scores of +inf or NaN make the loss of their sequence NaN.
+    Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would split the
+    gradient. A sequence without an update still has a loss of 0 with a gradient of 0, and so has one without any legal
+    path, for instance where every label of a token is -inf. Where only gold is impossible, the loss may be infinite.
+    Scores of +inf or NaN make the loss of their sequence NaN.
     """
 
     min_candidates = 1  # candidates the search must deliver per sequence
-    needs_lattice = False  # True when the loss needs a sum or maxima over all labellings, not candidates alone
+    needs_lattice = False  # True when the loss needs a sum or maximum over all paths
     probabilistic = False  # True when training makes exp(score - log Z) a probability
-    corpus_level = False  # True when the objective is no sum over sequences: see CorpusCriterion
-    unit: ComparisonUnit = "sequence"  # in what gold is compared with rivals
-    independent_sentences = (
-        False  # True when the sentences of a sequence have nothing to do with one another for local scores
-    )
+    corpus_level = False  # True when the objective is not a sum over sequences: see CorpusCriterion
+    unit: ComparisonUnit = "sequence"
+    independent_sentences = False  # True when the local scores of a sentence do not depend on other sentences
 
     def allocate(self, labels: LabelSet) -> None:
-        """Learn what the labels mean; most criteria compare scores alone and need not."""
+        """Take the label set; most criteria need only scores."""
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
-        """Return the lattice whose path scores count, in training and everywhere else; by default the scorer's own.
+        """Return the lattice whose path scores count in training and prediction; by default the scorer's own.
 
-        It is given after constraints, and what is impossible stays so.
+        The lattice is constrained already, and impossible labels must stay impossible.
         """
         return lattice
-
-    def rule(self) -> UpdateRule | None:
-        """Return what the criterion does to a sequence with local scores alone; None where that is no such rule."""
-        return None
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Return the lattice that training searches for candidates; by default the one whose scores count."""
+        """Return the lattice in which training searches for candidates; by default the same."""
         return lattice
-
-    def add_cost(self, scored: Scored) -> Scored:
-        """Return gold and candidates with what is added to their scores before they are compared; here nothing."""
-        return scored
-
-    def decide(self, scored: Scored) -> Decision | None:
-        """Return what is asked for, without gradients, where the loss is the gap to one candidate; None elsewhere.
-
-        scored: as `add_cost` returns it.
-        """
-        return None
 
     @abstractmethod
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), and for which sequences the loss changes weights (B,) bool."""
+        """Return losses (B,), and the update mask (B,) bool: True where the loss changes weights."""
 
     def forward(self, scored: Scored) -> Tensor:
         """Return the losses (B,) of the sequences."""
@@ -101,13 +77,13 @@ class Criterion(nn.Module, ABC):
 
 
 class InferenceCriterion(Criterion):
-    """A criterion of a saved model whose module is not loaded: new text is labelled without it, as it was with it.
+    """Placeholder for a user's criterion whose module is not trusted: the model predicts, but cannot be trained.
 
     Args:
-        path: dotted path of its class.
+        path: dotted path of the class.
         probabilistic: whether exp(score - log Z) is a probability.
         independent_sentences: whether sentences of a sequence are independent of one another.
-        description: what is said of it in the saved model.
+        description: the entry of the saved model.
     """
 
     min_candidates = 0
@@ -120,49 +96,145 @@ class InferenceCriterion(Criterion):
         self.probabilistic, self.independent_sentences = probabilistic, independent_sentences
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Raise InputError: the class itself is needed for training."""
+        """Raise InputError: training needs the class itself."""
         module = self.path.rpartition(".")[0]
         raise InputError(f"{self.path} is needed for training; load the model with its module, trusted=[{module!r}]")
 
 
-class PairwiseLoss(Criterion):
-    """Base of criteria that compare gold with one rival: loss = [asks] * (s(rival) - s(gold)).
+class CandidateLoss(Criterion):
+    """Base class of losses that compare gold with one candidate: loss = [update] (s(rival) - s(gold)).
 
-    With step 1 its gradient step is Phi(gold) - Phi(rival). A subclass says which candidate is the rival, and at which
-    gap it asks for an update.
+    With step size 1 the gradient step is Phi(gold) - Phi(rival). A subclass gives `decide`. With the optimizers
+    Perceptron and PassiveAggressive, sparse features and a CPU, weights are learned sequence by sequence, without the
+    losses. These are therefore fixed: a subclass that changes them raises TypeError.
     """
 
-    @abstractmethod
-    def rival(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return an index among the candidates (B,) int64, and whether that is a rival at all (B,) bool."""
+    cost = 0.0  # added to the score of a candidate for each of its wrong labels
+    _fixed: tuple[str, ...] = ("losses_and_updates", "forward")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in cls._fixed:
+            if name in vars(cls) and not cls.__module__.startswith(__name__):
+                raise TypeError(
+                    f"{cls.__name__}.{name} would not be used in learning sequence by sequence; "
+                    "derive from Criterion to change it"
+                )
 
     @abstractmethod
-    def should_update(self, gap: Tensor) -> Tensor:
-        """Return whether gap (B,) = s(gold) - s(rival), without gradients, asks for an update: (B,) bool."""
-
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival, and whether it asks for an update."""
-        check_candidates(self, scored)
-        rival, exists = self.rival(scored)
-        updates = exists & self.should_update(total_gap(scored, rival).detach())
-        return Decision(rival, updates, torch.ones_like(updates))
+        """Return the rival, and whether weights move, without gradients; costs are part of the scores."""
+
+    def local_rule(self) -> UpdateRule | None:
+        """Return the rule of updates of local weights that follow those of `decide`; None where there are none."""
+        return None
+
+    def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
+        """Return the lattice with `cost` added to every label that is not that of gold (B, T) int64."""
+        if not self.cost:
+            return lattice
+        right = nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
+        return lattice._replace(unary=lattice.unary + self.cost * ~right)
+
+    def add_cost(self, scored: Scored) -> Scored:
+        """Return the candidates with `cost` added to their scores for each wrong label."""
+        if not self.cost:
+            return scored
+        real = real_tokens(scored.lattice.lengths, scored.gold.shape[1])
+        wrong = ((scored.candidates.labels != scored.gold[:, None]) & real[:, None]).sum(-1)
+        costs = self.cost * wrong.to(scored.gold_scores.dtype)
+        return scored._replace(candidate_scores=scored.candidate_scores + costs)
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), 0 where no update is asked for, and where one is asked for (B,) bool."""
+        """Return losses (B,), 0 without an update, and the update mask (B,) bool.
+
+        Raises InputError where a local rule compares sentences, whose losses are not those of whole sequences.
+        """
+        if self.local_rule() is not None:
+            raise InputError(
+                f"{type(self).__name__}: local_unit sentence needs learning sequence by sequence; use SparseLinear "
+                "with the optimizer Perceptron or PassiveAggressive on a CPU, without prior, clipping and accumulation"
+            )
         scored = self.add_cost(scored)
         decision = self.decide(scored)
         return losses(scored, decision), decision.updates
 
 
+class PairwiseLoss(CandidateLoss):
+    """Base class of losses whose update depends on a single number: gap = s(gold) - s(rival) - cost of the rival.
+
+    The rival is the candidate of highest score plus cost, or with `exclude_gold` the one that is not gold. A subclass
+    gives `should_update` and sets the attributes `exclude_gold`, `threshold`, `cost` and `unit`. This one definition
+    serves gradients of mini-batches and the compiled loop over sequences.
+
+    Example:
+        >>> class HalfMargin(PairwiseLoss):
+        ...     threshold = 4.0
+        ...
+        ...     @staticmethod
+        ...     def should_update(gap, threshold):
+        ...         return gap < threshold / 2
+    """
+
+    exclude_gold = False
+    threshold = 0.0
+
+    _fixed = (
+        "augment",
+        "add_cost",
+        "transform_lattice",
+        "decide",
+        "rule",
+        "local_rule",
+        "losses_and_updates",
+        "forward",
+    )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "exclude_gold" in vars(cls):
+            cls.min_candidates = 2 if cls.exclude_gold else 1
+
+    @staticmethod
+    @abstractmethod
+    def should_update(gap: Any, threshold: Any) -> Any:
+        """Return whether a rival at this gap asks for an update, as a bool or, for a tensor of gaps, as a mask.
+
+        Write it with operators that floats and tensors have (`<`, `&`, `+`), without `if` and `and`: numba compiles it.
+        """
+
+    def rule(self) -> UpdateRule:
+        """Return the rule as numbers and a function for a compiled loop."""
+        return UpdateRule(self.exclude_gold, self.should_update, self.threshold, self.cost, self.unit)
+
+    def decide(self, scored: Scored) -> Decision:
+        """Return the rival, and whether it asks for an update."""
+        check_candidates(self, scored)
+        wrong = scored.candidates.valid & ~is_gold(scored)
+        rival = best(scored, wrong if self.exclude_gold else scored.candidates.valid)
+        gap = total_gap(scored, rival).detach()
+        asked = self.should_update(gap, self.threshold)
+        asked = asked if isinstance(asked, Tensor) else torch.full_like(gap, asked, dtype=torch.bool)
+        updates = wrong.gather(1, rival[:, None]).squeeze(1) & asked
+        return Decision(rival, updates, torch.ones_like(updates))
+
+    def _set_unit(self, unit: ComparisonUnit) -> None:
+        check_unit(self, "unit", unit)
+        self.unit, self.independent_sentences = unit, unit == "sentence"
+
+
 def losses(scored: Scored, decision: Decision) -> Tensor:
-    """Return the losses (B,) of a decision: by how much the rival leads gold, and 0 where nothing is asked for."""
+    """Return the losses (B,) of a decision: the lead of the rival over gold, 0 without an update."""
     gaps = torch.where(decision.whole, total_gap(scored, decision.rival), local_gap(scored, decision.rival))
     # where() and not a product: the gap of a sequence without rival is infinite
     return torch.where(decision.updates, -gaps, 0.0)
 
 
+# -- checks ---------------------------------------------------------------------------------------------------
+
+
 def check_unit(criterion: Criterion, name: str, unit: str) -> None:
-    """Raise InputError if the option `name` of a criterion is no unit."""
+    """Raise InputError if the option `name` of a criterion is not a unit."""
     if unit not in get_args(ComparisonUnit):
         raise InputError(f"{type(criterion).__name__}: {name} must be sequence or sentence, got {unit!r}")
 
@@ -175,12 +247,28 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
         raise ValueError(f"{name} needs a rival: search gave K={K}; set search.k >= {k}")
 
 
-def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
-    """Return (B,) bool, True for sequences of which no path is legal; `impossible` (B,) bool says where gold is not."""
-    if impossible.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(impossible.any()):
-        return impossible  # no need to sum over all of them
-    with torch.no_grad():
-        return impossible & (log_partition(lattice) == -torch.inf)
+# -- gold and candidates --------------------------------------------------------------------------------------
+
+
+def score_candidates(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
+    """Return gold (B, T) and candidates with their scores in a lattice, with gradients; non-local scores are zeros."""
+    scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
+    zeros = scores.new_zeros(scores.shape)
+    return Scored(lattice, gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
+
+
+def slice_candidates(scored: Scored, places: slice) -> Scored:
+    """Return gold and the candidates at some places."""
+    candidates = Candidates(*(part[:, places] for part in scored.candidates))
+    local, further = scored.candidate_scores[:, places], scored.candidate_nonlocal[:, places]
+    return scored._replace(candidates=candidates, candidate_scores=local, candidate_nonlocal=further)
+
+
+def empty_candidates(lattice: Lattice) -> Candidates:
+    """Return an empty list of candidates per sequence, for criteria that compare gold with all paths."""
+    B, T, _ = lattice.unary.shape
+    none = lattice.unary.new_zeros(B, 0)
+    return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())
 
 
 def is_gold(scored: Scored) -> Tensor:
@@ -209,27 +297,14 @@ def total_gap(scored: Scored, rival: Tensor) -> Tensor:
     return local_gap(scored, rival) + nonlocal_gap
 
 
-def compared(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
-    """Return gold (B, T) and candidates with their scores in a lattice, with gradients; non-local scores are zeros."""
-    own = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
-    none = own.new_zeros(own.shape)
-    return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], none[:, 0], none[:, 1:])
+def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
+    """Return (B,) bool, True for sequences without a legal path; `impossible` (B,) bool is True where gold is not."""
+    if impossible.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(impossible.any()):
+        return impossible  # without the sum over all paths
+    with torch.no_grad():
+        return impossible & (log_partition(lattice) == -torch.inf)
 
 
-def slice_candidates(scored: Scored, places: slice) -> Scored:
-    """Return gold and the candidates of some places."""
-    candidates = Candidates(*(part[:, places] for part in scored.candidates))
-    own, more = scored.candidate_scores[:, places], scored.candidate_nonlocal[:, places]
-    return scored._replace(candidates=candidates, candidate_scores=own, candidate_nonlocal=more)
-
-
-def empty_candidates(lattice: Lattice) -> Candidates:
-    """Return an empty list of candidates per sequence, for criteria that compare gold with all labellings at once."""
-    B, T, _ = lattice.unary.shape
-    none = lattice.unary.new_zeros(B, 0)
-    return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())
-
-
-def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
     """Return a context without autocast, which some kinds of devices do not have in the first place."""
     return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

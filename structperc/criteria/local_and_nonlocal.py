@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from structperc.criteria.base import (
+    CandidateLoss,
     ComparisonUnit,
-    Criterion,
     Decision,
     UpdateRule,
     best,
@@ -16,15 +16,14 @@ from structperc.criteria.base import (
     highest,
     is_gold,
     local_gap,
-    losses,
     total_gap,
 )
-from structperc.criteria.hinge import add_cost_to_labels, candidate_costs
+from structperc.criteria.perceptron import MarginLoss
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored
+from structperc.structures import Scored
 
 
-class LocalAndNonlocal(Criterion):
+class LocalAndNonlocal(CandidateLoss):
     """Two margins: of the total model among the candidates, of the local model. Kazama & Torisawa 2007, Alg. 4.2.
 
     (A) The rival is the best candidate by total score that is not gold, the gap that of the total scores. When
@@ -85,54 +84,32 @@ class LocalAndNonlocal(Criterion):
         self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
 
     def local_rule(self) -> UpdateRule | None:
-        """Return the rule of (B) where it asks sentence by sentence; None where `decide` asks for it, too."""
-        limit = self.C if self.C_local is None else self.C_local
-        if not self.independent_sentences:
+        """Return the rule of (B) where it compares sentence by sentence; None where `decide` applies it."""
+        if self.local_unit == "sequence":
             return None
-        return UpdateRule(other=True, should_update=_within, limit=limit, cost=self.cost, unit="sentence")
-
-    def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Return the lattice with the cost of wrong labels."""
-        return add_cost_to_labels(lattice, gold, self.cost) if self.cost else lattice
-
-    def add_cost(self, scored: Scored) -> Scored:
-        """Return the candidates with the cost of their wrong labels."""
-        return scored._replace(candidate_scores=scored.candidate_scores + candidate_costs(scored, self.cost))
+        return UpdateRule(True, MarginLoss.should_update, self._local_margin, self.cost, "sentence")
 
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival of (A) or (B), whichever acts; that of (A) alone where (B) asks sentence by sentence."""
+        """Return the rival of (A) or (B), whichever asks for an update; that of (A) where (B) compares sentences."""
         check_candidates(self, scored)
         valid = scored.candidates.valid
         gold = is_gold(scored) & valid
         rivals = ~gold & valid
         exists = rivals.any(1)
-        in_all, by_local = best(scored, rivals), highest(scored.candidate_scores, rivals)
-        total = exists & (total_gap(scored, in_all).detach() <= self.C)
-        if self.independent_sentences:
+        in_all = best(scored, rivals)
+        total = exists & MarginLoss.should_update(total_gap(scored, in_all).detach(), self.C)
+        if self.local_unit == "sentence":
             return Decision(in_all, total, torch.ones_like(total))
-        local = exists & self._asks_local(local_gap(scored, by_local).detach(), gold)
+        by_local = highest(scored.candidate_scores, rivals)
+        local = exists & self._local_updates(local_gap(scored, by_local).detach(), gold)
         whole = total if self.first == "total" else total & ~local
         return Decision(torch.where(whole, in_all, by_local), total | local, whole)
 
-    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), 0 where neither (A) nor (B) acts, and where one of them acts (B,) bool.
+    @property
+    def _local_margin(self) -> float:
+        return self.C if self.C_local is None else self.C_local
 
-        Raises InputError for (B) sentence by sentence, whose losses are not those of candidates of the whole sequence.
-        """
-        if self.independent_sentences:
-            raise InputError(
-                "LocalAndNonlocal: local_unit sentence is learned online; use SparseLinear with the optimizer "
-                "Perceptron or PassiveAggressive on a CPU, without a prior, gradient clipping and accumulation"
-            )
-        scored = self.add_cost(scored)
-        decision = self.decide(scored)
-        return losses(scored, decision), decision.updates
-
-    def _asks_local(self, gap: Tensor, gold: Tensor) -> Tensor:
+    def _local_updates(self, gap: Tensor, gold: Tensor) -> Tensor:
         if self.local == "conservative":
             return ~gold.any(1)
-        return gap <= (self.C if self.C_local is None else self.C_local)
-
-
-def _within(gap: float, limit: float) -> bool:
-    return gap <= limit
+        return MarginLoss.should_update(gap, self._local_margin)

@@ -1,21 +1,23 @@
-"""Minimum classification error: a smooth count of wrong sequences.
+"""Minimum classification error (MCE): a smooth count of wrong sequences, with its measures and smoothings.
 
-Smooth stand-ins for the 0-1 loss, of the misclassification measure d: d >= 0 is a mistake.
+A measure d says by how much gold loses against its rivals, d >= 0 for a mistake; a smoothing of d replaces
+the 0-1 loss.
 """
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
 
-from structperc.criteria.base import Criterion, check_candidates
-from structperc.criteria.misclassification import Measure, Strongest
+from structperc.criteria.base import Criterion, best, check_candidates, is_gold, total_gap
+from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Scored
 
 
 class Smoothing(nn.Module, ABC):
-    """Base of smoothings: forward(d) -> l(d), element by element, growing with d. Suzuki et al. 2006, Eq. 8.
+    """Base class of smoothings: forward(d) -> l(d), element by element, growing with d. Suzuki et al. 2006, Eq. 8.
 
     Args:
         alpha: steepness; the larger, the closer to the step.
@@ -37,7 +39,7 @@ class Smoothing(nn.Module, ABC):
 
 
 class Sigmoid(Smoothing):
-    """l_sig = 1 / (1 + exp(-alpha d - beta)), between 0 and 1: what is wrong beyond hope weighs no more."""
+    """l_sig = 1 / (1 + exp(-alpha d - beta)), between 0 and 1: large errors have little weight."""
 
     def forward(self, d: Tensor) -> Tensor:
         """Return l_sig(d); its derivative is alpha l (1 - l)."""
@@ -57,16 +59,150 @@ class Logistic(Smoothing):
         return -nn.functional.logsigmoid(-self.alpha * d - self.beta) / self.alpha
 
 
+class Measure(nn.Module, ABC):
+    """Base class of measures: forward(scored) -> d (B,), differentiable, and whether gold has a rival (B,) bool.
+
+    Without a rival d is 0.
+    """
+
+    min_candidates = 0  # candidates the search must deliver per sequence
+
+    @abstractmethod
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return d (B,), and whether gold has a rival (B,) bool."""
+
+
+class Strongest(Measure):
+    """d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
+
+    The rival is the best candidate that is not gold: exact for local scores and a search for two candidates.
+    """
+
+    min_candidates = 2
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return d (B,) for the strongest rival, and whether gold has a rival (B,) bool."""
+        others = scored.candidates.valid & ~is_gold(scored)
+        exists = others.any(1)
+        return torch.where(exists, -total_gap(scored, best(scored, others)), 0.0), exists
+
+
+class SoftMax(Measure):
+    """d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
+
+    The sum runs over all legal paths except gold, so that it needs no candidates; A = 1 / their number, which is
+    1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
+    Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d tends to that of `Strongest`.
+
+    Without A, psi = 1 and the smoothing Logistic(1, 0) the criterion is that of a CRF (the paper's appendix). With
+    A, d is that of the average rival: for small psi it lies far below 0 in long sequences, where a sigmoid is flat.
+
+    Args:
+        psi: weight of strong rivals against many.
+        normalised: whether A is used; otherwise it is 1.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+    """
+
+    def __init__(self, psi: float = 1.0, normalised: bool = True) -> None:
+        super().__init__()
+        _check_psi(self, psi)
+        self.psi, self.normalised = psi, normalised
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return d (B,) for the soft maximum of all rivals, and whether gold has a rival (B,) bool."""
+        total = log_sum_of_wrong_paths(scored.lattice, scored.gold, self.psi)
+        exists = total.detach() > -torch.inf
+        if self.normalised:
+            total = total - log_number_of_wrong_paths(scored.lattice).to(total.dtype)
+        return torch.where(exists, total / self.psi, 0.0), exists
+
+
+class PowerMeasure(Measure):
+    """Base class of the two measures of the appendix of Suzuki et al. 2006: a power mean over the wrong candidates.
+
+    Args:
+        psi: weight of strong rivals against many.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+    """
+
+    min_candidates = 2
+
+    def __init__(self, psi: float = 1.0) -> None:
+        super().__init__()
+        _check_psi(self, psi)
+        self.psi = psi
+
+
+class PowerMean(PowerMeasure):
+    """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
+    though powers ask for g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    that d lies between -1 and 1.
+    """
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return d (B,) for the power mean of the rivals, and whether gold has a rival (B,) bool."""
+        leads, exists = _leads(scored)
+        gold = -torch.cat([torch.zeros_like(leads[:, :1]), leads], 1).logsumexp(1)
+        return torch.where(exists, (_log_mean(leads, self.psi) + gold).exp() - gold.exp(), 0.0), exists
+
+
+class PowerRatio(PowerMeasure):
+    """d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates but gold, A = 1 / their number, scores total ones. A factor of all g cancels: they may
+    be probabilities. d is positive, and 1 where gold equals the mean of its rivals: give the smoothing
+    beta = -alpha to have its step there. Beyond the root of the largest float d stays as it is, without a slope.
+    """
+
+    def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return d (B,) for the power ratio of the rivals, and whether gold has a rival (B,) bool."""
+        leads, exists = _leads(scored)
+        return torch.where(exists, _log_mean(leads, self.psi).clamp(max=_max_exponent(leads)).exp(), 0.0), exists
+
+
+def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
+    """Return leads over gold (B, K) in total score, -inf for other places, and where there are rivals (B,)."""
+    rivals = scored.candidates.valid & ~is_gold(scored)
+    gold = scored.gold_scores + scored.gold_nonlocal
+    leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
+    exists = rivals.any(1)
+    # 0 in rows without any: the logarithm of an empty sum has no gradient
+    leads = leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1))
+    return leads.clamp(max=_max_exponent(leads)), exists  # those over impossible gold are infinite
+
+
+def _max_exponent(leads: Tensor) -> float:
+    """Return the logarithm of the root of the largest float."""
+    return math.log(torch.finfo(leads.dtype).max) / 2
+
+
+def _log_mean(leads: Tensor, psi: float) -> Tensor:
+    """Return log( A sum exp(psi lead) )^(1/psi) (B,) over leads (B, K) > -inf."""
+    number = (leads.detach() > -torch.inf).sum(1)
+    return ((psi * leads).logsumexp(1) - number.log()) / psi
+
+
+def _check_psi(measure: Measure, psi: float) -> None:
+    if not 0 < psi < math.inf:
+        raise InputError(f"{type(measure).__name__}: psi must be > 0 and finite, got {psi}; Strongest is psi = inf")
+
+
 class MCELoss(Criterion):
     """loss = l(d), Suzuki, McDermott & Isozaki 2006, Eq. 9 and 10: without 1/N; the prior is added elsewhere.
 
     The gradient is l'(d) times that of d: with Strongest, a perceptron step against the best rival on every
-    sequence, weighted by how close the decision was. A sequence whose gold labelling is the only legal one has
-    loss 0 and asks for no update.
+    sequence, weighted by how close the decision was. A sequence whose only legal path is gold has
+    loss 0 and no update.
 
     Args:
         measure: misclassification measure d; by default that of the strongest rival (Eq. 5).
-        smoothing: l; by default Sigmoid(), the paper's MCELoss(sig). Logistic() is its MCELoss(log).
+        smoothing: l; by default Sigmoid(), the paper's MCE(sig). Logistic() is its MCE(log).
 
     Raises:
         ValueError: the search gives fewer candidates than the measure compares.
@@ -82,7 +218,7 @@ class MCELoss(Criterion):
         self.needs_lattice = not self.min_candidates
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), and where gold has a rival (B,) bool."""
+        """Return losses (B,), and the update mask (B,) bool: True where gold has a rival."""
         check_candidates(self, scored)
         d, exists = self.measure(scored)
         return torch.where(exists, self.smoothing(d), 0.0), exists

@@ -1,9 +1,4 @@
-"""Criteria that are no sum over sequences: one objective over counts of the whole corpus.
-
-The units that an F-score counts in a labelling: segments or tokens.
-
-Minimum classification error counted as an F-score: segments found, missed and made up, softly.
-"""
+"""Objectives of a whole corpus, and MCE-F: the F score of soft counts of segments or tokens."""
 
 import math
 from abc import ABC, abstractmethod
@@ -33,7 +28,7 @@ class CorpusCriterion(Criterion):
 
     A subclass gives `n_counts` = S, `counts` and `objective`. The loss of a sequence is linear in its counts,
     counts @ c with c = d objective / d totals held constant: at the totals of the present weights the gradients of
-    all sequences add up to the gradient of the objective. Losses do not: their sum is no value to watch.
+    all sequences add up to the gradient of the objective. The sum of the losses has no meaning.
 
     Exact: set `totals` to the counts of the corpus under the present weights, summed in a pass without gradients.
     In batches: while `totals` is None they are estimated from recent batches, the present one included, whose weight
@@ -74,11 +69,11 @@ class CorpusCriterion(Criterion):
         """Return what is minimised, a differentiable scalar, from the counts of the corpus (S,)."""
 
     def defined(self, totals: Tensor) -> bool:
-        """Return whether the objective has a value at these totals (S,); batches before it has ask for no update."""
+        """Return whether the objective has a value at these totals (S,); earlier batches make no update."""
         return True
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), and which sequences count (B,) bool. Training keeps the counts while totals is None."""
+        """Return losses (B,) and the update mask (B,) bool. Training keeps the counts while totals is None."""
         counts = self.counts(scored)
         rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
         return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
@@ -92,7 +87,7 @@ class CorpusCriterion(Criterion):
             return torch.autograd.grad(self.objective(totals), totals)[0]
 
     def estimate(self, counts: Tensor) -> Tensor:
-        """Return totals (S,) float64 as recent batches and the counts (B, S) of this one suggest them."""
+        """Return totals (S,) float64 estimated from recent batches and the counts (B, S) of this one."""
         recent = self.memory * self.recent + counts.double().sum(0)
         size = self.memory * self.recent_size + len(counts)
         if self.training:
@@ -100,22 +95,22 @@ class CorpusCriterion(Criterion):
         return recent if self.corpus_size is None else recent * (self.corpus_size / size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Checkpoints hold what recent batches counted; saved models, which hold weights alone, leave it as it is."""
+        """Load the counts of recent batches from checkpoints; saved models have only weights and leave them."""
         for name in ("recent", "recent_size"):
             state_dict.setdefault(prefix + name, getattr(self, name))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 class Units(nn.Module, ABC):
-    """Base of the units that `MCEFLoss` counts: `forward` finds those of labels (B, T) int64.
+    """Base class of the units that `MCEFLoss` counts: `forward` finds those of labels (B, T) int64.
 
-    real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units of
-    two labellings are equal when tokens and kind are. Rows without a real token have none.
+    real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units are
+    equal when tokens and kind are. Rows without a real token have none.
     """
 
     @abstractmethod
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
-        """Return the places of U units, and their kinds (U,) int64, which are below the number of labels."""
+        """Return the places of U units, and their kinds (U,) int64 in 0..L-1."""
 
 
 class Segmentwise(Units):
@@ -139,41 +134,41 @@ class Pointwise(Units):
         return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
 
 
-LEAST = 1e-6  # share of gold segments found that the objective reckons with at least
+MIN_FOUND = 1e-6  # least share of gold units found in the objective
 
 
 class MCEFLoss(CorpusCriterion):
-    """minimise (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; F_gamma = 1 / (1 + that) for true counts.
+    """minimise (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; F_beta = 1 / (1 + that) for true counts.
 
     Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with Pointwise a token) has
-    d(s) = -(best score of a labelling with gold's labels on s) + (best score of one with others there), and
+    d(s) = -(best score of a path with gold's labels on s) + (best score of one with others there), and
 
     * for every unit of gold, TP counts 1 - l(d(s)) and FN counts l(d(s));
-    * for every unit of y~ that gold has not, FP counts l(d(s)); y~ is the best labelling that is not gold (the
+    * for every unit of y~ that is not in gold, FP counts l(d(s)); y~ is the best wrong path (the
       paper's stand-in, for psi = inf, for all possible segments).
 
-    Scores are local ones. As alpha grows, the counts tend to those of the Viterbi labelling, of which y~ is the best
-    but one if it is right. What follows s is left open, as in Eq. 15: when it is B-X, I-X in gold, a labelling that
-    says so and goes on with I-X finds it here, though the evaluation sees a longer segment. IOBES marks the end.
+    Scores are local ones. As alpha grows, the counts tend to those of the Viterbi path; y~ is the second
+    best path if that is right. What follows s is left open, as in Eq. 15: when s is B-X, I-X in gold, a path with these
+    labels that continues with I-X finds it, though the evaluation sees a longer segment. IOBES marks the end.
 
     Differs: TP is taken as at least 10^-6 of the gold units, so that the objective stays finite.
 
     The paper has psi = inf and one rival y~. With a finite psi the best scores in d(s) are 1/psi log sum exp(psi score)
-    over all labellings of either kind (Eq. 7 without A, in Eq. 15): with psi = alpha = 1 and beta = 0, 1 - l(d(s)) is
-    the probability of gold's labels on s. With more rivals the units of all of them that gold has not count, each once.
+    over all paths of either kind (Eq. 7 without A, in Eq. 15): with psi = 1 and Sigmoid(1, 0), 1 - l(d(s)) is the
+    probability of gold's labels on s. With more rivals the units of all of them that are not in gold count once each.
 
     Args:
-        beta: weight of recall against precision; 1 is F1.
+        beta: weight of recall against precision, the paper's gamma; 1 is F1.
         smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
         units: what is counted; by default Segmentwise().
-        memory: see `CorpusCriterion`; of batches seen before the first gold unit none asks for an update.
-        psi: weight of strong labellings against many; None is infinite.
-        rivals: how many of the best labellings but gold make up false units; `search.k` is larger by one.
+        memory: see `CorpusCriterion`; batches before the first gold unit make no update.
+        psi: weight of strong paths against many; None is infinite.
+        rivals: number of wrong candidates whose units count as false ones; `search.k` must be larger.
 
     Raises:
-        InputError: beta or psi is not positive, no rivals, the smoothing is no Sigmoid; in `allocate`: labels without
-            segments; in `objective`: a corpus without segments.
-        ValueError: the search gives no more candidates than there are rivals.
+        InputError: beta or psi is not positive, rivals < 1, the smoothing is not a Sigmoid; in `allocate`: labels
+            without segments; in `objective`: a corpus without segments.
+        ValueError: the search gives fewer than rivals + 1 candidates.
     """
 
     needs_lattice = True
@@ -198,7 +193,7 @@ class MCEFLoss(CorpusCriterion):
         if not isinstance(smoothing, Sigmoid | None):
             raise InputError(f"MCEFLoss: smoothing must be a Sigmoid, between 0 and 1, got {type(smoothing).__name__}")
         if psi is not None and not 0 < psi < math.inf:
-            raise InputError(f"MCEFLoss: psi must be > 0 and finite, got {psi}; leave it out for the best labellings")
+            raise InputError(f"MCEFLoss: psi must be > 0 and finite, got {psi}; leave it out for the best paths")
         if rivals < 1:
             raise InputError(f"MCEFLoss: rivals must be >= 1, got {rivals}")
         self.psi, self.rivals, self.min_candidates = psi, rivals, rivals + 1
@@ -208,14 +203,14 @@ class MCEFLoss(CorpusCriterion):
     def allocate(self, labels: LabelSet) -> None:
         """Take the labels whose segments are counted. Raises InputError when they have none."""
         if not labels.type_names:
-            raise InputError("MCEFLoss counts segments, but the labels have none: use MCE")
+            raise InputError("MCEFLoss counts segments, but the labels have none: use MCELoss")
         self.labels = labels
 
     def counts(self, scored: Scored) -> Tensor:
         """Return TP, FN and FP of each sequence, (B, 3)."""
         check_candidates(self, scored)
-        gold, made_up = self._units(scored)
-        d = _misclassification(scored.lattice, scored.gold, _joined(gold, made_up), self.psi)
+        gold, invented = self._units(scored)
+        d = _misclassification(scored.lattice, scored.gold, _concatenate(gold, invented), self.psi)
         right, wrong = self.smoothing.complement(d), self.smoothing(d)
         n, zeros = len(gold.rows), d.new_zeros(len(scored.gold))
         self.counted = self.counted or n > 0
@@ -223,7 +218,7 @@ class MCEFLoss(CorpusCriterion):
             [
                 zeros.index_add(0, gold.rows, right[:n]),
                 zeros.index_add(0, gold.rows, wrong[:n]),
-                zeros.index_add(0, made_up.rows, wrong[n:]),
+                zeros.index_add(0, invented.rows, wrong[n:]),
             ],
             1,
         )
@@ -236,19 +231,17 @@ class MCEFLoss(CorpusCriterion):
         if not self.defined(totals):
             if self.counted:
                 return totals.sum() * math.nan
-            raise InputError(
-                "MCEFLoss: the training data have no segment to find: check data.scheme and the label column"
-            )
-        found, missed, made_up = totals
-        found = torch.maximum(found, LEAST * (found + missed))
-        return (self.beta**2 * missed + made_up) / ((self.beta**2 + 1) * found)
+            raise InputError("MCEFLoss: the training data have no segment; check data.scheme and the label column")
+        found, missed, invented = totals
+        found = torch.maximum(found, MIN_FOUND * (found + missed))
+        return (self.beta**2 * missed + invented) / ((self.beta**2 + 1) * found)
 
     def defined(self, totals: Tensor) -> bool:
         """Return whether there is a gold unit that can be found or missed."""
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:
-        """-> units of gold, and those of the best labellings but gold that gold has not, each once.
+        """Return the units of gold, and those of the best wrong candidates that are not in gold, each once.
 
         A sequence without any legal path has none.
         """
@@ -268,27 +261,27 @@ class MCEFLoss(CorpusCriterion):
             new.append(Segments(*(part[unknown] for part in found)))
             known = torch.cat([known, keys])
             others = others.scatter(1, rival.unsqueeze(1), False)
-        return gold, _joined(*new)
+        return gold, _concatenate(*new)
 
     def _keys(self, units: Segments, kinds: Tensor, real: Tensor) -> Tensor:
-        """One number for row, tokens and kind (U,)."""
+        """Return numbers (U,), equal for equal row, tokens and kind."""
         T = real.shape[1] + 1
         return ((units.rows * T + units.starts) * T + units.ends) * len(self.labels) + kinds
 
 
 def _starts(scored: Scored) -> Tensor:
-    """(B, T) bool, the first tokens of sentences."""
+    """Return (B, T) bool, the first tokens of sentences."""
     if scored.starts is not None:
         return scored.starts
     return torch.arange(scored.gold.shape[1], device=scored.gold.device).expand_as(scored.gold) == 0
 
 
-def _joined(*units: Segments) -> Segments:
+def _concatenate(*units: Segments) -> Segments:
     return Segments(*(torch.cat(parts) for parts in zip(*units, strict=True)))
 
 
 def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: float | None) -> Tensor:
-    """d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
+    """Return d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
     if psi is None:
         passes = best_before_and_after(lattice)
         return score_without(lattice, gold, units, passes) - score_with(lattice, gold, units, passes)

@@ -62,11 +62,6 @@ class Column(Sequence[str]):
         self.strings = strings
 
     @classmethod
-    def of(cls, values: Sequence[str]) -> "Column":
-        """Return the column of N strings."""
-        return values if isinstance(values, cls) else cls(factorize(values))
-
-    @classmethod
     def from_codes(cls, distinct: Sequence[str], codes: np.ndarray) -> "Column":
         """Return the column distinct[codes[0]], distinct[codes[1]], ...; some of the distinct strings may be unused."""
         first = np.full(len(distinct), len(codes), np.int64)
@@ -107,13 +102,6 @@ class Column(Sequence[str]):
 
     def __repr__(self) -> str:
         return repr(list(self))
-
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Return the first position of a string. Raises ValueError if there is none."""
-        found = np.flatnonzero(self.strings.numbers[start:stop] == self.strings.distinct.index(value))
-        if not len(found):
-            raise ValueError(f"{value!r} is not in this part of the column")
-        return start + int(found[0])
 
     def take(self, places: slice | np.ndarray) -> "Column":
         """Return the strings at a slice or at (n,) positions as a column."""

@@ -159,11 +159,6 @@ class LabelSet:
         return _tensor(self.allowed.end)
 
     @cached_property
-    def prefixes(self) -> "Tensor":
-        """The meaning of each label's prefix, (L,) int64: OUTSIDE, BEGIN, INSIDE, END or SINGLE."""
-        return _tensor([tag.prefix for tag in self._tags])
-
-    @cached_property
     def type_names(self) -> tuple[str, ...]:
         """The segment types in alphabetical order; empty without a scheme."""
         return tuple(sorted({tag.type for tag in self._tags if tag.type is not None}))

@@ -30,48 +30,24 @@ from structperc.errors import InputError
 if TYPE_CHECKING:
     from datasets import Dataset
 
+CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
+ROLES = ("word", "pos", "chunk", "label", "evidence")
+INVENTORIES = 100
+MOST = 1_000_000  # documents
 SentenceColumns = dict[str, list[str]]
 
-
-class Mention(NamedTuple):
-    """A name in a sentence; `evidence` decides its type."""
-
-    words: tuple[str, ...]
-    type: str
-    evidence: str = "local"
-    pos: str = "NNP"
-
-
-def render(pattern: str, chance: random.Random, **names: Mention) -> SentenceColumns:
-    """Return a pattern with its slots filled: columns `word`, `pos`, `chunk`, `label` and `evidence`."""
-    sentence: SentenceColumns = {"word": [], "pos": [], "label": [], "evidence": []}
-    for piece in pattern.split():
-        for token in _tokens(piece, chance, names):
-            for column, value in zip(sentence.values(), token, strict=True):
-                column.append(value)
-    return {**sentence, "chunk": _chunks(sentence["pos"])}
-
-
-def _tokens(piece: str, chance: random.Random, names: dict[str, Mention]) -> list[tuple[str, str, str, str]]:
-    """One piece of a pattern -> its tokens as (word, POS, label, evidence)."""
-    if piece == "{DAY}":
-        return [(chance.choice(_DAYS), "NNP", "O", "O")]
-    if piece.startswith("{"):
-        words, kind, evidence, pos = names[piece[1:-1]]
-        return [(word, pos, f"{'I' if i else 'B'}-{kind}", evidence) for i, word in enumerate(words)]
-    word, _, pos = piece.rpartition("/")
-    return [(word, pos, "O", "O")]
-
-
-def _chunks(pos: list[str]) -> list[str]:
-    """Base chunks in IOB2: neighbours of one kind are one chunk, a determiner opens a new one."""
-    kinds = [_CHUNKS.get(tag) for tag in pos]
-    chunks = []
-    for tag, kind, before in zip(pos, kinds, [None, *kinds], strict=False):
-        chunks.append("O" if kind is None else f"{'B' if kind != before or tag == 'DT' else 'I'}-{kind}")
-    return chunks
-
-
+_ONSETS = (*"bdfgklmnprstvz", "br", "dr", "gr", "kr", "st", "tr")
+_VOWELS = tuple("aeiou")
+_CODAS = (*"lnrsm", "nd")
+_GIVEN = ("Anna", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Irene", "Jakob", "Karen")
+_ENDINGS = {
+    "PER": ("sen", "ski", "ez"),
+    "LOC": ("ville", "burg", "stead"),
+    "ORG": ("Inc.", "Group", "Union"),
+    "MISC": ("ian", "ese"),
+}
+_KINDS = ("ambiguous", "PER", "LOC", "ORG", "MISC")  # of stems
+_SIZE = 80  # stems of a kind in an inventory
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CHUNKS = {
     **dict.fromkeys(("DT", "JJ", "JJR", "NN", "NNS", "NNP", "CD", "PRP", "PRP$"), "NP"),
@@ -144,12 +120,6 @@ BACKGROUND = (
 )
 
 
-CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
-ROLES = ("word", "pos", "chunk", "label", "evidence")
-INVENTORIES = 100
-MOST = 1_000_000  # documents
-
-
 def synthetic_splits(
     seed: int = 0,
     train: int = 300,
@@ -159,7 +129,7 @@ def synthetic_splits(
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> "dict[str, Dataset]":
-    """Return {"train", "dev", "test"} with rows of so many documents; each split has names of its own."""
+    """Return {"train", "dev", "test"} with rows of so many documents; some names of each split are its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -172,16 +142,28 @@ def synthetic_corpus(
 ) -> "Dataset":
     """Return rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
-    `ambiguity` is the a of the module's text, `unseen` the share of names that no other `inventory` has.
-    Equal arguments give equal rows. Raises InputError for options out of range.
+    Args:
+        seed: equal arguments give equal rows.
+        documents: their number.
+        ambiguity: the a of the module's description.
+        unseen: share of names that no other `inventory` has.
+        inventory: number of the set of names.
+
+    Raises:
+        InputError: an argument is out of range.
     """
-    _check(documents, ambiguity, unseen, inventory)
-    chance = random.Random(f"{seed} {inventory}")
-    names = _Names(chance, unseen, inventory)
+    if not 1 <= documents <= MOST:
+        raise InputError(f"documents must lie between 1 and {MOST}, not {documents}")
+    if not 0 <= inventory < INVENTORIES:
+        raise InputError(f"inventory must lie between 0 and {INVENTORIES - 1}, not {inventory}")
+    for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):
+        if not 0 <= value <= 1:
+            raise InputError(f"{option} must lie between 0 and 1, not {value}")
+    generator = _Generator(random.Random(f"{seed} {inventory}"), ambiguity, unseen, inventory)
     flat: SentenceColumns = {role: [] for role in ROLES}
     boundaries, ids = [0], []
     for document in range(documents):
-        for sentence in _document(names, chance, ambiguity):
+        for sentence in generator.document():
             for role in ROLES:
                 flat[role] += sentence[role]
             boundaries.append(len(flat["word"]))
@@ -190,9 +172,9 @@ def synthetic_corpus(
 
 
 def local_f1_bound(corpus: "Dataset") -> float:
-    """Return the highest expected segment F1 within two tokens to either side, from the generator's own record.
+    """Return the highest expected segment F1 within two tokens to either side, from the column `evidence`.
 
-    Names that are decided locally are counted as right, of the others one in three.
+    Names with local evidence count as right, of the others one in three.
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)
@@ -201,38 +183,59 @@ def local_f1_bound(corpus: "Dataset") -> float:
     return (local + (len(kinds) - local) / len(CLASSES)) / len(kinds)
 
 
-def _check(documents: int, ambiguity: float, unseen: float, inventory: int) -> None:
-    if not 1 <= documents <= MOST:
-        raise InputError(f"documents must lie between 1 and {MOST}, not {documents}")
-    if not 0 <= inventory < INVENTORIES:
-        raise InputError(f"inventory must lie between 0 and {INVENTORIES - 1}, not {inventory}")
-    for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):
-        if not 0 <= value <= 1:
-            raise InputError(f"{option} must lie between 0 and 1, not {value}")
+class Mention(NamedTuple):
+    """A name in a sentence, and what decides its type."""
+
+    words: tuple[str, ...]
+    type: str
+    evidence: str = "local"
+    pos: str = "NNP"
 
 
-class _Names:
-    """Draws names; a stem belongs to one kind and to one inventory, 0 being shared by all splits."""
+class _Generator:
+    """Draws names and documents; a stem belongs to one kind and one inventory, of which 0 is shared by all splits."""
 
-    _SIZE = 80
-    _KINDS = ("ambiguous", "PER", "LOC", "ORG", "MISC")
+    def __init__(self, chance: random.Random, ambiguity: float, unseen: float, inventory: int) -> None:
+        self.chance, self.ambiguity, self.unseen, self.own = chance, ambiguity, unseen, inventory + 1
 
-    def __init__(self, chance: random.Random, unseen: float, inventory: int) -> None:
-        self.chance, self.unseen, self.own = chance, unseen, inventory + 1
+    def document(self) -> Iterator[SentenceColumns]:
+        chance, ambiguity = self.chance, self.ambiguity
+        drawn: dict[str, None] = {}
+        while len(drawn) < 4:
+            drawn[self.stem("ambiguous")] = None
+        first, second, *others = drawn
+        topics = {first: chance.choice(CLASSES), second: chance.choice(CLASSES)}
+        pattern = chance.choice(HEADLINES if chance.random() < ambiguity else NAMELESS_HEADLINES)
+        headline = self.render(pattern, X=Mention((first,), topics[first], "document"))
+        yield {**headline, "word": [word.upper() for word in headline["word"]]}
+        body = [self.clear(*topic) for topic in topics.items()]
+        for name, kind in (*topics.items(), *topics.items()):
+            if chance.random() < ambiguity:
+                body.append(self.render(chance.choice(NEUTRAL), X=Mention((name,), kind, "document")))
+            else:
+                body.append(self.clear(name, kind))
+        if chance.random() < ambiguity:
+            kind = topics[first]
+            y, z = (Mention((other,), kind, "list") for other in others)
+            body.append(self.render(LISTS[kind], X=Mention((first,), kind), Y=y, Z=z))
+        for pattern in chance.choices(BACKGROUND, k=2):
+            body.append(self.render(pattern, **{kind: self.marked(kind) for kind in _ENDINGS}))
+        chance.shuffle(body)
+        yield from body
 
     def stem(self, kind: str) -> str:
+        """Draw a pronounceable name; each kind and inventory has its own block of numbers below 60000."""
         inventory = self.own if self.chance.random() < self.unseen else 0
-        block = inventory * len(self._KINDS) + self._KINDS.index(kind)
-        return _spell(block * self._SIZE + self.chance.randrange(self._SIZE))
-
-    def ambiguous(self, count: int) -> list[str]:
-        drawn: dict[str, None] = {}
-        while len(drawn) < count:
-            drawn[self.stem("ambiguous")] = None
-        return list(drawn)
+        block = inventory * len(_KINDS) + _KINDS.index(kind)
+        number = (block * _SIZE + self.chance.randrange(_SIZE)) * 37547 % 60000  # a bijection that scatters neighbours
+        letters = ""
+        for parts in (_ONSETS, _VOWELS, _ONSETS, _VOWELS, _CODAS):
+            number, at = divmod(number, len(parts))
+            letters += parts[at]
+        return letters.capitalize()
 
     def marked(self, kind: str) -> Mention:
-        """Return a name whose class shows in its form."""
+        """Draw a name whose form shows its class."""
         stem, ending = self.stem(kind), self.chance.choice(_ENDINGS[kind])
         if kind == "PER":
             return Mention((self.chance.choice(_GIVEN), stem + ending), kind)
@@ -240,66 +243,28 @@ class _Names:
             return Mention((stem, ending), kind)
         return Mention((stem + ending,), kind, pos="JJ" if kind == "MISC" else "NNP")
 
-    def long(self, name: str, kind: str) -> Mention:
-        """Return an ambiguous name inside a longer one that shows its class."""
-        if kind == "PER":
-            return Mention((self.chance.choice(_GIVEN), name), kind)
-        return Mention((name, "Valley" if kind == "LOC" else "Corp."), kind)
+    def clear(self, name: str, kind: str) -> SentenceColumns:
+        """Draw a sentence that shows the class of a name by its context, or by a longer name."""
+        pattern = self.chance.choice(CLEAR[kind])
+        long = (self.chance.choice(_GIVEN), name) if kind == "PER" else (name, "Valley" if kind == "LOC" else "Corp.")
+        return self.render(pattern, X=Mention((name,), kind), LONG=Mention(long, kind))
 
-
-def _spell(number: int) -> str:
-    """Distinct pronounceable name for each number below 60000."""
-    number = number * 37547 % 60000  # a bijection that scatters neighbours
-    letters = ""
-    for parts in (_ONSETS, _VOWELS, _ONSETS, _VOWELS, _CODAS):
-        number, at = divmod(number, len(parts))
-        letters += parts[at]
-    return letters.capitalize()
-
-
-def _document(names: _Names, chance: random.Random, ambiguity: float) -> Iterator[SentenceColumns]:
-    first, second, *others = names.ambiguous(4)
-    topics = {first: chance.choice(CLASSES), second: chance.choice(CLASSES)}
-    yield _headline(chance, first, topics[first], chance.random() < ambiguity)
-    body = [_clear(names, chance, *topic) for topic in topics.items()]
-    for name, kind in (*topics.items(), *topics.items()):
-        neutral = chance.random() < ambiguity
-        body.append(_neutral(chance, name, kind) if neutral else _clear(names, chance, name, kind))
-    if chance.random() < ambiguity:
-        body.append(_list(chance, first, others, topics[first]))
-    for pattern in chance.choices(BACKGROUND, k=2):
-        body.append(render(pattern, chance, **{kind: names.marked(kind) for kind in _ENDINGS}))
-    chance.shuffle(body)
-    yield from body
-
-
-def _headline(chance: random.Random, name: str, kind: str, named: bool) -> SentenceColumns:
-    pattern = chance.choice(HEADLINES if named else NAMELESS_HEADLINES)
-    sentence = render(pattern, chance, X=Mention((name,), kind, "document"))
-    return {**sentence, "word": [word.upper() for word in sentence["word"]]}
-
-
-def _clear(names: _Names, chance: random.Random, name: str, kind: str) -> SentenceColumns:
-    pattern = chance.choice(CLEAR[kind])
-    return render(pattern, chance, X=Mention((name,), kind), LONG=names.long(name, kind))
-
-
-def _neutral(chance: random.Random, name: str, kind: str) -> SentenceColumns:
-    return render(chance.choice(NEUTRAL), chance, X=Mention((name,), kind, "document"))
-
-
-def _list(chance: random.Random, name: str, others: list[str], kind: str) -> SentenceColumns:
-    y, z = (Mention((other,), kind, "list") for other in others)
-    return render(LISTS[kind], chance, X=Mention((name,), kind), Y=y, Z=z)
-
-
-_ONSETS = (*"bdfgklmnprstvz", "br", "dr", "gr", "kr", "st", "tr")
-_VOWELS = tuple("aeiou")
-_CODAS = (*"lnrsm", "nd")
-_GIVEN = ("Anna", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Irene", "Jakob", "Karen")
-_ENDINGS = {
-    "PER": ("sen", "ski", "ez"),
-    "LOC": ("ville", "burg", "stead"),
-    "ORG": ("Inc.", "Group", "Union"),
-    "MISC": ("ian", "ese"),
-}
+    def render(self, pattern: str, **names: Mention) -> SentenceColumns:
+        """Return a pattern with its slots filled: columns `word`, `pos`, `label`, `evidence` and `chunk`."""
+        tokens: list[tuple[str, str, str, str]] = []
+        for piece in pattern.split():
+            if piece == "{DAY}":
+                tokens.append((self.chance.choice(_DAYS), "NNP", "O", "O"))
+            elif piece.startswith("{"):
+                words, kind, evidence, pos = names[piece[1:-1]]
+                tokens += [(word, pos, f"{'I' if i else 'B'}-{kind}", evidence) for i, word in enumerate(words)]
+            else:
+                word, _, pos = piece.rpartition("/")
+                tokens.append((word, pos, "O", "O"))
+        columns = dict(zip(("word", "pos", "label", "evidence"), map(list, zip(*tokens, strict=True)), strict=True))
+        kinds = [_CHUNKS.get(tag) for tag in columns["pos"]]
+        columns["chunk"] = [  # neighbours of one kind are one chunk, a determiner opens a new one
+            "O" if kind is None else f"{'B' if kind != before or tag == 'DT' else 'I'}-{kind}"
+            for tag, kind, before in zip(columns["pos"], kinds, [None, *kinds], strict=False)
+        ]
+        return columns

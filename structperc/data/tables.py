@@ -323,7 +323,9 @@ def _value(row: Mapping[str, Any], column: str, place: str) -> Any:
 
 
 def _missing(row: Mapping[str, Any], column: str, place: str) -> InputError:
-    return InputError(f"{place}: no column {column!r} among {[name for name in row if name != EMPTY_ROWS]}")
+    return InputError(
+        f"{place}: no column {column!r} among {[name for name in row if name != EMPTY_ROWS]}; change columns"
+    )
 
 
 def _document(row: Mapping[str, Any], place: str, options: TableOptions) -> Any:

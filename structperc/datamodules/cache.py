@@ -36,7 +36,7 @@ NAME, ROLES = "name", "roles"  # of a corpus
 BOUNDARIES = ("starts", "sentences", "documents")
 PLACE = "features.documents."  # of an attribute of documents in what `FeatureExtractor.from_state` reads
 STRINGS = "strings"
-COUNTED = ("vocabularies", "buckets", "bag")  # what features have from a corpus
+COUNTED = ("vocabularies", "buckets", "weighted")  # what features have from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -100,7 +100,7 @@ class CorpusCache(CorpusStore):
             write_features(writer, features)
 
         state = {name: value for name, value in features.state_dict_json().items() if name not in COUNTED}
-        column = None if features.bag is None else features.bag.column
+        column = None if features.weighted is None else features.weighted.column
         source = [corpus_digest(corpus, features.columns), state, column]
         return load_features(self._cached("features", source, write), features)
 

@@ -1,12 +1,14 @@
 """Tokens -> integer feature ids, and weights where the data bring them along.
 
-templates (crfpp) say what to look at; attributes, gazetteers, clusters, documents and columns (sources) give its value;
-windows look at neighbours. numbering is how features get ids: indexed, by the value_codes of values and the keys of an
-index (key_counts), or hashed, by hashing into the buckets of a hashed_index, of which bucket_names knows some names.
-lookups finds ids at tokens, by the compiled loops of gather; a finder tells it where: ranked_keys in a key_table,
-hashed_keys in buckets. matching finds the phrases of gazetteers.
-bag reads features that the data list with their weights, listed_names and hashed_names number them. extract puts it all
-together in known_features, and gives id_lists, out of which encoded cuts mini-batches.
+extractor.py          the feature extractor: fits a corpus, encodes corpora as ids
+templates.py          which attributes at which offsets make a feature; CRF++ template files
+sources.py            values of attributes: attributes.py, gazetteers.py, clusters.py, documents/, columns of a corpus
+windows.py            what stands at an offset from each token
+exact_index.py        each feature has an id of its own; keys.py codes of values and conjunctions of them
+hashed_index.py       features share buckets; hashing.py hashes and buckets
+weighted_features.py  features that the data list with weights
+lookup.py             ids at tokens, compiled; kernels.py other compiled loops
+id_lists.py           ids of a corpus as arrays; encoded.py mini-batches cut from them
 """
 
 import lazy_loader

@@ -1,4 +1,3 @@
-from .bag import format_weighted_features as format_weighted_features
 from .clusters import Clusters as Clusters
 from .documents import CaseElsewhere as CaseElsewhere
 from .documents import DocumentAttribute as DocumentAttribute
@@ -13,3 +12,4 @@ from .extractor import FeatureExtractor as FeatureExtractor
 from .gazetteers import Gazetteer as Gazetteer
 from .templates import parse_templates as parse_templates
 from .templates import shipped_sets as shipped_sets
+from .weighted_features import format_weighted_features as format_weighted_features

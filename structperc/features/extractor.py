@@ -1,12 +1,8 @@
-"""From a corpus to feature ids. Strings are touched once per distinct token; the rest is integer arrays.
-
-The features that have ids: those of templates by kind, and those that a bag lists.
-"""
+"""From a corpus to feature ids. Strings are looked at once per distinct token; the rest is integer arrays."""
 
 import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -16,151 +12,25 @@ from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.errors import InputError
 from structperc.features.attributes import attribute_path
-from structperc.features.bag import WeightedFeatures
 from structperc.features.clusters import Clusters
 from structperc.features.documents import DocumentAttribute, PartBuilder, restore
-from structperc.features.former import present_state
+from structperc.features.exact_index import ExactIndex, ExactNumbering, ExplicitVocabulary
 from structperc.features.gazetteers import Gazetteer
-from structperc.features.hashed import HashedNumbering
+from structperc.features.hashed_index import HashedIndex, HashedNumbering, HashedVocabulary
 from structperc.features.id_lists import FeatureIds
-from structperc.features.indexed import ExactNumbering
-from structperc.features.numbering import Index, Numbering
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
+from structperc.features.weighted_features import WeightedFeatures
 from structperc.features.windows import View
 from structperc.process_pool import Workers
 
 if TYPE_CHECKING:
     from structperc.features.encoded import EncodedFeatures
 
-
-class KnownFeatures:
-    """Node features, of templates and then of a bag, and edge features.
-
-    Args:
-        indices: by kind, "node" and, if there are templates for them, "edge": the same object where both are the same;
-            none before training data were read.
-        bag: what data list; None: nothing.
-    """
-
-    def __init__(self, indices: Mapping[str, Index], bag: WeightedFeatures | None) -> None:
-        self.bag, self._indices = bag, dict(indices)
-
-    @classmethod
-    def restore(
-        cls,
-        numbering: Numbering,
-        templates: Mapping[str, Sequence[Template]],
-        bag: WeightedFeatures | None,
-        state: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-    ) -> "KnownFeatures":
-        """Return the features that told the strings of `state` and the arrays, beside others.
-
-        Raises InputError for what does not fit together.
-        """
-        summary = state["buckets"]
-        indices = {
-            kind: numbering.index(templates[kind], summary.get(kind, {}), own, f"features.{kind}")
-            for kind in templates
-            if (own := within(arrays, f"{kind}_"))
-        }
-        if templates["edge"]:
-            indices.setdefault("edge", indices["node"])
-        if bag is not None:
-            bag = bag.restore(state["bag"], summary.get("bag", {}), within(arrays, "bag_"), "features.bag")
-        return cls(indices, bag)
-
-    def index(self, kind: str) -> Index:
-        """Return the index of a kind. Raises ValueError where there is none, RuntimeError where there is none yet."""
-        if not self._indices:
-            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
-        if kind not in self._indices:
-            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
-        return self._indices[kind]
-
-    @property
-    def shared(self) -> bool:
-        """Whether edges have the features of the nodes' templates, with the same ids."""
-        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
-
-    def size(self, kind: str) -> int:
-        """Return the number of features of a kind."""
-        return len(self.index(kind)) + self._listed(kind)
-
-    def ids(self, view: View, corpus: Corpus, progress: bool) -> FeatureIds:
-        """Return the ids at each token of a corpus, which the view shows."""
-        node, edge = self.index("node"), self._indices.get("edge")
-        found = node.encode(view, progress)
-        nodes = found if self.bag is None else found.beside(self.bag.encode(corpus, len(node)))
-        if edge is None:
-            return FeatureIds(nodes, None)
-        return FeatureIds(nodes, found if edge is node else edge.encode(view, progress))
-
-    def names(self, kind: str, rows: np.ndarray | None) -> list[str]:
-        """Return the features with these ids, ascending (n,); None: all."""
-        index = self.index(kind)
-        wanted = np.arange(self.size(kind)) if rows is None else rows
-        own = wanted[wanted < len(index)]
-        listed = wanted[len(own) :] - len(index)
-        return [*index.names(own), *(self.bag.names(listed) if self.bag is not None and len(listed) else [])]
-
-    def template_sizes(self, kind: str) -> list[tuple[str, int]]:
-        """Return the templates of a kind, and then the bag, with their numbers of features; none where they mix."""
-        index = self.index(kind)
-        sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
-        listed = [(self.bag.column, len(self.bag))] if self.bag is not None and kind == "node" else []
-        return [*sizes, *listed] if len(sizes) == len(index.templates) else []
-
-    def summary(self) -> list[str]:
-        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
-        lines = {name: one.summary() for name, one in self._apart().items()}
-        return [f"{name} features: {line}" for name, line in lines.items() if line]
-
-    def subset(self, kind: str, keep: np.ndarray) -> "KnownFeatures":
-        """Return only those features of a kind where keep (F,) bool is true, renumbered."""
-        index = self.index(kind)
-        if keep.shape != (self.size(kind),):
-            raise ValueError(f"keep has shape {keep.shape}; there are {self.size(kind)} {kind} features")
-        indices = _shared(self._indices | {kind: index.subset(keep[: len(index)])})
-        listed = self.bag is not None and kind == "node"
-        return KnownFeatures(
-            indices, self.bag.subset(keep[len(index) :]) if self.bag is not None and listed else self.bag
-        )
-
-    def strings(self) -> dict[str, dict[str, Any]]:
-        """Return the strings of hashed features by name, "node", "edge" and "bag"."""
-        return {name: strings for name, one in self._apart().items() if (strings := one.strings())}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the numbers of the state by name; edges have none where they are the same features as the nodes."""
-        parts = self._apart().items()
-        return {f"{name}_{part}": array for name, one in parts for part, array in one.arrays().items()}
-
-    def _listed(self, kind: str) -> int:
-        return len(self.bag) if self.bag is not None and kind == "node" else 0
-
-    def _apart(self) -> dict[str, Index | WeightedFeatures]:
-        """What has ids of its own, by name."""
-        alone = {"node": self._indices["node"]} if self.shared else self._indices
-        apart: dict[str, Index | WeightedFeatures] = {**alone}
-        return apart if self.bag is None else {**apart, "bag": self.bag}
-
-
-def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin so, by the rest of their names."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _shared(indices: dict[str, Index]) -> dict[str, Index]:
-    """Make edges use the index of the nodes where both are the same, so that nothing is looked up twice."""
-    same = "edge" in indices and indices["edge"].same(indices["node"])
-    return dict.fromkeys(indices, indices["node"]) if same else indices
-
-
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Within = Literal["sequence", "sentence"]
+Index = ExactIndex | HashedIndex
 STATE = {
     "node": list[str],
     "edge": list[str],
@@ -170,12 +40,12 @@ STATE = {
     "clusters": dict[str, dict[str, Any]],
     "documents": dict[str, dict[str, Any]],
     "within": Within,
-    "bag": dict[str, Any] | None,
+    "weighted": dict[str, Any] | None,
     "hash": dict[str, int] | None,
     "buckets": dict[str, dict[str, Any]],
     "attributes": dict[str, str],
 }
-BAG = {"column": str, "names": list[str]}
+WEIGHTED = {"column": str, "names": list[str]}
 HASH = {"bits": int}
 
 
@@ -201,9 +71,8 @@ class FeatureExtractor:
         documents: attributes that read whole documents, by their names.
         within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
             documents.
-        bag: a column whose strings list node features of their own, with weights, see `format_weighted_features`; they
-        have the ids
-            after those of the templates.
+        weighted_column: column whose strings list node features of their own, with weights, see
+            `format_weighted_features`; their ids follow those of the templates.
         progress: show a bar when it takes longer than two seconds.
         hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
             of the same hash are one feature. `cutoff` then is how often a hash must occur.
@@ -221,7 +90,7 @@ class FeatureExtractor:
         documents: dict[str, DocumentAttribute] | None = None,
         within: Within = "sequence",
         progress: bool = True,
-        bag: str | None = None,
+        weighted_column: str | None = None,
         hash_bits: int | None = None,
         attributes: dict[str, Callable[[str], str]] | None = None,
     ) -> None:
@@ -240,10 +109,10 @@ class FeatureExtractor:
         parts = [part for template in self.node + self.edge for part in template]
         self._max_offset = max((abs(part.offset) for part in parts), default=0)
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
-        self._numbering: Numbering = (
-            ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
-        )
-        self._known = KnownFeatures({}, None if bag is None else self._numbering.bag(bag))
+        self._numbering: ExactNumbering | HashedNumbering
+        self._numbering = ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
+        self._indices: dict[str, Index] = {}  # of nodes and edges, the same object where both are the same
+        self.weighted = None if weighted_column is None else WeightedFeatures(weighted_column, self._numbering.names())
 
     @classmethod
     def from_crfpp(
@@ -281,8 +150,8 @@ class FeatureExtractor:
 
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
-        self._known.index("node")  # before anything is read
-        return self._known.ids(self._view(corpus, self._sources.read(corpus)), corpus, self.progress)
+        self._index("node")  # before anything is read
+        return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return the feature ids of a corpus. Raises InputError for a missing column."""
@@ -291,12 +160,12 @@ class FeatureExtractor:
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
         """Return what `encode` gives after `fit`, looking at the strings only once."""
         view = self._fit(corpus, Workers())
-        return _encoded(self._known.ids(view, corpus, self.progress), corpus)
+        return _encoded(self._ids(view, corpus), corpus)
 
     @property
     def columns(self) -> list[str]:
         """The roles of the corpus columns that features are read from, the word first."""
-        return [*self._sources.columns, *([] if self.bag is None else [self.bag.column])]
+        return [*self._sources.columns, *([] if self.weighted is None else [self.weighted.column])]
 
     @property
     def user_objects(self) -> list[object]:
@@ -311,24 +180,19 @@ class FeatureExtractor:
         return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
 
     @property
-    def bag(self) -> WeightedFeatures | None:
-        """The features that data list, None without any."""
-        return self._known.bag
-
-    @property
     def n_node_features(self) -> int:
         """The number of node features, known after `fit`."""
-        return self._known.size("node")
+        return len(self._index("node")) + self._n_weighted("node")
 
     @property
     def n_edge_features(self) -> int:
         """Number of edge features, 0 without edge templates."""
-        return self._known.size("edge") if self.edge else 0
+        return len(self._index("edge")) if self.edge else 0
 
     @property
     def shared(self) -> bool:
         """Whether edges have the features of the nodes' templates, with the same ids."""
-        return self._known.shared
+        return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
 
     def templates(self, kind: str) -> Sequence[Template]:
         """Return the templates of a kind, "node" or "edge"."""
@@ -340,23 +204,46 @@ class FeatureExtractor:
         rows: ascending ids (n,); None: all. Of a hashed feature a sample of the training data may know no name, or
         several: "bucket 1234", "wl[0]=cat and 2 more".
         """
-        return self._known.names(kind, rows)
+        index = self._index(kind)
+        n = len(index)
+        wanted = np.arange(n + self._n_weighted(kind)) if rows is None else rows
+        own, listed = wanted[wanted < n], wanted[wanted >= n] - n
+        return [
+            *index.names(own),
+            *(self.weighted.vocabulary.names(listed) if self.weighted is not None and len(listed) else []),
+        ]
 
     def template_sizes(self, kind: str) -> list[tuple[str, int]]:
         """Return the templates of a kind with the number of their features, whose ids are neighbours.
 
-        What a bag lists is one of them. Hashed features are of no template: there are none then.
+        The features that the data list are one of them. The list is empty for hashed features, which share ids.
         """
-        return self._known.template_sizes(kind)
+        index = self._index(kind)
+        sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
+        if len(sizes) < len(index.templates):
+            return []
+        return [
+            *sizes,
+            *([(self.weighted.column, len(self.weighted))] if self.weighted is not None and kind == "node" else []),
+        ]
 
     def summary(self) -> list[str]:
-        """Return what is to be known about hashed features, a line for each kind; nothing about indexed ones."""
-        return self._known.summary()
+        """Return a line for each kind of hashed features, how many share an id; no line for indexed ones."""
+        lines = {name: part.summary() for name, part in self._parts().items()}
+        return [f"{name} features: {line}" for name, line in lines.items() if line]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
         """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
+        index, listed = self._index(kind), self._n_weighted(kind)
+        n = len(index)
+        if keep.shape != (n + listed,):
+            raise ValueError(f"keep has shape {keep.shape}; there are {n + listed} {kind} features")
         pruned = copy.copy(self)
-        pruned._known = self._known.subset(kind, keep)
+        pruned._indices = self._indices | {kind: index.subset(keep[:n])}
+        if "edge" in self._indices and pruned._indices["edge"].same(pruned._indices["node"]):
+            pruned._indices["edge"] = pruned._indices["node"]  # so that nothing is looked up twice
+        if self.weighted is not None and kind == "node":
+            pruned.weighted = self.weighted.subset(keep[n:])
         return pruned
 
     def state_dict_json(self) -> dict[str, Any]:
@@ -370,24 +257,25 @@ class FeatureExtractor:
             "clusters": {name: clusters.to_json() for name, clusters in self.clusters.items()},
             "documents": {name: attribute.to_json() for name, attribute in self.documents.items()},
             "within": self.within,
-            "bag": None if self.bag is None else self.bag.to_json(),
-            "buckets": self._known.strings(),
-            **({"attributes": self._attribute_paths} if self.attributes else {}),
+            "weighted": None if self.weighted is None else self.weighted.to_json(),
+            "buckets": {name: strings for name, part in self._parts().items() if (strings := part.strings())},
+            "attributes": self._attribute_paths,
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
 
-        Hashed features have "node_buckets" and "node_named" (int32) instead, and those of a bag "bag_buckets" and
-        "bag_named". Edges have no arrays where they are the same features as the nodes. Arrays of document attributes
-        are called documents.ATTRIBUTE.NAME.
+        Hashed features have "node_buckets" and "node_named" (int32) instead, and listed ones "weighted_buckets" and
+        "weighted_named". Edges that have the features of the nodes have no arrays. Arrays of document attributes are
+        called documents.ATTRIBUTE.NAME.
         """
         documents = {
             f"documents.{name}.{part}": array
             for name, attribute in self.documents.items()
             for part, array in attribute.arrays().items()
         }
-        return {**documents, **self._known.arrays()}
+        parts = self._parts().items()
+        return documents | {f"{name}_{key}": array for name, part in parts for key, array in part.arrays().items()}
 
     @classmethod
     def from_state(
@@ -398,7 +286,6 @@ class FeatureExtractor:
         build: makes the document attributes and finds the user's functions. Raises InputError for a state that is none
         of these, and for what does not fit together; no file is read.
         """
-        strings = present_state(strings)
         check_fields(strings, STATE, "features")
         gazetteers = {
             name: Gazetteer.from_json(options, f"features.gazetteers.{name}")
@@ -408,21 +295,59 @@ class FeatureExtractor:
             name: Clusters.from_json(words, f"features.clusters.{name}") for name, words in strings["clusters"].items()
         }
         documents = {
-            name: restore(described, within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
+            name: restore(described, _within(arrays, f"documents.{name}."), build, f"features.documents.{name}")
             for name, described in strings["documents"].items()
         }
         attributes = {
             name: build.function(path, f"features.attributes.{name}") for name, path in strings["attributes"].items()
         }
         plain = strings["node"], strings["edge"], strings["cutoff"], gazetteers, clusters, documents, strings["within"]
-        bag, hash_bits = strings["bag"] or {}, strings["hash"] or {}
-        check_fields(bag, BAG if bag else {}, "features.bag")
-        check_fields(hash_bits, HASH if hash_bits else {}, "features.hash")
-        extractor = cls(*plain, bag=bag.get("column"), hash_bits=hash_bits.get("bits"), attributes=attributes)
-        extractor._numbering = extractor._numbering.restore(strings, extractor._sources.names, extractor._max_offset)
-        templates = {"node": extractor.node, "edge": extractor.edge}
-        extractor._known = KnownFeatures.restore(extractor._numbering, templates, extractor.bag, strings, arrays)
+        weighted, hashed = strings["weighted"] or {}, strings["hash"] or {}
+        check_fields(weighted, WEIGHTED if weighted else {}, "features.weighted")
+        check_fields(hashed, HASH if hashed else {}, "features.hash")
+        extractor = cls(
+            *plain, weighted_column=weighted.get("column"), hash_bits=hashed.get("bits"), attributes=attributes
+        )
+        extractor._restore(strings, arrays)
         return extractor
+
+    def _restore(self, strings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        numbering = self._numbering.restore(strings, self._sources.names, self._max_offset)
+        self._numbering, buckets = numbering, strings["buckets"]
+        for kind, templates in (("node", self.node), ("edge", self.edge)):
+            if own := _within(arrays, f"{kind}_"):
+                place = f"features.{kind}"
+                self._indices[kind] = numbering.restore_index(templates, buckets.get(kind, {}), own, place)
+        if self.edge:
+            self._indices.setdefault("edge", self._indices["node"])
+        if self.weighted is not None:
+            state = strings["weighted"]["names"], buckets.get("weighted", {}), _within(arrays, "weighted_")
+            self.weighted.vocabulary = self.weighted.vocabulary.restore(*state, "features.weighted")
+
+    def _index(self, kind: str) -> Index:
+        """Return the index of a kind. Raises ValueError for an unknown kind, RuntimeError before `fit`."""
+        if not self._indices:
+            raise RuntimeError("the feature extractor has no index yet; call fit with the training corpus first")
+        if kind not in self._indices:
+            raise ValueError(f"there are no {kind!r} features; kinds are {', '.join(self._indices)}")
+        return self._indices[kind]
+
+    def _n_weighted(self, kind: str) -> int:
+        return len(self.weighted) if self.weighted is not None and kind == "node" else 0
+
+    def _parts(self) -> dict[str, Index | ExplicitVocabulary | HashedVocabulary]:
+        """Indices and vocabulary that are saved, by name: edges are left out where they share the nodes' index."""
+        parts: dict[str, Any] = {"node": self._indices["node"]} if self.shared else {**self._indices}
+        return parts if self.weighted is None else {**parts, "weighted": self.weighted.vocabulary}
+
+    def _ids(self, view: View, corpus: Corpus) -> FeatureIds:
+        """Return the ids at each token of a corpus, which the view shows."""
+        node, edge = self._index("node"), self._indices.get("edge")
+        found = node.encode(view, self.progress)
+        nodes = found if self.weighted is None else found.beside(self.weighted.encode(corpus, len(node)))
+        if edge is None:
+            return FeatureIds(nodes, None)
+        return FeatureIds(nodes, found if edge is node else edge.encode(view, self.progress))
 
     def _sources_of(self, names: Sequence[str]) -> Sources:
         resources = Resources(self.gazetteers, self.clusters, self.documents, self.attributes)
@@ -434,12 +359,14 @@ class FeatureExtractor:
         reading = self._sources.read(corpus)
         self._numbering = self._numbering.fit(reading, self.cutoff, self._max_offset)
         view = self._view(corpus, reading)
-        bag = None if self.bag is None else self.bag.count(corpus, self.cutoff)
-        count = partial(self._numbering.count, view, reading, progress=self.progress, workers=workers)
-        indices = {"node": count(self.node, self.cutoff)}
+        if self.weighted is not None:
+            self.weighted = self.weighted.fit(corpus, self.cutoff)
+        options = self.cutoff, self.progress, workers
+        self._indices = {"node": self._numbering.count(view, reading, self.node, *options)}
         if self.edge:
-            indices["edge"] = indices["node"] if self.edge == self.node else count(self.edge, self.cutoff)
-        self._known = KnownFeatures(indices, bag)
+            same = self.edge == self.node
+            edge = self._indices["node"] if same else self._numbering.count(view, reading, self.edge, *options)
+            self._indices["edge"] = edge
         for line in self.summary():
             logger.info("%s", line)
         return view
@@ -451,6 +378,11 @@ class FeatureExtractor:
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
-    from structperc.features.encoded import EncodedFeatures  # which needs PyTorch
+    from structperc.features.encoded import EncodedFeatures  # needs PyTorch
 
     return EncodedFeatures.of(ids, corpus.starts)
+
+
+def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,46 +1,75 @@
-"""The features of templates in buckets."""
+"""Hashed numbering: features that share one of 2**bits buckets share an id, so that memory is fixed.
 
-from collections.abc import Mapping, Sequence
+No index of values or keys is kept; a sample of the training data gives names to the most frequent features.
+"""
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from structperc.features.bucket_names import BucketNames, sampled_names
-from structperc.features.hashing import BucketCounter, Buckets, hashed_keys
+from structperc.data.json_data import check_fields
+from structperc.errors import InputError
+from structperc.features.hashing import (
+    BITS,
+    MAX_COUNT,
+    BucketCounter,
+    Buckets,
+    HashedValues,
+    bucket_numbers,
+    hashed_keys,
+    string_hash,
+)
 from structperc.features.id_lists import IdLists
-from structperc.features.numbering import Arrays, Index
+from structperc.features.keys import NO_FEATURE
 from structperc.features.sources import Attributes
-from structperc.features.templates import Template
-from structperc.features.windows import MIN_CHUNKS, View
+from structperc.features.templates import Template, TemplatePart, template_name
+from structperc.features.windows import MIN_CHUNKS, View, boundary_names
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
 if TYPE_CHECKING:
     from structperc.features.lookup import TemplateLookup
 
+Arrays = Mapping[str, np.ndarray]
 
-class HashedIndex(Index):
-    """Features of all templates in the same buckets, of which those that training data fall into have ids.
+SAMPLED_TOKENS = 2**14  # tokens, evenly spread over the corpus, whose features are named
+SAMPLED_NAMES = 2**15  # names that are kept, of the most frequent features of these tokens
+CHUNK = 2**16  # names counted in one call
+
+
+class HashedNumbering:
+    """Numbers features by the buckets of their hashes.
 
     Args:
-        templates: which conjunctions are features.
-        buckets: those with features.
-        known: what is known of the features in them.
+        bits: there are 2**bits buckets; from 4 to 28.
+        max_offset: the largest offset of any template.
     """
 
-    def __init__(self, templates: Sequence[Template], buckets: Buckets, known: BucketNames) -> None:
-        self.templates = tuple(templates)
-        self._buckets, self._known = buckets, known
+    def __init__(self, bits: int, max_offset: int) -> None:
+        if bits not in BITS:
+            raise InputError(f"hash_bits must be from {BITS[0]} to {BITS[-1]}, got {bits}")
+        self._bits, self._values = bits, HashedValues(max_offset)
 
-    @classmethod
+    def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "HashedNumbering":
+        """Return the numbering itself: values are not learned. Raises InputError for a cutoff that is not counted."""
+        if cutoff > MAX_COUNT:
+            raise InputError(f"cutoff must be at most {MAX_COUNT} with hash_bits, got {cutoff}")
+        return self
+
+    def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
+        """Return the hashes of the places beyond the boundaries, then of values, uint64."""
+        return self._values.encode(values)
+
     def count(
-        cls,
+        self,
         view: View,
         reading: Attributes,
         templates: Sequence[Template],
-        bits: int,
         cutoff: int,
         progress: bool = False,
         workers: Workers = Workers(),  # noqa: B008  # immutable
@@ -52,80 +81,239 @@ class HashedIndex(Index):
         workers = workers.at_most(min(len(view.chunks()) // MIN_CHUNKS, len(templates)))
         shares = [templates[i :: workers.number] for i in range(workers.number)]
         several = workers.number > 1
-        tallying = partial(partial, _tallied, view, bits, progress and not several)
-        with closing(workers.each(tallying, shares)) as each:
-            tally = next(each)
+        counting = partial(partial, _count, view, self._bits, progress and not several)
+        with closing(workers.each(counting, shares)) as each:
+            counter = next(each)
             for other in bar(each, "hashing features", len(shares) - 1, progress and several):
-                tally.merge(other)
-        buckets = tally.met(cutoff)
-        named = sampled_names(view, reading, templates, buckets)
-        return cls(templates, buckets, named._replace(distinct=tally.distinct, occupied=tally.occupied))
+                counter.merge(other)
+        buckets = counter.frequent(cutoff)
+        return HashedIndex(templates, buckets, _sample(view, reading, templates, buckets, counter))
 
-    @classmethod
-    def restore(
-        cls, templates: Sequence[Template], bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str
+    def names(self) -> "HashedVocabulary":
+        """Return an empty vocabulary for features that the data list by name."""
+        none = np.empty(0, np.int32)
+        return HashedVocabulary(Buckets(self._bits, none), NameSample(none, [], 0, 0))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the number of bits."""
+        return {"vocabularies": {}, "hash": {"bits": self._bits}}
+
+    def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> "HashedNumbering":
+        """Return the numbering itself, which learns nothing."""
+        return self
+
+    def restore_index(
+        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
     ) -> "HashedIndex":
-        """Rebuild an index from `strings` and `arrays`. Raises InputError, naming the place, for any others."""
-        buckets = Buckets.restore(bits, arrays["buckets"], place)
-        return cls(templates, buckets, BucketNames.from_json(strings, arrays["named"], place))
+        """Return the index of saved buckets. Raises InputError, naming the place, for invalid ones."""
+        return HashedIndex(templates, *_restore(self._bits, strings, arrays, place))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HashedIndex, (self.templates, self._buckets, self._known)  # copies and pickles are without lookups
+
+class NameSample(NamedTuple):
+    """Names of frequent features, and how many features there are in all."""
+
+    buckets: np.ndarray  # (n,) int32, of each name, more frequent features first
+    names: list[str]  # n
+    distinct: int  # estimated number of different features in the training data
+    occupied: int  # number of buckets that they fell into
+
+    def within(self, buckets: Buckets) -> "NameSample":
+        """Return the names of features in these buckets."""
+        kept = np.isin(self.buckets, buckets.numbers)
+        names = [name for name, wanted in zip(self.names, kept.tolist(), strict=True) if wanted]
+        return self._replace(buckets=self.buckets[kept], names=names)
+
+
+class NamedBuckets:
+    """Buckets that have features, whose ids are the ranks of the buckets, and the names of some of the features."""
+
+    def __init__(self, buckets: Buckets, sample: NameSample) -> None:
+        self.buckets, self.sample = buckets, sample
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lookup"}
 
     def __len__(self) -> int:
-        return len(self._buckets)
+        return len(self.buckets)
+
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return the known names of the features with these ids (n,), as one string each, or "bucket 1234"."""
+        numbers = self.buckets.numbers[rows].tolist()
+        found: dict[int, list[str]] = {number: [] for number in numbers}
+        for bucket, name in zip(self.sample.buckets.tolist(), self.sample.names, strict=True):
+            if bucket in found:
+                found[bucket].append(name)
+        return [_together(number, found[number]) for number in numbers]
+
+    def subset(self, keep: np.ndarray) -> Self:
+        """Return the buckets for which keep (F,) bool is true, renumbered in the same order."""
+        kept = copy.copy(self)
+        kept.buckets = self.buckets.subset(keep)
+        kept.sample = self.sample.within(kept.buckets)
+        return kept
+
+    def summary(self) -> str:
+        """Return how many features share how many buckets, as one line."""
+        bits, (_, names, distinct, occupied) = self.buckets.bits, self.sample
+        shared = 100 * (distinct - occupied) / max(distinct, 1)
+        return (
+            f"about {distinct:,} different ones in {occupied:,} of {2**bits:,} buckets (hash_bits: {bits}), "
+            f"{shared:.1f}% share a bucket with an earlier one; {len(self):,} buckets are kept; "
+            f"a sample of the training data names {len(names):,} features"
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return "buckets" and "named": the buckets with features, and those of the sample of names, both int32."""
+        return {"buckets": self.buckets.numbers, "named": self.sample.buckets}
+
+    def strings(self) -> dict[str, Any]:
+        """Return the sample of names and the numbers of features and buckets."""
+        return {"names": self.sample.names, "distinct": self.sample.distinct, "occupied": self.sample.occupied}
+
+
+class HashedIndex(NamedBuckets):
+    """The features of a list of templates, all in the same buckets."""
+
+    def __init__(self, templates: Sequence[Template], buckets: Buckets, sample: NameSample) -> None:
+        super().__init__(buckets, sample)
+        self.templates = tuple(templates)
 
     def encode(self, view: View, progress: bool = False) -> IdLists:
         """Return the ids of the features at each token of a view."""
         return self._lookup.encode(view, progress)
 
-    def names(self, rows: np.ndarray) -> list[str]:
-        """Return what is known of the features with these ids (n,)."""
-        return self._known.of(self._buckets.numbers[rows])
-
-    def subset(self, keep: np.ndarray) -> "HashedIndex":
-        """Return the index of the buckets for which keep (F,) bool is true, renumbered in the same order."""
-        buckets = self._buckets.subset(keep)
-        return HashedIndex(self.templates, buckets, self._known.within(buckets))
-
-    def same(self, other: Index) -> bool:
-        """Tell whether both give the same ids to the same features."""
-        return (
-            isinstance(other, HashedIndex)
-            and self.templates == other.templates
-            and np.array_equal(self._buckets.numbers, other._buckets.numbers)
-        )
+    def same(self, other: object) -> bool:
+        """Return whether both give the same ids to the same features."""
+        if not isinstance(other, HashedIndex) or self.templates != other.templates:
+            return False
+        return np.array_equal(self.buckets.numbers, other.buckets.numbers)
 
     def sizes(self) -> list[int]:
-        """Return nothing: templates share their buckets."""
+        """Return an empty list: templates share their buckets."""
         return []
-
-    def summary(self) -> str:
-        """Return how many features share how many buckets."""
-        return self._known.summary(self._buckets)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return "buckets" and "named": the buckets with features, and those of the sample of names, both int32."""
-        return {"buckets": self._buckets.numbers, "named": self._known.buckets}
-
-    def strings(self) -> dict[str, Any]:
-        """Return the sample of names, and how many features there were in how many buckets."""
-        return self._known.to_json()
 
     @cached_property
     def _lookup(self) -> "TemplateLookup":
-        from structperc.features.lookup import (
-            HashedLookup,  # compiled: imported when it is first needed
-            TemplateLookup,
-        )
+        from structperc.features.lookup import HashedLookup, TemplateLookup  # compiled: imported when first needed
 
-        return TemplateLookup(self.templates, HashedLookup(self.templates, self._buckets))
+        return TemplateLookup(self.templates, HashedLookup(self.templates, self.buckets))
 
 
-def _tallied(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> BucketCounter:
-    """What the features of some templates fall into at the tokens of a view."""
-    tally = BucketCounter(bits)
+class HashedVocabulary(NamedBuckets):
+    """Names of features that the data list, in buckets."""
+
+    listed: tuple[str, ...] = ()  # names are not kept
+
+    def find(self, name: str) -> int:
+        """Return the id of the bucket of a name, NO_FEATURE for one without features."""
+        return int(self.buckets.ids[string_hash(name, "listed") % 2**self.buckets.bits])
+
+    def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "HashedVocabulary":
+        """Return the buckets that names fall into at least `cutoff` times in groups, each with its number of times."""
+        bits = self.buckets.bits
+        counter, counts = BucketCounter(bits), Counter[str]()
+        keys: list[int] = []
+        for number, (names, times) in enumerate(groups):
+            hashes = [string_hash(name, "listed") for name in names]
+            keys += hashes * min(times, cutoff)
+            if len(keys) >= CHUNK:
+                counter.add(np.array(keys, np.uint64))
+                keys = []
+            if number < SAMPLED_TOKENS:
+                counts.update(dict.fromkeys(names, times))
+        counter.add(np.array(keys, np.uint64))
+        buckets = counter.frequent(cutoff)
+        chosen = [name for name, _ in counts.most_common(SAMPLED_NAMES)]
+        numbers = bucket_numbers(np.array([string_hash(name, "listed") for name in chosen], np.uint64), bits)
+        sample = NameSample(numbers.astype(np.int32), chosen, counter.distinct, counter.occupied)
+        return HashedVocabulary(buckets, sample.within(buckets))
+
+    def restore(self, listed: list[str], strings: Mapping[str, Any], arrays: Arrays, place: str) -> "HashedVocabulary":
+        """Return the saved buckets. Raises InputError, naming the place, for invalid ones."""
+        if listed:
+            raise InputError(f"{place}.names: hashed names are not listed")
+        return HashedVocabulary(*_restore(self.buckets.bits, strings, arrays, place))
+
+
+def _restore(bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str) -> tuple[Buckets, NameSample]:
+    check_fields(strings, {"names": list[str], "distinct": int, "occupied": int}, place)
+    named = arrays["named"]
+    if named.dtype != np.int32 or named.shape != (len(strings["names"]),):
+        raise InputError(f"{place}: expected a bucket (int32) for each of {len(strings['names'])} names")
+    sample = NameSample(named, strings["names"], strings["distinct"], strings["occupied"])
+    return Buckets.restore(bits, arrays["buckets"], place), sample
+
+
+def _count(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> BucketCounter:
+    """Count the buckets that the features of some templates fall into at the tokens of a view."""
+    counter = BucketCounter(bits)
     for template in bar(templates, "hashing features", show=progress):
         for chunk in view.chunks():
-            tally.add(hashed_keys(chunk, template))
-    return tally
+            counter.add(hashed_keys(chunk, template))
+    return counter
+
+
+# -- names of a sample of the training data --------------------------------------------------------------------------
+
+
+class _Sampled(NamedTuple):
+    """Features of a template among some tokens, each once."""
+
+    counts: np.ndarray  # (n,) int64
+    buckets: np.ndarray  # (n,) int64
+    tokens: np.ndarray  # (n,) int64, one that has it
+
+
+def _sample(
+    view: View, reading: Attributes, templates: Sequence[Template], buckets: Buckets, counter: BucketCounter
+) -> NameSample:
+    """Name the most frequent features of a sample of tokens, as far as they have ids."""
+    tokens = np.unique(np.linspace(0, view.tokens - 1, min(view.tokens, SAMPLED_TOKENS)).astype(np.int64))
+    found = [_features(view, template, tokens, buckets) for template in templates]
+    none = _Sampled(*[np.empty(0, np.int64)] * 3)
+    counts, numbers, places = map(np.concatenate, zip(none, *found, strict=True))
+    chosen = np.sort((-counts).argsort(kind="stable")[:SAMPLED_NAMES])  # template by template
+    own = np.split(chosen, chosen.searchsorted(np.cumsum([len(one.counts) for one in found])))
+    named = (_names(view, reading, template, places[one]) for template, one in zip(templates, own, strict=False))
+    by_count = (-counts[chosen]).argsort(kind="stable")
+    names = np.array([name for of_template in named for name in of_template], object)[by_count]
+    return NameSample(numbers[chosen][by_count].astype(np.int32), names.tolist(), counter.distinct, counter.occupied)
+
+
+def _features(view: View, template: Template, tokens: np.ndarray, buckets: Buckets) -> _Sampled:
+    sampled = _at(tokens, view, lambda chunk: hashed_keys(chunk, template))
+    keys, first, counts = np.unique(sampled, return_index=True, return_counts=True)
+    kept = buckets.find(keys) != NO_FEATURE
+    return _Sampled(counts[kept].astype(np.int64), bucket_numbers(keys[kept], buckets.bits), tokens[first[kept]])
+
+
+def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
+    """Values of a view at some tokens (n,), computed chunk by chunk; (n,)."""
+    chunks, order = view.chunks() or [view], tokens.argsort(kind="stable")
+    ends = np.cumsum([chunk.tokens for chunk in chunks])
+    own = np.split(tokens[order], tokens[order].searchsorted(ends[:-1]))
+    parts = [values(chunk)[mine - end + chunk.tokens] for chunk, mine, end in zip(chunks, own, ends, strict=True)]
+    found = np.concatenate(parts)
+    shown = np.empty_like(found)
+    shown[order] = found
+    return shown
+
+
+def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:
+    """The names of the features of a template at some tokens (n,)."""
+    if not template:
+        return [template_name(template)] * len(tokens)
+    return map("|".join, zip(*(_part_names(view, reading, part, tokens) for part in template), strict=True))
+
+
+def _part_names(view: View, reading: Attributes, part: TemplatePart, tokens: np.ndarray) -> list[str]:
+    beyond, values = boundary_names(view.max_offset), reading.values[part.attribute]
+    numbers = _at(tokens, view, lambda chunk: chunk.numbers(part)).tolist()
+    return [f"{part}={beyond[n] if n < len(beyond) else values[n - len(beyond)]}" for n in numbers]
+
+
+def _together(number: int, names: list[str]) -> str:
+    """The names that share a bucket as one."""
+    if not names:
+        return f"bucket {number}"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -139,8 +139,8 @@ class BucketCounter:
         self._marked += int(np.unpackbits(other._seen & ~self._seen).sum())
         self._seen |= other._seen
 
-    def met(self, cutoff: int) -> Buckets:
-        """Return the buckets that keys fell into at least `cutoff` times, up to MET."""
+    def frequent(self, cutoff: int) -> Buckets:
+        """Return the buckets that keys fell into at least `cutoff` times, up to MAX_COUNT."""
         return Buckets(self._bits, np.flatnonzero(self._counts >= cutoff).astype(np.int32))
 
     @property

@@ -1,20 +1,14 @@
-"""Where the features of templates are found, however they are numbered: the face of an index for its lookups.
+"""Lookup of the feature ids at each token of a corpus, compiled: all templates in one pass.
 
-The feature ids at each token of a corpus, compiled: all templates are looked up in one pass.
-
-Where the keys of templates are found at once: tables with open addressing, compiled.
-
-Keys that are found in tables of their templates.
-
-Keys that are hashes: found by their buckets.
-
-Templates as compiled loops look them up.
+`TemplateLookup` prepares tables for the strings of a corpus; `gathering` makes the loop over tokens. A conjunction of
+values gets its id from a table of keys with open addressing (`ExactLookup`) or from its bucket (`HashedLookup`). Both
+have the type `code` of the codes of values, the `table` that it reads for
+some templates, and the `ids` of the values of a template of one part.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,28 +20,6 @@ from structperc.features.templates import Template, TemplatePart
 from structperc.features.windows import View
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.progress import bar
-
-
-class IdLookup(ABC):
-    """Base of what gives ids to the conjunctions of J templates."""
-
-    code: ClassVar[type[np.integer]]  # the type of the codes of values
-
-    @property
-    @abstractmethod
-    def kernel_function(self) -> Callable[..., int]:
-        """What `gather.gathering` calls, an inner kernel."""
-
-    @abstractmethod
-    def table(self, numbers: Sequence[int]) -> Any:
-        """Return what `kernel_function` reads for the templates of these numbers, as a NamedTuple of arrays."""
-
-    @abstractmethod
-    def ids(self, number: int, codes: np.ndarray) -> np.ndarray:
-        """Return the ids (n,) int32 of values with these codes (n,) in a template of one part.
-
-        NO_FEATURE where they are no feature.
-        """
 
 
 class Places(NamedTuple):
@@ -76,7 +48,7 @@ class Joined(NamedTuple):
 
 
 @kernel
-def count_single(strings, single):  # type: ignore[no-untyped-def]
+def count_single(strings, single):
     """Return how many ids templates that see one place give at all tokens."""
     n = 0
     for s in range(len(strings.starts) - 1):
@@ -96,7 +68,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
     """
 
     @kernel
-    def gather(first, stop, n, strings, single, joined, ids, ends):  # type: ignore[no-untyped-def]
+    def gather(first, stop, n, strings, single, joined, ids, ends):
         """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
 
         -> where the ids end. There is room for what `count_single` counts and, at each token, for all that are joined.
@@ -118,7 +90,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
 
 
 @subkernel_no_alloc
-def entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
+def entry(t, s, p, strings, places):
     """Return the entry of what stands at place p, seen from token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
     if at < start:
@@ -155,20 +127,20 @@ def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
 
 
 @subkernel_no_alloc
-def find(key, j, table):  # type: ignore[no-untyped-def]
+def find(key, j, table):
     """Return the id of a key of template j, NO_FEATURE where it is none."""
     return table.ids[_slot(key, j, table)]
 
 
 @kernel
-def _fill(keys, first_id, j, table):  # type: ignore[no-untyped-def]
+def _fill(keys, first_id, j, table):
     for rank in range(len(keys)):
         slot = _slot(keys[rank], j, table)
         table.keys[slot], table.ids[slot] = keys[rank], first_id + rank
 
 
 @subkernel_no_alloc
-def _slot(key, j, table):  # type: ignore[no-untyped-def]
+def _slot(key, j, table):
     """Return the slot where a key is, or else the free one where it would be."""
     bits, first = table.bits[j], table.first[j]
     slot = np.int64((np.uint64(key) * GOLDEN) >> np.uint64(64 - bits))
@@ -184,7 +156,7 @@ class RankTable(NamedTuple):
     keys: KeyTable
 
 
-class ExactLookup(IdLookup):
+class ExactLookup:
     """Ids that are the ranks of keys among those of all templates.
 
     Args:
@@ -198,11 +170,6 @@ class ExactLookup(IdLookup):
         self._sizes, self._keys = sizes, keys
         self._first = np.cumsum([0, *map(len, keys)]).tolist()
 
-    @property
-    def kernel_function(self) -> Callable[..., int]:
-        """The search for a mixed-radix number."""
-        return _look_up_exact
-
     def table(self, numbers: Sequence[int]) -> RankTable:
         """Return the tables of these templates."""
         sizes = np.array([size for j in numbers for size in self._sizes[j]], np.int64)
@@ -214,7 +181,7 @@ class ExactLookup(IdLookup):
 
 
 @subkernel_no_alloc
-def _look_up_exact(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+def _look_up_exact(t, s, n, strings, joined, ids):
     """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
     for j in range(len(joined.ends) - 1):
         key = np.int64(0)
@@ -237,7 +204,7 @@ class BucketTable(NamedTuple):
     ids: np.ndarray  # (2**bits,) int32
 
 
-class HashedLookup(IdLookup):
+class HashedLookup:
     """Ids of the buckets of keys, whichever template they are of."""
 
     code = np.uint64
@@ -245,11 +212,6 @@ class HashedLookup(IdLookup):
     def __init__(self, templates: Sequence[Template], buckets: Buckets) -> None:
         self._seeds = np.array([template_seed(template) for template in templates], np.uint64)
         self._buckets = buckets
-
-    @property
-    def kernel_function(self) -> Callable[..., int]:
-        """The hash of a conjunction, and the look into its bucket."""
-        return _look_up_hashed
 
     def table(self, numbers: Sequence[int]) -> BucketTable:
         """Return the seeds of these templates, and the ids of all buckets."""
@@ -262,7 +224,7 @@ class HashedLookup(IdLookup):
 
 
 @subkernel_no_alloc
-def _look_up_hashed(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+def _look_up_hashed(t, s, n, strings, joined, ids):
     """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
 
     -> where they end.
@@ -297,7 +259,7 @@ class TemplateLookup:
         finder: gives them ids.
     """
 
-    def __init__(self, templates: Sequence[Template], finder: IdLookup) -> None:
+    def __init__(self, templates: Sequence[Template], finder: "ExactLookup | HashedLookup") -> None:
         self._templates, self._finder = templates, finder
         self._joined = [number for number, template in enumerate(templates) if len(template) != 1]
         self._table = finder.table(self._joined)
@@ -305,7 +267,7 @@ class TemplateLookup:
     def encode(self, view: View, progress: bool) -> IdLists:
         """Return the ids of the features at each token."""
         strings, single, joined = view.strings, self._single_templates(view), self._joined_templates(view)
-        gather = gathering(self._finder.kernel_function)
+        gather = gathering(_look_up_exact if isinstance(self._finder, ExactLookup) else _look_up_hashed)
         ids = np.empty(count_single(strings, single) + len(self._joined) * view.tokens, np.int32)
         ends, end = np.zeros(view.tokens + 1, np.int64), 0
         with bar(None, "encoding features", view.tokens, progress) as shown:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 from structperc.guided.arrays import TrainingData
-from structperc.optim.perceptron import AveragedOptimizer
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
 
 
 class LearningCounts(NamedTuple):
@@ -95,8 +95,9 @@ class GuidedOptimizer(AveragedOptimizer):
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:
         super().__init__(params, {}, average)
 
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
-        return 1.0
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return a step size of 1."""
+        return StepSizeRule(constant_size, (1.0,))
 
     def sums(self, p: Tensor) -> Tensor:
         """Return the sum for the average of a parameter, float64; without rows where none is kept."""

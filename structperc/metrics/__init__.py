@@ -3,15 +3,14 @@
 Functions of label names take gold first, (y_true, y_pred), as scikit-learn and seqeval do; metrics and functions of
 tensors take it second, (preds, target), as torchmetrics does.
 
-segments.py, f_measure.py, accuracy.py     counts and their metrics
-segment_shares.py                          precision, recall and F as one number each, for loggers
-seqeval.py, label_sequences.py             scores, dictionary and report of seqeval from label names, in its two modes
-oracle.py                                  the best of each k-best list
-evaluation.py                              all of them for a tagger
-significance.py                            McNemar's test; tests over trainings and over documents
-systems.py, comparison.py, all_pairs.py    what a system got right; two systems; any number of systems
-confidence.py, calibration.py              how sure a model is, and how often it is right when it is so sure
-sentences.py                               boundaries of sentences inside documents
+accuracy.py       accuracy of tokens and sentences
+segments.py       segment counts, precision, recall and F as tables and as single numbers
+oracle.py         the best candidate of each n-best list
+evaluation.py     all scores of a tagger
+seqeval.py        scores, dictionary and report of seqeval, from label names
+comparison.py     several systems on one text
+significance.py   McNemar's test, tests over trainings and over documents
+calibration.py    confidence of tokens and segments, and how often it is right
 """
 
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
@@ -19,8 +18,17 @@ from structperc.metrics.calibration import Calibration, Reliability, bin_sums, s
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
 from structperc.metrics.evaluation import Evaluation
 from structperc.metrics.oracle import OracleF1, oracle
-from structperc.metrics.segment_scores import SegmentFScore, SegmentPrecision, SegmentRecall
-from structperc.metrics.segments import SegmentCounts, SegmentF1, SegmentScore, SegmentScores, f_measure, segment_counts
+from structperc.metrics.segments import (
+    SegmentCounts,
+    SegmentF1,
+    SegmentFScore,
+    SegmentPrecision,
+    SegmentRecall,
+    SegmentScore,
+    SegmentScores,
+    f_measure,
+    segment_counts,
+)
 from structperc.metrics.seqeval import (
     classification_report,
     segment_f1_score,

@@ -1,13 +1,12 @@
-"""The places where sentences begin and end inside the sequences of a batch, which may be whole documents.
+"""Accuracy of tokens and of whole sentences, and the boundaries of sentences in a batch of documents."""
 
-Accuracy of tokens and of whole sentences.
-"""
-
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.utilities.plot import plot_single_or_multi_val
 
 from structperc.data.labels import shift
 from structperc.errors import InputError
@@ -15,7 +14,7 @@ from structperc.structures import real_tokens
 
 
 class SentenceBoundaries(NamedTuple):
-    """The real tokens, and the first and last one of each sentence, as masks."""
+    """Masks of the real tokens, and of the first and last one of each sentence."""
 
     real: Tensor  # (B, T) bool, False in the padding
     first: Tensor  # (B, T) bool
@@ -40,8 +39,8 @@ def check_label_numbers(preds: Tensor, target: Tensor, lengths: Tensor | None = 
 def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBoundaries:
     """Return the boundaries of sentences, from lengths (B,) int64 and sentences (B, T) int64, a number per token.
 
-    A sentence begins wherever the number changes; it may be an index within the document or the corpus.
-    Without numbers each sequence is one sentence. Sentences without tokens do not exist here.
+    A sentence begins wherever the number changes, which may be an index within the document or the corpus.
+    Without numbers each sequence is one sentence. Sentences without tokens are not counted.
     """
     real = real_tokens(lengths, T)
     begins = torch.arange(T, device=lengths.device) == 0
@@ -58,9 +57,9 @@ def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
 
 
 def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
-    """Return whether some token of each sentence is wrong, from right (B, T) bool: (B * T,) bool, False after the last.
+    """Return whether some token of each sentence is wrong, (B * T,) bool, False after the last, from right (B, T) bool.
 
-    There are as many sentences as tokens at most, so that no GPU is asked for their number.
+    The size does not depend on the number of sentences, for which a GPU would have to be synchronised.
     """
     number = (boundaries.first.flatten().cumsum(0) - 1).clamp(min=0)  # is -1 in padding before the first sentence
     wrong = (boundaries.real & ~right).flatten()
@@ -84,9 +83,10 @@ def sentence_counts(
 ) -> tuple[Tensor, Tensor]:
     """Return how many sentences have no wrong token, and how many there are; () int64 each.
 
-    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64. `sentences` (B, T) says which
-    tokens of a document make a sentence, as in `sentence_boundaries`; without it each sequence is one. Sentences
-    without tokens are not counted. Raises InputError for tensors of other shapes or types.
+    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64. `sentences` (B, T) has
+    a sentence number for each token, as in `sentence_boundaries`; without it each sequence is one sentence.
+
+    Raises InputError for tensors of other shapes or types.
     """
     check_label_numbers(preds, target, lengths)
     boundaries = sentence_boundaries(lengths, target.shape[1], sentences)
@@ -94,57 +94,82 @@ def sentence_counts(
     return total - sentence_errors(preds == target, boundaries).sum(), total
 
 
-class _Accuracy(Metric):
+class ShareMetric(Metric):
+    """Base class of metrics whose value is a share in 0..1, () float64."""
+
     is_differentiable = False
     higher_is_better = True
     full_state_update = False
-    plot_lower_bound = 0.0
-    plot_upper_bound = 1.0
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the value, or a line through a sequence of values; return figure and axes."""
-        return self._plot(val, ax)
+        return plot_single_or_multi_val(
+            self.compute() if val is None else val,
+            ax=ax,
+            higher_is_better=True,
+            name=type(self).__name__,
+            lower_bound=0.0,
+            upper_bound=1.0,
+        )
+
+
+class _Accuracy(ShareMetric):
+    """Base class: right and all items, in states of their own names, since a MetricCollection merges equal states."""
+
+    items: str
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for name in (self.items, f"right_{self.items}"):
+            self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
+
+    @staticmethod
+    @abstractmethod
+    def count(preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the numbers of right items and of all items."""
+
+    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
+        """Count the items of preds (B, T) against gold, target (B, T); lengths (B,), sentences (B, T) or None."""
+        right, total = self.count(preds, target, lengths, sentences)
+        setattr(self, f"right_{self.items}", getattr(self, f"right_{self.items}") + right)
+        setattr(self, self.items, getattr(self, self.items) + total)
+
+    def compute(self) -> Tensor:
+        """Return the share of right items, () float64; 0.0 without items."""
+        return getattr(self, f"right_{self.items}").double() / getattr(self, self.items).clamp(min=1)
 
 
 class TokenAccuracy(_Accuracy):
-    """Share of tokens whose label is correct; compute() -> () float64, 0.0 where there is no token."""
+    """Share of tokens whose label is correct; compute() -> () float64, 0.0 without tokens.
 
-    tokens: Tensor
-    right_tokens: Tensor
+    Example:
+        >>> accuracy = TokenAccuracy()
+        >>> accuracy.update(torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]]), torch.tensor([3]))
+        >>> round(accuracy.compute().item(), 3)
+        0.667
+    """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        for name in ("tokens", "right_tokens"):
-            self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
+    items = "tokens"
 
-    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the tokens of preds (B, T) against gold, target (B, T); `sentences` make no difference."""
-        right, total = token_counts(preds, target, lengths)
-        self.right_tokens = self.right_tokens + right
-        self.tokens = self.tokens + total
-
-    def compute(self) -> Tensor:
-        """Return the share of correct tokens in 0..1, () float64."""
-        return self.right_tokens.double() / self.tokens.clamp(min=1)
+    @staticmethod
+    def count(preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return `token_counts`."""
+        return token_counts(preds, target, lengths)
 
 
 class SentenceAccuracy(_Accuracy):
-    """Share of sentences without a wrong token; compute() -> () float64, 0.0 where there is no sentence."""
+    """Share of sentences without a wrong token; compute() -> () float64, 0.0 without sentences.
 
-    sentences: Tensor
-    right_sentences: Tensor
+    Example:
+        >>> accuracy = SentenceAccuracy()
+        >>> accuracy.update(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [0, 1]]), torch.tensor([2, 2]))
+        >>> accuracy.compute().item()
+        0.5
+    """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        for name in ("sentences", "right_sentences"):
-            self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
+    items = "sentences"
 
-    def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the sentences of preds (B, T) against gold, target (B, T); lengths (B,). See `sentence_counts`."""
-        right, total = sentence_counts(preds, target, lengths, sentences)
-        self.right_sentences = self.right_sentences + right
-        self.sentences = self.sentences + total
-
-    def compute(self) -> Tensor:
-        """Return the share of sentences without a wrong token in 0..1, () float64."""
-        return self.right_sentences.double() / self.sentences.clamp(min=1)
+    @staticmethod
+    def count(preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return `sentence_counts`."""
+        return sentence_counts(preds, target, lengths, sentences)

@@ -1,7 +1,4 @@
-"""Confidence of a lattice in a labelling: probabilities of its labels and of its segments.
-
-Calibration: of what is said with confidence 0.8, a share of 0.8 should be right.
-"""
+"""Confidence in tokens and segments, and its calibration: a share of 0.8 of decisions with confidence 0.8 is right."""
 
 from typing import Any, NamedTuple
 
@@ -26,12 +23,11 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 def segment_confidence(
     lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
 ) -> Tensor:
-    """Return the probability (S,), in 0..1, that a labelling has exactly these segments of labels (B, T).
+    """Return the probability (S,), in 0..1, of exactly these segments of labels (B, T).
 
-    A segment has the same type, first and last token. The result is p(the labels on the segment) times the conditional
-    probabilities that neither neighbour belongs to it; a chain knows no more of the two sides than their next labels.
-    In the lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment is written in one way
-    only; in IOB1 it leaves out the other way.
+    It is p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it. In the
+    lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment has a single spelling; in
+    IOB1 it leaves out the other one.
     """
     rows, starts, ends = segments
     if not len(rows):
@@ -49,10 +45,7 @@ def segment_confidence(
 
 @torch.no_grad()
 def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
-    """Return the confidence (B, T) of the segment that each token of labels (B, T) is in; NaN where it is in none.
-
-    These are the segments that labels, whose padding holds some label, say; the padding is in none.
-    """
+    """Return the confidence (B, T) of the segment of labels (B, T) that each token is in; NaN outside of segments."""
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)
     segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
@@ -64,7 +57,7 @@ def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoun
 
 
 def _continues(label_set: LabelSet) -> Tensor:
-    """(L, L) bool: whether j after i belongs to the segment of i."""
+    """Return (L, L) bool, True where label j after label i belongs to the segment of i."""
     return (label_set.types >= 0) & ~label_set.opening
 
 
@@ -105,10 +98,7 @@ class Reliability(NamedTuple):
 
     @property
     def ece(self) -> float:
-        """The expected calibration error, Eq. 3 of Guo et al.
-
-        2017: sum over bins of |accuracy - confidence| n_m / n.
-        """
+        """The expected calibration error, sum over bins of |accuracy - confidence| n_m / n (Guo et al. 2017, Eq. 3)."""
         return sum(abs(one.correct - one.total) for one in self.bins) / max(self.all.n, 1)
 
     @property

@@ -1,9 +1,4 @@
-"""What one system got right in a text that other systems label, too.
-
-Two predictions for the same text against gold: scores, differences and McNemar's tests.
-
-Any number of predictions for the same text against gold: a row of scores for each, McNemar's tests of all pairs.
-"""
+"""Comparisons of systems on one text: scores, differences and McNemar's tests."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
@@ -24,10 +19,10 @@ Labels = Sequence[Sequence[str]]  # sentences of label names
 
 
 class System(NamedTuple):
-    """What a system got right: N tokens in R sentences, in the order of the text; empty sentences are not counted."""
+    """Correct decisions of a system on N tokens in R sentences, in the order of the text, without empty sentences."""
 
     name: str
-    segments: SegmentScores | None  # None when the labels are no segments
+    segments: SegmentScores | None  # None for labels without segments
     tokens: Tensor  # (N,) bool, is the label right
     sentences: Tensor  # (R,) bool, are all labels of the sentence right
 
@@ -56,32 +51,28 @@ def evaluate_systems(
     for name, predicted in zip(names, predictions, strict=True):
         check_same_lengths(gold, predicted, ("gold", name))
     if not any(gold):
-        raise InputError("gold holds no label; give a file of labelled sentences")
+        raise InputError("gold has no labels; give a file of labelled sentences")
     labels = LabelSet(tuple(sorted({*chain(*gold), *chain(*chain(*predictions))})), scheme)
-    # one sequence, the whole text: `sentences` tells its sentences apart and nothing is padded
+    # the whole text is one sequence, without padding
     wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in (gold, *predictions))
     lengths = torch.tensor([wanted.shape[1]])
     sentences = torch.arange(len(gold)).repeat_interleave(torch.tensor([len(s) for s in gold]))[None]
     boundaries = sentence_boundaries(lengths, wanted.shape[1], sentences)
     for name, ids in zip(names, others, strict=True):
         right = ids == wanted
-        segments = None if scheme == "none" else _segment_scores(ids, wanted, lengths, sentences, labels)
+        segments = None
+        if scheme != "none":
+            metric = SegmentF1(labels)
+            metric.update(ids, wanted, lengths, sentences)
+            segments = metric.compute()
         yield System(name, segments, right[0], right_sentences(right, boundaries))
-
-
-def _segment_scores(
-    predicted: Tensor, gold: Tensor, lengths: Tensor, sentences: Tensor, labels: LabelSet
-) -> SegmentScores:
-    metric = SegmentF1(labels)
-    metric.update(predicted, gold, lengths, sentences)
-    return metric.compute()
 
 
 class Comparison(NamedTuple):
     """The scores of systems A and B and tests of their difference, which is B minus A."""
 
     names: tuple[str, str]
-    segments: tuple[SegmentScores, SegmentScores] | None  # None when the labels are no segments
+    segments: tuple[SegmentScores, SegmentScores] | None  # None for labels without segments
     tokens: McNemar
     sentences: McNemar
     beta: float = 1.0  # of the F measure
@@ -118,7 +109,7 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     beta: float = 1.0,
 ) -> Comparison:
-    """Return the comparison of two systems on one text, from sentences of labels, gold and predicted by either.
+    """Return the comparison of two systems on one text, from gold and predicted labels of sentences.
 
     Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
     sentences differ in number or length, and for beta <= 0.
@@ -139,7 +130,7 @@ class Pair(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """Systems in the order they were given. p-values are those of single pairs, not corrected for their number."""
+    """Systems in their order. p-values are those of single pairs, not corrected for their number."""
 
     systems: list[System]
     beta: float = 1.0  # of the F measure
@@ -185,7 +176,7 @@ class Comparisons(NamedTuple):
 def compare_all(
     gold: Labels, predictions: Sequence[Labels], names: Sequence[str], scheme: str = "IOB2", beta: float = 1.0
 ) -> Comparisons:
-    """Return the comparisons of several systems on one text, from sentences of labels, gold and predicted.
+    """Return the comparisons of several systems on one text, from gold and predicted labels of sentences.
 
     Raises InputError as `compare` does.
     """

@@ -1,4 +1,4 @@
-"""All scores of a tagger at once."""
+"""All scores of a tagger in one collection."""
 
 from torchmetrics import MetricCollection
 
@@ -10,7 +10,7 @@ from structperc.metrics.segments import SegmentF1, check_beta
 class Evaluation(MetricCollection):
     """Segment F1 where the labels have a tag scheme, token accuracy and sentence accuracy.
 
-    update(preds (B, T), target (B, T), lengths (B,), sentences (B, T) or None) as of each of them.
+    Call update(preds (B, T), target (B, T), lengths (B,), sentences (B, T) or None).
 
     Args:
         labels: their names and tag scheme.
@@ -30,7 +30,7 @@ class Evaluation(MetricCollection):
     def compute(self) -> dict[str, float]:
         """Return the scores by name, shares in 0..1.
 
-        `score`, by which models are chosen, is the F_gamma of segments, or token accuracy where there are no segments.
+        `score`, by which models are chosen, is F_beta of segments, or token accuracy for labels without segments.
         """
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
         shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
@@ -40,10 +40,7 @@ class Evaluation(MetricCollection):
         return {"score": segments.f(self.beta), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
-        """Return the table of segments, which includes token accuracy, or this alone.
-
-        Then the accuracy of sentences.
-        """
+        """Return the table of segments with token accuracy, or token accuracy alone, then sentence accuracy."""
         if "segments" in self:
             first = self["segments"].compute().table(self.beta)
         else:

@@ -1,4 +1,4 @@
-"""The quality of lists of k best labellings: the F1 of a re-ranker that always makes the best choice."""
+"""Oracle F1 of n-best lists: the F1 of a re-ranker that always makes the best choice."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ def oracle(
 ) -> Tensor:
     """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold, target (B, T).
 
-    Of equals it is the one with the fewest segments (without a gold segment all have F1 = 0, and an empty
-    candidate is perfect), then the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
+    Ties go to the one with the fewest segments (without a gold segment all have F1 = 0, and an empty candidate is
+    perfect), then to the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
     """
     counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
@@ -36,7 +36,7 @@ class OracleF1(SegmentF1):
 
     def __init__(self, labels: LabelSet, **kwargs: Any) -> None:
         super().__init__(labels, **kwargs)
-        # A MetricCollection merges metrics of the same states and first counts: one state must be our own.
+        # A MetricCollection merges metrics of equal states: one state must have a name of its own.
         self.add_state("sequences", torch.zeros((), dtype=torch.int64), "sum")
 
     def update(  # type: ignore[override]

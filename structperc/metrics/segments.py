@@ -1,11 +1,9 @@
-"""The F measure whose beta says how many times recall counts as much as precision.
+"""Precision, recall and F of segments by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000)."""
 
-Segment F1 by the rule of the conlleval script (Tjong Kim Sang & Buchholz 2000).
-"""
-
+from abc import abstractmethod
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -13,17 +11,28 @@ from torchmetrics import Metric
 
 from structperc.data.labels import LabelSet, segment_boundaries, shift
 from structperc.errors import InputError
-from structperc.metrics.accuracy import SentenceBoundaries, check_label_numbers, sentence_boundaries, token_counts
+from structperc.metrics.accuracy import (
+    SentenceBoundaries,
+    ShareMetric,
+    check_label_numbers,
+    sentence_boundaries,
+    token_counts,
+)
+from structperc.nn.inputs import IGNORE_INDEX, TokenPositions
 
 
 def f_measure(*, correct: int, found: int, gold: int, beta: float = 1.0) -> float:
-    """Return F_gamma, in 0..1, of counts of segments; Eq. 13 of Suzuki, McDermott & Isozaki 2006:
+    """Return F_beta, in 0..1, of counts of segments; Eq. 13 of Suzuki, McDermott & Isozaki 2006, where beta is gamma:
 
-        F_gamma = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP).
+        F_beta = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP).
 
     With TP = correct, FN = gold - correct and FP = found - correct the denominator is beta^2 gold + found. beta = 1
-    is the measure of conlleval; above 1 recall counts more, below 1 precision. The result is 0.0 where there is neither
-    a gold nor a predicted segment. Raises InputError unless 0 < beta < infinity.
+    is the measure of conlleval; above 1 recall counts more, below 1 precision. The result is 0.0 with
+    neither a gold nor a predicted segment. Raises InputError unless 0 < beta < infinity.
+
+    Example:
+        >>> round(f_measure(correct=3, found=4, gold=6, beta=2), 3)
+        0.536
     """
     check_beta(beta)
     weighted = beta * beta * gold + found
@@ -58,8 +67,8 @@ def segment_counts(
     sentence (`sentences` (B, T) as in `sentence_boundaries`). An improper label is one that may not follow its
     predecessor, or not begin or end a sentence. The padding may hold anything.
 
-    Raises InputError for labels without a scheme and for tensors of other shapes or types, ValueError for ids on a CPU
-    that are no label.
+    Raises InputError for labels without a scheme and for tensors of other shapes or types, ValueError for invalid
+    label ids on a CPU.
     """
     if labels.scheme == "none":
         raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
@@ -80,17 +89,14 @@ def segment_counts(
 
 
 class OpenedSegments(NamedTuple):
-    """The segments of labellings, each noted at the token where it opens."""
+    """The segments of label sequences, each at the token where it opens."""
 
     kind: Tensor  # (..., T) type of the segment that opens here, -1 where none does
     end: Tensor  # (..., T) last token of the segment that opens here
 
 
 def opened_segments(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> OpenedSegments:
-    """Return the segments of labels (..., T) int64 as `segment_boundaries` reads them.
-
-    The padding must hold some label.
-    """
+    """Return the segments of labels (..., T) int64 as `segment_boundaries` reads them; the padding has some label."""
     kind = torch.where(boundaries.real, labels.types.to(ids.device, non_blocking=True)[ids], -1)
     first, last = segment_boundaries(ids, boundaries.real, boundaries.first, labels)
     T = ids.shape[-1]
@@ -119,10 +125,7 @@ def _improper(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> 
 
 
 class SegmentScore(NamedTuple):
-    """Integer counts, divided when a score is asked for.
-
-    A score without a denominator is 0.0, empty against empty too.
-    """
+    """Counts of segments, and their scores; a score without a denominator is 0.0."""
 
     correct: int
     found: int
@@ -144,7 +147,7 @@ class SegmentScore(NamedTuple):
         return 2 * self.correct / max(self.found + self.gold, 1)
 
     def f(self, beta: float = 1.0) -> float:
-        """Return F_gamma, see `f_measure`. Raises InputError for beta <= 0."""
+        """Return F_beta, see `f_measure`. Raises InputError for beta <= 0."""
         return f_measure(**self._asdict(), beta=beta)
 
 
@@ -168,7 +171,7 @@ class SegmentScores(NamedTuple):
         return self.total.f1
 
     def f(self, beta: float = 1.0) -> float:
-        """Return the F_gamma of all segments, in 0..1; see `f_measure`."""
+        """Return the F_beta of all segments, in 0..1; see `f_measure`."""
         return self.total.f(beta)
 
     @property
@@ -192,10 +195,7 @@ class SegmentScores(NamedTuple):
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
     def table(self, beta: float = 1.0) -> str:
-        """Return the lines that conlleval prints, and one with the number of improper labels.
-
-        F_gamma is FB and beta.
-        """
+        """Return the lines that conlleval prints, and one with the number of improper labels; F_beta is FB{beta}."""
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
@@ -270,3 +270,101 @@ class SegmentF1(Metric):
         ax.set_xticks([x + 0.4 - width / 2 for x in range(len(names) + 1)], ["all", *names])
         ax.set(ylim=(0, 100), ylabel="segment F1 (%)")
         return ax.figure, ax
+
+
+class _SegmentShare(ShareMetric):
+    """Base class: counts of correct, found and gold segments by type, summed over batches and processes.
+
+    Args:
+        labels: their names and tag scheme.
+        average: "micro": the share of the summed counts; "macro": the mean over types that have a gold or a predicted
+            segment; "weighted": that mean, weighted by gold segments.
+
+    Raises:
+        InputError: labels without segments, an unknown average.
+    """
+
+    segments: Tensor  # (3, types) int64: correct, found, gold
+
+    def __init__(self, labels: LabelSet, average: Average = "micro", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if labels.scheme == "none":
+            raise InputError(f"{type(self).__name__}: labels of scheme none have no segments; use TokenAccuracy")
+        if average not in get_args(Average):
+            raise InputError(f"{type(self).__name__}: average must be micro, macro or weighted, got {average!r}")
+        self.labels, self.average = labels, average
+        self.add_state("segments", torch.zeros(3, len(labels.type_names), dtype=torch.int64), "sum")
+
+    @abstractmethod
+    def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
+        """Return the share for each of some counts; 0 without a denominator."""
+
+    def update(
+        self, preds: Tensor, target: Tensor, lengths: Tensor | None = None, sentences: Tensor | None = None
+    ) -> None:
+        """Count the segments of preds (B, T) against gold, target (B, T), both int64.
+
+        Tokens are the first lengths (B,) of each row; without lengths those whose gold label is not -100. Segments and
+        `sentences` (B, T) are as in `segment_counts`.
+        """
+        if lengths is None:
+            check_label_numbers(preds, target)
+            places = TokenPositions.of(target != IGNORE_INDEX)
+            preds, target, lengths = places.chain(preds), places.chain(target), places.lengths
+            sentences = None if sentences is None else places.chain(sentences)
+        *counts, _ = segment_counts(preds, target, lengths, self.labels, sentences)
+        self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
+
+    def compute(self) -> Tensor:
+        """Return the share in 0..1, () float64; 0 where there is no segment."""
+        counts = self.segments.double()
+        if self.average == "micro":
+            return self.share(*counts.sum(1))
+        weights = counts[2] if self.average == "weighted" else (counts[1:].sum(0) > 0).double()
+        return (self.share(*counts) * weights).sum() / weights.sum().clamp(min=1)
+
+
+class SegmentPrecision(_SegmentShare):
+    """Share of the predicted segments that are correct: same type, first and last token as a gold segment.
+
+    Arguments and errors are those of `SegmentFScore`, without beta.
+    """
+
+    def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
+        """Return correct / found."""
+        return correct / found.clamp(min=1)
+
+
+class SegmentRecall(_SegmentShare):
+    """Share of the gold segments that are found: same type, first and last token as a predicted segment.
+
+    Arguments and errors are those of `SegmentFScore`, without beta.
+    """
+
+    def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
+        """Return correct / gold."""
+        return correct / gold.clamp(min=1)
+
+
+class SegmentFScore(_SegmentShare):
+    """F_beta of segments by the rule of conlleval, as one number; `SegmentF1` has the counts and the table.
+
+    Args:
+        labels: their names and tag scheme.
+        average: "micro": F of the summed counts, as in conlleval; "macro": the mean over types that have a gold or a
+            predicted segment; "weighted": that mean, weighted by gold segments.
+        beta: weight of recall against precision, see `f_measure`.
+
+    Raises:
+        InputError: labels without segments, an unknown average, beta <= 0.
+    """
+
+    def __init__(self, labels: LabelSet, average: Average = "micro", beta: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(labels, average, **kwargs)
+        check_beta(beta)
+        self.beta = beta
+
+    def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
+        """Return (beta^2 + 1) correct / (beta^2 gold + found)."""
+        either = self.beta**2 * gold + found
+        return (self.beta**2 + 1) * correct / either.where(either > 0, 1)

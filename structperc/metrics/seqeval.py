@@ -1,6 +1,8 @@
-"""Sentences of label names as users hold them: lists, tuples, arrays, series.
+"""Scores of segments from label names as seqeval gives them: numbers, dictionaries and a report.
 
-Scores of segments from label names, as seqeval gives them: numbers, dictionaries and a report.
+As in seqeval and scikit-learn, gold comes first: (y_true, y_pred). The default mode reads segments by the rule of
+conlleval; the strict mode counts only segments written as their scheme requires (Nakayama 2018,
+https://github.com/chakki-works/seqeval).
 """
 
 from collections import Counter
@@ -23,56 +25,6 @@ from structperc.data.tag_schemes import (
 from structperc.errors import InputError
 from structperc.metrics.segments import Average, SegmentScore
 from structperc.spelling import counted
-
-
-def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
-    """Return sentences of labels as lists of strings.
-
-    Args:
-        value: a list, tuple, array or other iterable of sentences, each of them a sequence of label names.
-        name: of the argument, which opens every message.
-
-    Raises:
-        InputError: no sentences, a single sentence, or a label that is not a string; sentence and token count from 1.
-    """
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")
-    given = list(value)
-    if given and not any(is_listed(one) for one in given):
-        raise InputError(f"{name} holds the labels of one sentence; give a list of sentences: [{name}]")
-    return [_check_sentence(one, f"{name}, sentence {n}") for n, one in enumerate(given, 1)]
-
-
-def is_listed(value: object) -> bool:
-    """Return whether a value is a sequence of things: a list, tuple, array or series, but no string and no mapping."""
-    listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
-    return listed and not isinstance(value, str | bytes | Mapping)
-
-
-def check_same_lengths(
-    expected: Sequence[Sequence[str]], given: Sequence[Sequence[str]], names: tuple[str, str]
-) -> None:
-    """Raise InputError unless both have as many sentences, and as many labels in each; `names` are theirs."""
-    one, other = names
-    if len(expected) != len(given):
-        raise InputError(
-            f"{one} has {counted(len(expected), 'sentence')}, {other} has {len(given)}; give the same text"
-        )
-    for n, (a, b) in enumerate(zip(expected, given, strict=True), 1):
-        if len(a) != len(b):
-            raise InputError(
-                f"sentence {n}: {one} has {counted(len(a), 'label')}, {other} has {len(b)}; give one for each token"
-            )
-
-
-def _check_sentence(labels: Any, place: str) -> list[str]:
-    if not is_listed(labels):
-        raise InputError(f"{place}: the labels of a sentence are a list of strings, not {labels!r:.40}")
-    for t, label in enumerate(labels, 1):
-        if not isinstance(label, str) or not label:
-            raise InputError(f"{place}, token {t}: a label is a string, not {label!r:.40}; write its name")
-    return list(map(str, labels))
-
 
 Sentences = Iterable[Sequence[str]]
 Mode = Literal["strict"] | None
@@ -319,3 +271,55 @@ def _ends(last: Tag, after: Tag, scheme: str) -> bool:
         return last.prefix in (END, SINGLE)
     # of IOB1 seqeval leaves out a segment of one B before a B of another type, which the scheme does not have
     return scheme == "IOB2" or not (last.prefix == BEGIN and after.prefix == BEGIN and last.type != after.type)
+
+
+# -- label names ----------------------------------------------------------------------------------------------
+
+
+def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
+    """Return sentences of labels as lists of strings.
+
+    Args:
+        value: a list, tuple, array or other iterable of sentences, each of them a sequence of label names.
+        name: name of the argument for messages.
+
+    Raises:
+        InputError: no list, a single sentence, or a label that is not a string; messages count from 1.
+    """
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")
+    given = list(value)
+    if given and not any(is_listed(one) for one in given):
+        raise InputError(f"{name} holds the labels of one sentence; give a list of sentences: [{name}]")
+    return [_check_sentence(one, f"{name}, sentence {n}") for n, one in enumerate(given, 1)]
+
+
+def is_listed(value: object) -> bool:
+    """Return whether a value is a sequence such as a list, array or series, but neither a string nor a mapping."""
+    listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return listed and not isinstance(value, str | bytes | Mapping)
+
+
+def check_same_lengths(
+    expected: Sequence[Sequence[str]], given: Sequence[Sequence[str]], names: tuple[str, str]
+) -> None:
+    """Raise InputError unless both, called `names`, have equal numbers of sentences and of labels in each."""
+    one, other = names
+    if len(expected) != len(given):
+        raise InputError(
+            f"{one} has {counted(len(expected), 'sentence')}, {other} has {len(given)}; give the same text"
+        )
+    for n, (a, b) in enumerate(zip(expected, given, strict=True), 1):
+        if len(a) != len(b):
+            raise InputError(
+                f"sentence {n}: {one} has {counted(len(a), 'label')}, {other} has {len(b)}; give one for each token"
+            )
+
+
+def _check_sentence(labels: Any, place: str) -> list[str]:
+    if not is_listed(labels):
+        raise InputError(f"{place}: the labels of a sentence are a list of strings, not {labels!r:.40}")
+    for t, label in enumerate(labels, 1):
+        if not isinstance(label, str) or not label:
+            raise InputError(f"{place}, token {t}: a label is a string, not {label!r:.40}; write its name")
+    return list(map(str, labels))

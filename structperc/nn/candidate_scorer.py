@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain import Constraints, KBest, separate_sentences, split_sentences
-from structperc.criteria import Criterion, compared, empty_candidates
+from structperc.criteria import Criterion, empty_candidates, score_candidates
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
@@ -86,7 +86,7 @@ class CandidateScorer:
 
         Gold is scored as one more candidate.
         """
-        scored = compared(lattice, gold, candidates)
+        scored = score_candidates(lattice, gold, candidates)
         if self.criterion.unit == "sentence":
             return scored
         scored = scored._replace(starts=batch.first)

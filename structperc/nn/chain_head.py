@@ -17,7 +17,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import full_precision as upcast
-from structperc.criteria import CRFLoss, Criterion, full_precision
+from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScore
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
@@ -174,7 +174,7 @@ class ChainHead(nn.Module):
         units = self.scorer.units(lattice, batch)
         candidates = self.scorer.training_candidates(units.lattice, units.gold)
         scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
-        with full_precision(lattice.lengths.device):
+        with without_autocast(lattice.lengths.device):
             losses = self.criterion(scored)
         if units.places is None:
             return losses

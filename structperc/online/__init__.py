@@ -1,11 +1,8 @@
-"""Mini-batches learned sequence by sequence, each with the weights that the one before left, in one compiled call.
+"""Learning sequence by sequence: each update is made before the next sequence is scored, in one compiled call.
 
-learner.py     tensors of a batch and of a tagger in, what happened out
-passes.py      the loop over the sequences, whose scores are those of `kernels.scores`
-rivals.py      the rival of gold
-changes.py     the weights that an update touches, and by how much
-mixtures.py    what several processes have moved, mixed
-arrays.py      what these read and write
+learner.py               learns a batch with a scorer and an optimizer
+compiled.py              the loop over sequences: scores, rival, changed features, update
+parameter_averaging.py   means of the weights that several processes have moved
 """
 
 from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights

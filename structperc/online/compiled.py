@@ -1,43 +1,50 @@
-"""Learning a batch sequence by sequence in one compiled call: score, find the rival, move the weights, the next.
-
-The rival of gold in one lattice, compiled: the best labelling of all, or the best that is not gold.
-
-By which features two labellings of a sequence differ, compiled: the only weights that an update touches.
-"""
+"""Compiled learning, sequence by sequence: score, find the rival of gold, collect the changes, move the weights."""
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
 from structperc.kernels.viterbi import edge_blocks, suffix_scores, trace_best_path
+from structperc.optim import where
+
+FREE = -1  # slot of a hash table
+
+
+@overload(where)
+def _where(condition, a, b):
+    return lambda condition, a, b: a if condition else b
+
+
+# -- the rival of gold ----------------------------------------------------------------------------------------
 
 
 @kernel
-def find_rival(unary, edges, length, gold, other, workspace, labels):  # type: ignore[no-untyped-def]
-    """Fill labels (T,) with the best labelling, or with the best `other` than gold (T,); say whether there is one.
+def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):
+    """Fill labels (T,) with the best path, with `exclude_gold` the best one that is not gold (T,); return if it exists.
 
-    Of equal ones it is the first in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L);
-    the room to work in is two arrays that `padded_array` makes, and one (T,).
+    Ties go to the first path in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L); the
+    workspace has two arrays as `padded_array` makes them, and one (T,).
     """
     onward, best, departing = workspace
     suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
-    if not other:
+    if not exclude_gold:
         return trace_best_path(unary, edges, length, onward, best, labels) > -np.inf
     _departures(unary, edges, length, gold, onward, departing)
     return _follow_other(edges, length, gold, onward, departing, labels)
 
 
 @subkernel_no_alloc
-def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[no-untyped-def]
-    """Fill departing (T,) with the best score from gold's label on, of labellings that leave gold after this token.
+def _departures(unary, edges, length, gold, onward, departing):
+    """Fill departing (T,) with the best score from gold's label on, of paths that leave gold after this token.
 
-    Scores are levelled as those of `onward` are.
+    Scores are shifted as in `suffix_scores`.
     """
     L = unary.shape[1]
     departing[length - 1] = -np.inf
@@ -56,8 +63,8 @@ def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[
 
 
 @subkernel_no_alloc
-def _follow_other(edges, length, gold, onward, departing, labels):  # type: ignore[no-untyped-def]
-    """Fill labels (T,) with the best labelling that is not gold, the lowest label among equals; say if there is one."""
+def _follow_other(edges, length, gold, onward, departing, labels):
+    """Fill labels (T,) with the best path that is not gold, the lowest label among equals; return if it exists."""
     with_gold, label = True, 0
     for t in range(length):
         step = edges[0 if len(edges) == 1 else t, label]
@@ -76,7 +83,7 @@ def _follow_other(edges, length, gold, onward, departing, labels):  # type: igno
 
 
 @subkernel_no_alloc
-def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
+def path_score(unary, edges, labels, length):
     """Return the score of labels (T,) in float64."""
     total = 0.0
     for t in range(length):
@@ -86,26 +93,23 @@ def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
     return total
 
 
-FREE = -1
+# -- changes of weights ---------------------------------------------------------------------------------------
 
 
 @subkernel
-def empty_workspace():  # type: ignore[no-untyped-def]
-    """Return the room to collect changes in, without room yet: slots (2C,), of which C may have keys (C,), counts (C,).
-
-    With open addresses the slots have numbers of keys, or are FREE.
-    """
+def empty_workspace():
+    """Return an empty hash table with open addressing: slots (2C,), of which C may refer to keys (C,), counts (C,)."""
     return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 
 
 @kernel
-def collect(start, stop, gold, rival, features, sizes, workspace):  # type: ignore[no-untyped-def]
-    """Return Phi(gold) - Phi(rival) as keys (n,) int64, each once, and counts (n,) float64, with the room they are in.
+def collect(start, stop, gold, rival, features, sizes, workspace):
+    """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
 
-    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the place of a weight in the node
-    table, or sizes[0] + its place in the edge table, or sizes[0] + sizes[1] + its place in the transitions; sizes[2]
-    says whether there are any, sizes[3] is L. Keys are in the order in which they are met, so that those of a row are
-    neighbours. The room, as of `empty_workspace`, is made larger where it is too small.
+    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the index of a weight in the node
+    table, or sizes[0] + its index in the edge table, or sizes[0] + sizes[1] + its index in the transitions; sizes[2]
+    is the number of transitions, sizes[3] is L. Keys are in the order of their first use, so that those of a row are
+    neighbours. The workspace of `empty_workspace` grows where it is too small.
     """
     L = sizes[3]
     needed, size = 2 * _entries(start, stop, gold, rival, features), 64
@@ -139,14 +143,14 @@ def collect(start, stop, gold, rival, features, sizes, workspace):  # type: igno
 
 
 @subkernel_no_alloc
-def _weight(weights, place):  # type: ignore[no-untyped-def]
-    """Return how much the feature at a place counts."""
+def _weight(weights, place):
+    """Return the value of the feature at a place."""
     return np.float64(weights[place]) if len(weights) else 1.0
 
 
 @subkernel_no_alloc
-def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def]
-    """Return how often at most one of two labellings has a feature at a place where they differ."""
+def _entries(start, stop, gold, rival, features):
+    """Return the number of features at the tokens and pairs where two label sequences differ."""
     total = 0
     for t in range(stop - start):
         token = start + t
@@ -158,8 +162,8 @@ def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def
 
 
 @subkernel_no_alloc
-def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
-    """Add a change to the count of a key, which comes after the n keys there are if it is new; return how many then."""
+def _count(key, change, slots, keys, counts, n):
+    """Add a change to the count of a key, a new one after n others; return the number of keys."""
     mask = len(slots) - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
     while slots[slot] != FREE and keys[slots[slot]] != key:
@@ -172,7 +176,7 @@ def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def squared_norm(counts):  # type: ignore[no-untyped-def]
+def squared_norm(counts):
     """Return the sum of the squares of all changes."""
     total = 0.0
     for i in range(len(counts)):
@@ -181,10 +185,10 @@ def squared_norm(counts):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: ignore[no-untyped-def]
-    """Add scale times the changes to the weights, and `step` times as much to the sums of averages that are kept.
+def apply(keys, counts, scale, step, sizes, weights, sums, moved):
+    """Add scale times the changes to the weights, and scale * step times the changes to the sums of their averages.
 
-    Where it is asked for, the weights are marked as moved.
+    Sums and marks of moved weights are kept where their tables have rows.
     """
     _add(keys, counts, scale, sizes, weights)
     if len(sums.node):
@@ -194,7 +198,7 @@ def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: igno
 
 
 @subkernel_no_alloc
-def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
+def _add(keys, counts, scale, sizes, tables):
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for i in range(len(keys)):
@@ -210,9 +214,9 @@ def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _mark(keys, counts, sizes, moved):  # type: ignore[no-untyped-def]
+def _mark(keys, counts, sizes, tables):
     """Write 1 into the tables wherever there is a change."""
-    node, edge, transition = moved.node.reshape(-1), moved.edge.reshape(-1), moved.transition.reshape(-1)
+    node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for i in range(len(keys)):
         key = keys[i]
         if counts[i] == 0.0:
@@ -225,26 +229,27 @@ def _mark(keys, counts, sizes, moved):  # type: ignore[no-untyped-def]
             transition[key - sizes[0] - sizes[1]] = 1
 
 
+# -- passes over a batch --------------------------------------------------------------------------------------
+
+
 @cache
 def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
-    """Return the compiled pass of one rule and one step.
+    """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    It is called with units, features, weights, sums, moved, scheme, margin (all of `arrays`), numbers, step and losses:
-    `should_update(gap, limit)` says whether a unit with this gap asks for an update, `size(loss, squared_norm,
-    *numbers)` how far weights move along Phi(gold) - Phi(rival). `step` is the number of steps made before; without
-    rows sums are not kept and moved is not marked. The losses (U,) are filled, and (updates, wrong labels of the best
-    labellings by score alone) are returned. After a loss that is no finite number nothing more is learned.
+    It is called with units, features, weights, sums, moved, scheme, rule, numbers, step and losses. `step` is the
+    number of steps made before; sums and moved have no rows where they are not kept. It fills the losses (U,) and
+    returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
     @kernel
-    def learn(units, features, weights, sums, moved, scheme, margin, numbers, step, losses):  # type: ignore[no-untyped-def]
+    def learn(units, features, weights, sums, moved, scheme, rule, numbers, step, losses):
         L, updates, wrong = weights.node.shape[1], 0, 0
         T = longest_sequence(units.bounds)
         each = T if len(weights.edge) else 1
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
         ahead = padded_array(T, L, unary), padded_array(T, L, unary), np.empty(T, weights.node.dtype)
-        searched = np.empty_like(unary) if margin.cost > 0 else unary
+        searched = np.empty_like(unary) if rule.cost > 0 else unary
         rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
         workspace = empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
@@ -256,14 +261,14 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
                 continue
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
-            if margin.cost > 0:
-                _add_cost(unary, gold, margin.cost, searched)
-            exists = find_rival(searched, edges, length, gold, margin.other, ahead, rival)
+            if rule.cost > 0:
+                _add_cost(unary, gold, rule.cost, searched)
+            exists = find_rival(searched, edges, length, gold, rule.exclude_gold, ahead, rival)
             gap -= path_score(searched, edges, rival, length)
             if not exists or _differ(gold, rival) == 0:
                 continue
-            wrong += _wrong(unary, edges, gold, rival, gap, margin, ahead, best)
-            if not should_update(gap, margin.limit):
+            wrong += _wrong(unary, edges, gold, rival, gap, rule, ahead, best)
+            if not should_update(gap, rule.threshold):
                 continue
             losses[u] = -gap
             if not np.isfinite(gap):
@@ -279,52 +284,52 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
 
 @cache
 def local_update(size: Callable[..., float]) -> Any:
-    """Return the compiled update of one sequence, away from a rival that was found elsewhere.
+    """Return the compiled update of the local weights of one sequence with a given rival.
 
-    It is called with units, of which there is one sequence, features, weights, sums, moved, rival (T,), the loss, the
-    squared norm of what else moves with the same step, numbers and step, and returns how far the weights were moved.
+    It is called with units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
+    the change of other weights, numbers and step, and returns the step size.
     """
     size = subkernel_no_alloc(size)
 
     @kernel
-    def update_local_weights(units, features, weights, sums, moved, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
+    def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
         keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
         scale = size(loss, norm + squared_norm(counts), *numbers)
         apply(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 
-    return update_local_weights
+    return update
 
 
 @subkernel_no_alloc
-def _add_cost(unary, gold, cost, sums):  # type: ignore[no-untyped-def]
-    """Fill sums (T, L) with unary (T, L) and a cost for every label that is not that of gold (T,)."""
+def _add_cost(unary, gold, cost, total):
+    """Fill total (T, L) with unary (T, L) plus a cost for every label that is not that of gold (T,)."""
     for t in range(len(gold)):
         for j in range(unary.shape[1]):
-            sums[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
+            total[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
 
 
 @kernel
-def _wrong(unary, edges, gold, rival, gap, margin, workspace, best):  # type: ignore[no-untyped-def]
-    """Return at how many tokens the best labelling by score alone differs from gold (T,), knowing the rival and gap.
+def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):
+    """Return the number of tokens at which the best path without cost differs from gold (T,), given rival and gap.
 
-    With a cost it is searched for, in best (T,), unless the rival leads gold by less than one cost: what leads gold by
-    score alone has at least one cost on top of that.
+    With a cost that path is searched for, in best (T,), unless the rival leads gold by less than one cost: a path that
+    leads gold by score has a lead of at least one cost on top of that.
     """
-    if margin.cost > 0:
-        if -gap < margin.cost:
+    if rule.cost > 0:
+        if -gap < rule.cost:
             return 0
         find_rival(unary, edges, len(gold), gold, False, workspace, best)
         return _differ(gold, best)
-    if margin.other and not _precedes(gap, gold, rival):
+    if rule.exclude_gold and not _precedes(gap, gold, rival):
         return 0
     return _differ(gold, rival)
 
 
 @subkernel_no_alloc
-def _differ(gold, rival):  # type: ignore[no-untyped-def]
-    """Return at how many tokens gold (T,) and the rival have different labels."""
+def _differ(gold, rival):
+    """Return the number of tokens at which gold (T,) and the rival have different labels."""
     found = 0
     for t in range(len(gold)):
         found += gold[t] != rival[t]
@@ -332,8 +337,8 @@ def _differ(gold, rival):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _precedes(gap, gold, rival):  # type: ignore[no-untyped-def]
-    """Whether the rival comes before gold (T,) among candidates: it scores more, or as much and has lower labels."""
+def _precedes(gap, gold, rival):
+    """Return whether the rival comes before gold (T,) in a list: it scores more, or as much and has lower labels."""
     if gap != 0.0:
         return gap < 0.0
     for t in range(len(gold)):

@@ -1,7 +1,4 @@
-"""What the kernels of online learning read and write: tensors of a batch and of a tagger, as arrays.
-
-A tagger's weights, learned sequence by sequence: the tensors of a batch go in, what happened comes out.
-"""
+"""Learning sequence by sequence with a sparse scorer: tensors of a batch in, numbers of updates and errors out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,14 +13,14 @@ from structperc.chain import Constraints
 from structperc.criteria import UpdateRule
 from structperc.criteria.base import ComparisonUnit
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
-from structperc.optim import AveragedOptimizer, StepSizeRule
+from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
 from structperc.structures import FlatBatch
 
 
 class UnitArrays(NamedTuple):
-    """The stretches of tokens that are learned one after the other: unit u is the tokens bounds[u], ..., n tokens."""
+    """Sequences or sentences, learned one after the other: unit u has the tokens bounds[u], ..., bounds[u + 1] - 1."""
 
     bounds: ndarray  # (U + 1,) int64
     gold: ndarray  # (n,) int64
@@ -32,32 +29,29 @@ class UnitArrays(NamedTuple):
 
 
 class RuleOptions(NamedTuple):
-    """The numbers of a rule; see `criteria.UpdateRule`."""
+    """The numbers of an `UpdateRule`."""
 
-    other: bool
+    exclude_gold: bool
     cost: float
-    limit: float
+    threshold: float
 
 
 class BatchResult(NamedTuple):
-    """What happened while a batch was learned."""
+    """Losses, updates and errors of a batch."""
 
-    losses: Tensor  # (U,) float64, of the units in their order, 0 where nothing was asked for
+    losses: Tensor  # (U,) float64, of the units in their order, 0 without an update
     updates: int  # units that moved the weights
     wrong: int  # tokens whose label in the best candidate is not gold's
 
 
 def merge_results(parts: list[BatchResult]) -> BatchResult:
-    """Return what happened in all parts of a batch."""
-    lost, updates, wrong = zip(*parts, strict=True)
-    return BatchResult(torch.cat(lost), sum(updates), sum(wrong))
+    """Return the result of all parts of a batch."""
+    losses, updates, wrong = zip(*parts, strict=True)
+    return BatchResult(torch.cat(losses), sum(updates), sum(wrong))
 
 
 class SequenceLearner(ABC):
-    """Base of what learns the sequences of a batch one after the other.
-
-    Each is decided with the weights that the one before left, so that the size of a batch is a matter of speed alone.
-    """
+    """Base class of learners that update the weights after each sequence, so that the batch size affects only speed."""
 
     @abstractmethod
     def learn(self, batch: FlatBatch) -> BatchResult:
@@ -67,14 +61,14 @@ class SequenceLearner(ABC):
 class OnlineLearner(SequenceLearner):
     """Learns local weights, all sequences of a batch in one compiled call.
 
-    It leaves in the weights and in the optimizer what as many batches of one sequence would, by the losses' gradients:
-    the same bits where weights are whole numbers, else the same to rounding.
+    Weights and optimizer end up as after as many batches of one sequence that are learned by gradients: the same bits
+    where weights are whole numbers, otherwise the same up to rounding.
 
     Args:
-        scorer: whose weights are learned; on a CPU.
-        constraints: of the tag scheme.
-        rule: of the criterion.
-        optimizer: of all the weights of the scorer, with a pace; it keeps the sums of their averages, counts the steps.
+        scorer: scorer to learn, on a CPU.
+        constraints: constraints of the tag scheme.
+        rule: update rule of the criterion.
+        optimizer: optimizer of all weights of the scorer; it keeps the sums of their averages and counts the steps.
     """
 
     def __init__(
@@ -86,93 +80,74 @@ class OnlineLearner(SequenceLearner):
     def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch, or their sentences, in their order; each counts as a step.
 
-        Nothing more is learned after a loss that is no finite number.
+        Learning stops after a loss that is not finite.
         """
-        from structperc.online.compiled import learning_pass  # which needs a compiler
+        from structperc.online.compiled import learning_pass  # imports numba
 
-        units = units_of(batch, self.rule.unit)
+        group, rule = self.optimizer.param_groups[0], self.rule
+        step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
-        step_size_rule = pace_of(self.optimizer)
-        updates, wrong = learning_pass(self.rule.should_update, step_size_rule.size)(
+        updates, wrong = learning_pass(rule.should_update, step_size.size)(
             units,
             features_of(batch),
-            weights_of(self.scorer),
-            sums_of(self.scorer, self.optimizer),
-            moved_of(self.scorer, self.optimizer),
+            *weight_tables(self.scorer, self.optimizer),
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
-            RuleOptions(self.rule.other, float(self.rule.cost), float(self.rule.limit)),
-            step_size_rule.numbers,
-            self.optimizer.param_groups[0]["steps"],
+            RuleOptions(rule.exclude_gold, float(rule.cost), float(rule.threshold)),
+            step_size.numbers,
+            group["steps"],
             losses,
         )
         self.optimizer.count(len(losses))
         return BatchResult(torch.from_numpy(losses), updates, wrong)
 
 
-def pace_of(optimizer: AveragedOptimizer) -> StepSizeRule:
-    """Return the pace of an optimizer that has one, with the learning rate of now."""
-    step_size_rule = optimizer.step_size_rule()
-    assert step_size_rule is not None
-    return step_size_rule
-
-
 @torch.no_grad()
 def update_local_weights(
-    batch: FlatBatch,
-    rival: Tensor,
-    scorer: SparseLinear,
-    optimizer: AveragedOptimizer,
-    loss: float,
-    norm: float,
+    batch: FlatBatch, rival: Tensor, scorer: SparseLinear, optimizer: AveragedOptimizer, loss: float, norm: float
 ) -> float:
-    """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return how far.
+    """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return the step size.
 
-    The step is that of the optimizer's pace for this loss, and for a change of which `norm` is the squared norm of
-    what is not the scorer's. It is not counted yet. batch: the sequence alone. rival: (T,) int64.
+    The step size is the optimizer's for this loss and the squared norm of the whole change, of which `norm` is the part
+    of other weights. The step is not counted yet. batch: one sequence. rival: (T,) int64.
     """
-    from structperc.online.compiled import local_update
+    from structperc.online.compiled import local_update  # imports numba
 
-    step_size_rule = pace_of(optimizer)
-    return local_update(step_size_rule.size)(
+    group = optimizer.param_groups[0]
+    step_size = optimizer.step_size_rule(group)
+    return local_update(step_size.size)(
         units_of(batch, "sequence"),
         features_of(batch),
-        weights_of(scorer),
-        sums_of(scorer, optimizer),
-        moved_of(scorer, optimizer),
+        *weight_tables(scorer, optimizer),
         rival.numpy(),
         loss,
         norm,
-        step_size_rule.numbers,
-        optimizer.param_groups[0]["steps"],
+        step_size.numbers,
+        group["steps"],
     )
 
 
-def weights_of(scorer: SparseLinear) -> WeightTables:
-    """Return the weights of a scorer, not copied."""
-    return _tables(scorer, lambda p: p, scorer.node.dtype)
-
-
-def sums_of(scorer: SparseLinear, optimizer: AveragedOptimizer) -> WeightTables:
-    """Return the sums of the averages of a scorer's weights, not copied; without rows if there is no average."""
+def weight_tables(
+    scorer: SparseLinear, optimizer: AveragedOptimizer
+) -> tuple[WeightTables, WeightTables, WeightTables]:
+    """Return weights of a scorer, sums of their averages and marks of moved ones, not copied; empty where not kept."""
     kept = optimizer.param_groups[0]["average"]
-    return _tables(scorer, lambda p: optimizer.sums(p) if kept else None, torch.float64)
+    return (
+        _tables(scorer, lambda p: p, scorer.node.dtype),
+        _tables(scorer, lambda p: optimizer.sums(p) if kept else None, torch.float64),
+        _tables(scorer, optimizer.moved_marks.get, torch.uint8),
+    )
 
 
-def moved_of(scorer: SparseLinear, optimizer: AveragedOptimizer) -> WeightTables:
-    """Return the marks of a scorer's weights that have moved, not copied; without rows if nobody asks for them."""
-    return _tables(scorer, optimizer.moved_marks.get, torch.uint8)
-
-
-def _tables(scorer: SparseLinear, of: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
-    """Return what there is `of` each of a scorer's parameters, in this dtype."""
+def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
+    """Return the tensors of a scorer's parameters as arrays, without rows where there is none."""
     L = scorer.node.shape[1]
-    found = [None if p is None else of(p) for p in (scorer.node, scorer.edge, scorer.transition)]
+    found = [None if p is None else get(p) for p in (scorer.node, scorer.edge, scorer.transition)]
     absent = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(found, absent, strict=True)))
 
 
 def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
-    """Return the sequences of a batch or their sentences, the tokens one after the other."""
+    """Return the sequences of a batch, or their sentences."""
     ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
     return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy())

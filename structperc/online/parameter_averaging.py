@@ -1,4 +1,4 @@
-"""The weights that a process has moved, listed, and their means over the processes that have moved them, compiled."""
+"""Compiled parameter averaging: lists of the weights that a process has moved, and their means over processes."""
 
 import numpy as np
 
@@ -8,18 +8,17 @@ BLOCK = 1024  # marks
 NONE = np.iinfo(np.int64).max  # comes after all places
 
 
-def entry_type(weights, number):  # type: ignore[no-untyped-def]
-    """Return the type of the entry of a moved weight, of a number of weights of this type: 16 bytes of most."""
+def entry_type(weights, number):
+    """Return the dtype of the entry of a moved weight, given the weights' type and number: at most 24 bytes."""
     places = np.uint32 if number <= 2**32 else np.uint64
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
 
 
-def write_moved(tables, entries):  # type: ignore[no-untyped-def]
-    """Write an entry for each weight that is marked, in their order; return how many there are.
+def write_moved(tables, entries):
+    """Write an entry for each marked weight, in their order; return the number of marked weights.
 
-    It has the place of the weight, its value, and its sum, 0 where there are no sums. Those after the last of
-    entries (n,) are not written. tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,)
-    and sums (N,) or (0,).
+    An entry is the place of the weight, its value, and its sum (0 without sums). Those beyond entries (n,) are not
+    written. tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,), sums (N,) or (0,).
     """
     found = 0
     for moved, start, weights, sums in tables:
@@ -28,10 +27,10 @@ def write_moved(tables, entries):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
-    """Write the entries of one parameter after those found before; return how many there are then.
+def _write(moved, start, weights, sums, entries, found):
+    """Write the entries of one parameter after those found before; return the number found by then.
 
-    Places are found in one loop and read in another: so there are many reads of memory under way at once.
+    Two loops, so that the scattered reads of the second overlap. Marks are looked at eight at a time.
     """
     places, eights = np.empty(BLOCK, np.int64), moved[: len(moved) // 8 * 8].view(np.uint64)
     for first in range(0, len(moved), BLOCK):
@@ -44,11 +43,8 @@ def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-unty
 
 
 @subkernel_no_alloc
-def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
-    """Write which of the places first <= i < last are marked, in their order; return how many are.
-
-    eights: the marks, eight of them looked at together; first is a multiple of 8.
-    """
+def _marked(moved, eights, first, last, places):
+    """Write the marked places among first <= i < last in their order; return their number. 8 divides first."""
     found = 0
     for eight in range(first // 8, last // 8):
         if eights[eight]:
@@ -62,12 +58,12 @@ def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def average_entries(entries, heads, ends, own, moved, start, weights, sums):  # type: ignore[no-untyped-def]
-    """Write the mean of a weight over its entries, one for each process that has moved it, and that of its sum.
+def average_entries(entries, heads, ends, own, moved, start, weights, sums):
+    """Write the mean of each weight, and of its sum, over the processes that have moved it.
 
-    entries: as `write_moved`, of all P processes; heads (P,): where those of each process begin that are not mixed yet,
-    and which are moved on to what belongs to the next parameter; ends (P,): where they end. own: the number of this
-    process, which has what it alone has moved; its marks in moved (N,) are taken back.
+    entries: as `write_moved` writes them, of all P processes. heads (P,): the first entry of each process that is not
+    averaged yet, advanced here to the next parameter; ends (P,): where its entries end. own: the rank of this process,
+    whose marks in moved (N,) are reset; weights that it alone has moved stay.
     """
     coming = np.empty_like(heads)
     for p in range(len(heads)):
@@ -94,6 +90,6 @@ def average_entries(entries, heads, ends, own, moved, start, weights, sums):  # 
 
 
 @subkernel_no_alloc
-def _place(entries, head, end):  # type: ignore[no-untyped-def]
-    """Return the place of the next entry of a process; NONE after its last one."""
+def _place(entries, head, end):
+    """Return the place of the next entry of a process, NONE after its last one."""
     return np.int64(entries[head].place) if head < end else NONE

@@ -1,21 +1,20 @@
-"""Gradients (and the closure's loss) -> weights. Every optimizer is a torch.optim.Optimizer.
+"""Optimizers: gradients (and the closure's loss) -> weights. Each one is a torch.optim.Optimizer.
 
-After each mini-batch: Perceptron, PassiveAggressive, GPD, and torch's own. After each pass over the corpus, with
-objective and gradient of the whole: LBFGS, OWLQN, QuickProp. One after the other: Phases. With averages of what it
-learns, any of torch's: Averaging. What training asks all of them, `TrainingProtocol`, and what it takes to be the
-answers of torch's own, `learner`. How their learning rates change: torch's schedules, and those of schedules.py.
-
-Each has a file. averaged.py keeps averages, served.py says which weights are looked at, full_batch.py is the contract
-of the second kind; quasi_newton.py, limited_memory.py and line_search.py are what LBFGS and OWLQN share.
+base.py                                 what training needs of an optimizer beyond torch's contract
+perceptron.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
+full_batch.py                           contract of steps after each pass over the corpus
+lbfgs.py, owlqn.py, line_search.py      L-BFGS and its variant for L1
+quickprop.py                            QuickProp
+wrappers.py                             Phases: one optimizer after the other; Averaging: averages for any of torch's
+schedules.py                            learning rates beside torch's schedules
 """
 
-from structperc.optim.base import BaseOptimizer, TrainingProtocol, learner
+from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
-from structperc.optim.gpd import GPD
 from structperc.optim.lbfgs import LBFGS
 from structperc.optim.owlqn import OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
-from structperc.optim.perceptron import AveragedOptimizer, Perceptron, StepSizeRule, squared_norm
+from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.quickprop import QuickProp
 from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, interval
 from structperc.optim.wrappers import Averaging, Phases
@@ -35,11 +34,11 @@ __all__ = [
     "interval",
     "AveragedOptimizer",
     "StepSizeRule",
-    "squared_norm",
+    "where",
     "FullBatch",
-    "TrainingProtocol",
-    "learner",
     "BaseOptimizer",
+    "TrainingProtocol",
+    "training_protocol",
     "Diverged",
     "check_finite",
 ]

@@ -4,11 +4,9 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
 from structperc.errors import InputError
-from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, squared_norm
+from structperc.optim.base import check_options
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, where
 
 
 class PassiveAggressive(AveragedOptimizer):
@@ -23,7 +21,7 @@ class PassiveAggressive(AveragedOptimizer):
         params: parameters or groups (the norm runs over all of them).
         variant: "PA", "PA-I" or "PA-II".
         C: aggressiveness; not used by "PA".
-        average: keep the average over every step; use it through `averaged()`.
+        average: evaluate the average over every step, see `evaluation_weights()`.
 
     Raises:
         InputError: unknown variant or C not positive.
@@ -39,27 +37,17 @@ class PassiveAggressive(AveragedOptimizer):
     ) -> None:
         if variant not in ("PA", "PA-I", "PA-II"):
             raise InputError(f"PassiveAggressive: variant must be PA, PA-I or PA-II, got {variant!r}")
-        if not C > 0:
-            raise InputError(f"PassiveAggressive: C must be > 0, got {C}")
+        check_options(self, above=0, C=C)
         super().__init__(params, {"variant": variant, "C": C}, average)
 
-    def step_size_rule(self) -> StepSizeRule:
-        """Return the step size of the variant."""
-        group = self.param_groups[0]
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return tau of the variant."""
         variant, C = group["variant"], float(group["C"])
-        return StepSizeRule(_size, (1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf))
-
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor:
-        if loss is None:
-            raise RuntimeError("PassiveAggressive needs the loss: call step(closure) with a closure that returns it")
-        norm = squared_norm(p.grad for g in self.param_groups for p in g["params"] if p.grad is not None)
-        value = torch.as_tensor(loss, dtype=torch.float64).detach()
-        tau = value / (norm + 1 / (2 * group["C"]) if group["variant"] == "PA-II" else norm)
-        if group["variant"] == "PA-I":
-            tau = tau.where(tau < group["C"], float(group["C"]))
-        tau = torch.where((norm == 0) | (value <= 0), 0.0, tau)
-        return tau.item() if tau.device.type == "cpu" else tau
+        numbers = 1 / (2 * C) if variant == "PA-II" else 0.0, C if variant == "PA-I" else math.inf
+        return StepSizeRule(tau, numbers, needs_loss=True, needs_norm=True)
 
 
-def _size(loss: float, norm: float, more: float, most: float) -> float:
-    return min(loss / (norm + more), most) if norm > 0 and loss > 0 else 0.0
+def tau(loss: Any, norm: Any, slack: Any, most: Any) -> Any:
+    """Return min(most, loss / (norm + slack)); 0 without a loss or a gradient."""
+    size = loss / (norm + slack + (norm == 0))
+    return where((norm > 0) & (loss > 0), where(size < most, size, most), 0.0)

@@ -1,58 +1,56 @@
-"""Optimizers that can hand out the average of the weights over all their steps.
-
-The additive step of the perceptron, as an optimizer.
-"""
+"""The averaged perceptron: additive steps with a lazy average of the weights, their step sizes, and GPD."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from structperc.errors import InputError
-from structperc.optim.base import BaseOptimizer
+from structperc.optim.base import BaseOptimizer, check_options
 
 
 class StepSizeRule(NamedTuple):
-    """How far an additive learner goes for one sequence, in numbers: so that it can be made in a compiled loop.
+    """The factor of a change, size(loss, squared norm of the change, *numbers), for tensors and compiled loops alike.
 
-    size(loss, squared norm of the change, *numbers) is the factor of the change; a function of floats that numba can
-    compile.
+    Write `size` with operators that floats and tensors have and with `where`, without `if` and `min`: numba compiles
+    it. A loss or norm that is not needed may be 0.
     """
 
-    size: Callable[..., float]
-    numbers: tuple[float, ...]
+    size: Callable[..., Any]
+    numbers: tuple[float, ...] = ()
+    needs_loss: bool = False
+    needs_norm: bool = False
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition is True and b elsewhere: of numbers, of tensors, and in compiled functions."""
+    return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
 
 
 class AveragedOptimizer(BaseOptimizer):
-    """Base of the additive learners: a step adds a delta to the weights; the average is kept lazily.
+    """Base class of additive learners: a step adds a delta to the weights; the average is kept lazily.
 
     With w_s the weights after step s and N steps, the average (1/N) sum_s w_s equals w_N - sums / N, where
     sums = sum_s (s-1) * delta_s. A step therefore touches only the weights that its delta touches, and the
     average over *every step*, also those that change nothing, is exact (Collins 2002, with the bookkeeping of
     Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
 
-    A subclass gives `_step_size(loss)`; the delta is -step_size * gradient. A size that is computed on a GPU is a
-    tensor (), so that the host need not wait for it. It may give its `step_size_rule`, with which sequences are learned
-    one after the other in one compiled call.
+    A subclass gives `step_size_rule`; the delta is -size * gradient. The same rule serves steps by gradients and, where
+    `sequential` is True, the compiled loop in which each sequence is a step. On a GPU a size that depends on the loss
+    is a tensor (), so that the host need not wait for it.
     """
 
-    moved_marks: Mapping[Tensor, Tensor] = MappingProxyType(
-        {}
-    )  # uint8, in the shape of each parameter; see `mark_moved`
+    sequential = True  # whether each sequence of a mini-batch may be a step of its own
+    moved_marks: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
         super().__init__(params, {**defaults, "average": average, "steps": 0})
 
     @abstractmethod
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float | Tensor: ...
-
-    def step_size_rule(self) -> StepSizeRule | None:
-        """Return the step size as a function of loss and norm; None where it is no such function."""
-        return None
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return the step size of a group of parameters."""
 
     def sums(self, p: Tensor) -> Tensor:
         """Return the sums, float64 in the shape of p, from which its average comes; zeros before the first step."""
@@ -62,12 +60,12 @@ class AveragedOptimizer(BaseOptimizer):
         return state["sums"]
 
     def mark_moved(self) -> None:
-        """Mark each weight that moves with a 1 in `moved_marks`; the reader of the marks resets them to zero."""
+        """Mark from now on, with a 1 in `moved_marks`, each weight that moves; the reader resets the marks."""
         self.moved_marks = {p: torch.zeros_like(p, dtype=torch.uint8) for p in self.param_groups[0]["params"]}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one update, and return what the closure gives.
+        """Make one update, and return the closure's result.
 
         Gradients may be dense or sparse COO; a parameter without a gradient stays as it is.
         """
@@ -75,25 +73,21 @@ class AveragedOptimizer(BaseOptimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for group in self.param_groups:
-            size = self._step_size(group, loss)
+        rules = [self.step_size_rule(group) for group in self.param_groups]
+        value = self._value(loss) if any(rule.needs_loss for rule in rules) else 0.0
+        norm = self._squared_norm() if any(rule.needs_norm for rule in rules) else 0.0
+        for group, rule in zip(self.param_groups, rules, strict=True):
+            size = rule.size(value, norm, *rule.numbers)
             for p in group["params"]:
                 if p.grad is not None:
-                    self._move(p, p.grad, size, group)
+                    self.move(p, p.grad, size, group)
             group["steps"] += 1
         return loss
 
     @torch.no_grad()
-    def move(self, p: Tensor, gradient: Tensor, size: float) -> None:
-        """Move one parameter by -size * gradient within the step that is under way, which `count` then counts."""
-        self._move(p, gradient, size, self.param_groups[0])
-
-    def count(self, steps: int) -> None:
-        """Count steps that were made without `step`; also those that change nothing are in the average."""
-        self.param_groups[0]["steps"] += steps
-        self._opt_called = True  # what torch's schedules of learning rates look at, to see whether steps are made
-
-    def _move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any]) -> None:
+    def move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any] | None = None) -> None:
+        """Move one parameter by -size * gradient, as part of a step that `count` has not counted yet."""
+        group = self.param_groups[0] if group is None else group
         change = (flat_indices(gradient), gradient._values()) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
@@ -101,83 +95,25 @@ class AveragedOptimizer(BaseOptimizer):
         if p in self.moved_marks:
             mark(self.moved_marks[p], change)
 
-    def averaged(self) -> AbstractContextManager[None]:
-        """Put the averages into the parameters within the block.
+    def count(self, steps: int) -> None:
+        """Count steps that were made without `step`; those that change nothing are in the average, too."""
+        self.param_groups[0]["steps"] += steps
+        self._opt_called = True  # torch's schedules warn unless a step was made, and have no public way to tell them
 
-        Afterwards, also on an error, they hold the raw weights.
-        """
-        return self.served()
+    def _value(self, loss: Any) -> float | Tensor:
+        if loss is None:
+            raise RuntimeError(
+                f"{type(self).__name__} needs the loss: call step(closure) with a closure that returns it"
+            )
+        return _on_host(torch.as_tensor(loss, dtype=torch.float64).detach())
+
+    def _squared_norm(self) -> float | Tensor:
+        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
+        return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         kept = "sums" in self.state[p] and group["steps"]
         return lazy_average(p, self.state[p]["sums"], group["steps"]) if kept else None
-
-
-def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
-    """Return the average of the weights over all steps, w_N - sums / N, in the dtype of `weights`.
-
-    It is computed in parts that fit the cache.
-    """
-    average = torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
-    for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
-        part.copy_(last.double() - own / steps)
-    return average
-
-
-def flat_indices(grad: Tensor) -> Tensor:
-    """Return the place (n,) of each value that a sparse COO gradient lists, counted in its sparse dimensions alone.
-
-    So it is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
-    """
-    places, *others = grad._indices().unbind()
-    for size, index in zip(grad.shape[1:], others, strict=False):
-        places = index.add(places, alpha=size)
-    return places
-
-
-def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | Tensor) -> None:
-    """Add scale * change to target in place, in target's precision.
-
-    `change` is dense, or places (n,) and values (n, ...) of single weights or of whole rows. The target is contiguous.
-    """
-    values = (change if isinstance(change, Tensor) else change[1]).to(target.dtype)
-    if isinstance(scale, Tensor):
-        values, scale = values * scale, 1.0
-    if isinstance(change, Tensor):
-        target.add_(values, alpha=scale)
-    else:
-        target.view(-1, *values.shape[1:]).index_add_(0, change[0], values, alpha=scale)
-
-
-def mark(target: Tensor, change: Tensor | tuple[Tensor, Tensor]) -> None:
-    """Write 1 into target, in place, wherever the change that `add` adds is not zero."""
-    if isinstance(change, Tensor):
-        target.masked_fill_(change != 0, 1)
-        return
-    places, values = change
-    entries, *others = values.nonzero(as_tuple=True)
-    target.view(-1, *values.shape[1:])[(places[entries], *others)] = 1
-
-
-def squared_norm(grads: Iterable[Tensor]) -> Tensor:
-    """Return the sum of squares over all gradients, () float64."""
-    squares = (totals(grad).double().square().sum() for grad in grads)
-    return sum(squares, start=torch.zeros((), dtype=torch.float64))
-
-
-def totals(grad: Tensor) -> Tensor:
-    """Return the entries of a gradient; of a sparse one those at equal places added up.
-
-    How many places there are only a CPU says at once. On other devices there is one entry for each that the gradient
-    lists, of which some are zero.
-    """
-    if not grad.is_sparse:
-        return grad
-    if grad.device.type == "cpu" or grad.is_coalesced():
-        return grad.coalesce().values()
-    places, values = flat_indices(grad), grad._values()
-    slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
-    return torch.zeros_like(values).index_add_(0, slots, values)
 
 
 class Perceptron(AveragedOptimizer):
@@ -191,24 +127,118 @@ class Perceptron(AveragedOptimizer):
         params: parameters or groups.
         lr: step size. It only scales the weights of a plain perceptron that starts from zero; with a margin
             it is the margin's unit.
-        average: keep the average over every step (Collins' averaged perceptron); use it through `averaged()`.
+        average: evaluate the average over every step (Collins' averaged perceptron), see `evaluation_weights()`.
 
     Raises:
         InputError: lr is not positive.
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1.0, average: bool = True) -> None:
-        if not lr > 0:
-            raise InputError(f"Perceptron: lr must be > 0, got {lr}")
+        check_options(self, above=0, lr=lr)
         super().__init__(params, {"lr": lr}, average)
 
-    def step_size_rule(self) -> StepSizeRule:
-        """Return the step size, which depends on nothing."""
-        return StepSizeRule(_constant, (float(self.param_groups[0]["lr"]),))
-
-    def _step_size(self, group: dict[str, Any], loss: Tensor | None) -> float:
-        return float(group["lr"])
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return the learning rate."""
+        return StepSizeRule(constant_size, (float(group["lr"]),))
 
 
-def _constant(loss: float, norm: float, lr: float) -> float:
-    return lr
+class GPD(AveragedOptimizer):
+    """w <- w - eps_t * gradient with eps_t = lr / (1 + t / decay_steps), t = 0, 1, ... counting mini-batches.
+
+    Generalised probabilistic descent, Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
+    steps whose sum is infinite and whose sum of squares is finite (Robbins & Monro 1951), as these are, it converges to
+    a local minimum with probability 1. Losses are summed over a batch: larger batches ask for a smaller lr.
+
+    Args:
+        params: parameters or groups.
+        lr: the first step size.
+        decay_steps: after so many steps the step size is half the first one.
+        average: evaluate the average over every step, see `evaluation_weights()`.
+
+    Raises:
+        InputError: lr or decay_steps is not positive.
+    """
+
+    divergence_hint = "set a smaller lr"
+    sequential = False  # a step is a mini-batch
+
+    def __init__(self, params: Iterable[Any], lr: float, decay_steps: float, average: bool = False) -> None:
+        check_options(self, above=0, lr=lr, decay_steps=decay_steps)
+        super().__init__(params, {"lr": lr, "decay_steps": decay_steps}, average)
+
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return eps_t of the step to come."""
+        return StepSizeRule(constant_size, (float(group["lr"]) / (1 + group["steps"] / group["decay_steps"]),))
+
+
+def constant_size(loss: Any, norm: Any, size: Any) -> Any:
+    """Return a step size that depends on neither loss nor norm."""
+    return size
+
+
+def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
+    """Return the average of the weights over all steps, w_N - sums / N, in the dtype of `weights`."""
+    average = torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
+    for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
+        part.copy_(last.double() - own / steps)  # parts fit the cache
+    return average
+
+
+def _on_host(value: Tensor) -> float | Tensor:
+    """Return a number (), as a float unless it is on a GPU, which would have to be waited for."""
+    return float(value) if value.device.type == "cpu" else value
+
+
+def flat_indices(grad: Tensor) -> Tensor:
+    """Return the flat index (n,) of each value of a sparse COO gradient, counted in its sparse dimensions.
+
+    It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
+    """
+    places, *others = grad._indices().unbind()
+    for size, index in zip(grad.shape[1:], others, strict=False):
+        places = index.add(places, alpha=size)
+    return places
+
+
+def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | Tensor) -> None:
+    """Add scale * change to target in place, in target's precision.
+
+    `change` is dense, or indices (n,) and values (n, ...) of weights or of rows. The target is contiguous.
+    """
+    values = (change if isinstance(change, Tensor) else change[1]).to(target.dtype)
+    if isinstance(scale, Tensor):
+        values, scale = values * scale, 1.0
+    if isinstance(change, Tensor):
+        target.add_(values, alpha=scale)
+    else:
+        target.view(-1, *values.shape[1:]).index_add_(0, change[0], values, alpha=scale)
+
+
+def mark(target: Tensor, change: Tensor | tuple[Tensor, Tensor]) -> None:
+    """Write 1 into target, in place, wherever a change is not zero."""
+    if isinstance(change, Tensor):
+        target.masked_fill_(change != 0, 1)
+        return
+    places, values = change
+    entries, *others = values.nonzero(as_tuple=True)
+    target.view(-1, *values.shape[1:])[(places[entries], *others)] = 1
+
+
+def squared_norm(grads: Iterable[Tensor]) -> Tensor:
+    """Return the sum of squares over all gradients, () float64."""
+    squares = (summed_entries(grad).double().square().sum() for grad in grads)
+    return sum(squares, start=torch.zeros((), dtype=torch.float64))
+
+
+def summed_entries(grad: Tensor) -> Tensor:
+    """Return the entries of a gradient, with the values of a sparse one summed over equal places.
+
+    On a GPU, where the number of places would need a synchronisation, some of the entries are zero instead.
+    """
+    if not grad.is_sparse:
+        return grad
+    if grad.device.type == "cpu" or grad.is_coalesced():
+        return grad.coalesce().values()
+    places, values = flat_indices(grad), grad._values()
+    slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
+    return torch.zeros_like(values).index_add_(0, slots, values)

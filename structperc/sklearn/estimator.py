@@ -210,7 +210,7 @@ class SequenceTagger(BaseEstimator):
         """What reads sentences of a form."""
         made = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
         if form == "features":
-            return made(bag=FEATURES)
+            return made(weighted_column=FEATURES)
         return made([self.templates] if isinstance(self.templates, str) else list(self.templates))
 
     def _scheme_of(self, labels: Sequence[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.datamodules.distributed import all_gather_objects, share
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
-from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, learner
+from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -36,7 +36,7 @@ class EvaluationWeights(pl.Callback):
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Put the evaluation weights into the tagger."""
-        self._raw = [learner(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
+        self._raw = [training_protocol(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Put the raw weights back."""
@@ -166,7 +166,7 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
 def check_optimizer(optimizer: Optimizer) -> None:
     """Raise InputError for an optimizer that chooses its own step sizes."""
-    own = learner(optimizer).full_batch or isinstance(optimizer, Phases)
+    own = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
     if own or any("lr" not in group for group in optimizer.param_groups):
         name = type(optimizer).__name__
         raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")

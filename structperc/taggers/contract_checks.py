@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.constructors import OPTIONS
-from structperc.criteria import CorpusCriterion, Criterion, Decision, PairwiseLoss, UpdateRule
+from structperc.criteria import CandidateLoss, CorpusCriterion, Criterion, Decision, PairwiseLoss
 from structperc.encoders import Encoder, TokenEmbedder
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -72,20 +72,32 @@ def check_contracts(model: nn.Module, n_labels: int) -> None:
         for kind, method, check in CONTRACTS:
             if isinstance(part, kind) and _gives(part, method, kind):
                 _check_once(part, method, check, n_labels)
+        if isinstance(part, PairwiseLoss):
+            _check_update_rule(part)
+
+
+def _check_update_rule(part: PairwiseLoss) -> None:
+    """Raise InputError for an update rule that gives no bool for a number, or no mask for a tensor."""
+    place, gaps = class_location(type(part), "should_update"), torch.ones(2)
+    answer = part.should_update(1.0, float(part.threshold))
+    if not isinstance(answer, bool | np.bool_):
+        raise InputError(f"{place} must return a bool for a number, not {answer!r}")
+    mask = part.should_update(gaps, float(part.threshold))
+    if not isinstance(mask, bool) and (wrong := _fault("a mask of a tensor of gaps", mask, (2,), torch.bool, gaps)):
+        raise InputError(f"{place} {wrong}")
 
 
 def check_step_size_rule(optimizer: Optimizer) -> None:
-    """Raise InputError for a user's optimizer whose step-size rule is invalid, or whose step sizes are not finite."""
+    """Raise InputError for a user's optimizer whose step-size rule does not give finite numbers."""
     if not isinstance(optimizer, AveragedOptimizer) or not is_user_class(type(optimizer)):
         return
-    step_size_rule, place = optimizer.step_size_rule(), class_location(type(optimizer), "step_size_rule")
-    if step_size_rule is None:
-        return
-    if not isinstance(step_size_rule, StepSizeRule):
-        raise InputError(f"{place} must return a StepSizeRule or None, not {_kind(step_size_rule)}")
-    size = step_size_rule.size(1.0, 1.0, *step_size_rule.numbers)  # where a mistake has a line, before it is compiled
-    if not isinstance(size, int | float) or not math.isfinite(size):
-        raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
+    rule, place = optimizer.step_size_rule(optimizer.param_groups[0]), class_location(type(optimizer), "step_size_rule")
+    if not isinstance(rule, StepSizeRule):
+        raise InputError(f"{place} must return a StepSizeRule, not {_kind(rule)}")
+    for one in (1.0, torch.tensor(1.0)):
+        size = rule.size(one, one, *rule.numbers)
+        if not isinstance(size, int | float | Tensor) or not math.isfinite(size):
+            raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
 
 
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
@@ -167,43 +179,17 @@ def _judge(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str
 
 
 def _decide(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    if returned is None:
-        return None
     if not isinstance(returned, Decision):
-        return f"must return a Decision or None, not {_kind(returned)}"
+        return f"must return a Decision, not {_kind(returned)}"
     B = len(scored.gold)
     masks = (_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
     return _first(_index(returned.rival, scored), *masks)
-
-
-def _rival(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    if not _are_tensors(returned, 2):
-        return f"must return two tensors, an index among the candidates and whether there is one, not {_kind(returned)}"
-    exists = _fault("whether there is a rival", returned[1], (len(scored.gold),), torch.bool, scored.gold)
-    return _index(returned[0], scored) or exists
 
 
 def _index(rival: Any, scored: Scored) -> str | None:
     B, K = scored.candidate_scores.shape
     wrong = _fault("an index among the candidates", rival, (B,), torch.int64, scored.gold)
     return wrong or (f"must return an index from 0 to {K - 1}" if K and not _within(rival, K) else None)
-
-
-def _asks(part: Criterion, gap: Tensor, returned: Any, n_labels: int) -> str | None:
-    return _fault("whether each gap is updated", returned, (len(gap),), torch.bool, gap)
-
-
-def _rule(part: Criterion, returned: Any, n_labels: int) -> str | None:
-    if returned is None:
-        return None
-    if not isinstance(returned, UpdateRule):
-        return f"must return an UpdateRule or None, not {_kind(returned)}"
-    answer = returned.should_update(1.0, float(returned.limit))  # where an error has a line, before it is compiled
-    return (
-        None
-        if isinstance(answer, bool | np.bool_)
-        else f"must return an UpdateRule whose should_update gives a bool, not {answer!r}"
-    )
 
 
 def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
@@ -295,11 +281,8 @@ CONTRACTS: Sequence[tuple[type, str, Check]] = (
     (Criterion, "losses_and_updates", _judge),
     (Criterion, "transform_lattice", _reads),
     (Criterion, "augment", _augment),
-    (Criterion, "add_cost", _weighed),
-    (Criterion, "decide", _decide),
-    (Criterion, "rule", _rule),
-    (PairwiseLoss, "rival", _rival),
-    (PairwiseLoss, "should_update", _asks),
+    (CandidateLoss, "add_cost", _weighed),
+    (CandidateLoss, "decide", _decide),
     (CorpusCriterion, "counts", _counts),
     (Scorer, "forward", _scorer),
     (Encoder, "forward", _encoder),

@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor
 
-from structperc.criteria import CorpusCriterion, full_precision
+from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best
 from structperc.datamodules.base import BatchForm
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, share
@@ -232,7 +232,7 @@ class GradientTraining(TrainingMethod):
         """Return the summed loss of a batch, a scalar with gradients."""
         tagger = self.tagger
         scored = tagger.score_batch(batch, self.known_candidates(batch_idx))
-        with full_precision(tagger.device):  # only the scorer may run in half precision
+        with without_autocast(tagger.device):  # only the scorer may run in half precision
             losses, updates = tagger.criterion.losses_and_updates(scored)
         self.count(batch, scored, updates)
         return self.add(losses, batch, batch_idx)

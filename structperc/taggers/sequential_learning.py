@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import Constraints
-from structperc.criteria import Criterion, Decision, LocalAndNonlocal, PairwiseLoss
+from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
 from structperc.datamodules.distributed import AllGatherLists, share
 from structperc.datamodules.encoded import single_sequence, split_flat
@@ -36,45 +36,24 @@ def sequence_learner(
 ) -> SequenceLearner | None:
     """Return the learner of one sequence at a time, or None for parts that learn mini-batches by gradients.
 
-    Needed are a scorer of sparse features on a CPU, an optimizer of all weights with a step-size rule, and a criterion
-    with an update rule or, with non-local weights, one that decides between gold and one of the candidates that
+    Needed are a scorer of sparse features on a CPU, a sequential optimizer of all weights in one group, and a criterion
+    that compares gold with one candidate: by local scores, or with non-local weights among the candidates that
     `compare` finds and scores.
     """
-    if (
-        not isinstance(optimizer, AveragedOptimizer)
-        or optimizer.step_size_rule() is None
-        or type(scorer) is not SparseLinear
-    ):
+    if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
-    learned = {p for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
-    if learned != {*scorer.parameters(), *nonlocal_weights}:
+    learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
+    if type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *nonlocal_weights}:
         return None
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
-    if not _still_says(optimizer, "step_size_rule", "_step_size", "step"):
-        return None
-    by_candidates = isinstance(criterion, LocalAndNonlocal | PairwiseLoss)
-    if by_candidates and not _still_says(criterion, "decide", "losses_and_updates", "add_cost"):
-        return None
-    if isinstance(criterion, LocalAndNonlocal):
+    if isinstance(criterion, PairwiseLoss) and not nonlocal_weights:
+        return OnlineLearner(scorer, constraints, criterion.rule(), optimizer)
+    if isinstance(criterion, CandidateLoss):
         rule = criterion.local_rule()
         local = rule and OnlineLearner(scorer, constraints, rule, optimizer)
         return CandidateLearner(compare, criterion, scorer, nonlocal_weights, optimizer, local)
-    if nonlocal_weights:
-        decides = isinstance(criterion, PairwiseLoss)
-        return CandidateLearner(compare, criterion, scorer, nonlocal_weights, optimizer) if decides else None
-    rule = criterion.rule()
-    others = ("losses_and_updates", "augment", "transform_lattice", "decide", "add_cost", "rival", "should_update")
-    if rule is None or not _still_says(criterion, "rule", *(one for one in others if hasattr(criterion, one))):
-        return None
-    return OnlineLearner(scorer, constraints, rule, optimizer)
-
-
-def _still_says(part: object, name: str, *others: str) -> bool:
-    """Whether a method still describes the others: no derived class has overridden them without it."""
-    classes = type(part).__mro__
-    given = {one: next(i for i, cls in enumerate(classes) if one in vars(cls)) for one in (name, *others)}
-    return all(given[one] >= given[name] for one in others)
+    return None
 
 
 class CandidateLearner(SequenceLearner):
@@ -96,7 +75,7 @@ class CandidateLearner(SequenceLearner):
     def __init__(
         self,
         compare: Callable[[Batch], tuple[Scored, Scored]],
-        criterion: Criterion,
+        criterion: CandidateLoss,
         scorer: SparseLinear,
         nonlocal_weights: Sequence[Tensor],
         optimizer: AveragedOptimizer,
@@ -113,7 +92,6 @@ class CandidateLearner(SequenceLearner):
         scored, without_cost = self.compare(single_sequence(sequence))
         scored = self.criterion.add_cost(scored)
         decision = self.criterion.decide(scored)
-        assert decision is not None
         wrong, updates = self._wrong(without_cost), int(decision.updates)
         loss = self._move(sequence, scored, decision) if updates else torch.zeros(1, dtype=torch.float64)
         if self.local is None:

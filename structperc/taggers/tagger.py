@@ -29,7 +29,7 @@ from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, learner
+from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
 from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -349,7 +349,7 @@ class Tagger(BaseTagger):
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
         made = [] if self._trainer is None else self.trainer.optimizers
-        return learner(made[0]) if made else TrainingProtocol()
+        return training_protocol(made[0]) if made else TrainingProtocol()
 
     @property
     def full_batch(self) -> bool:

@@ -14,7 +14,6 @@ from structperc.text.alignment import (
     join_words,
     merge_sentences,
     to_character_offsets,
-    to_token_spans,
     tokenize,
 )
 from structperc.text.tokenizer import (
@@ -44,6 +43,5 @@ __all__ = [
     "SpanConflict",
     "merge_sentences",
     "to_character_offsets",
-    "to_token_spans",
     "align_words",
 ]

@@ -216,14 +216,6 @@ def align(
     return Alignment(sorted(kept), conflicts)
 
 
-def to_token_spans(text: TokenizedText, spans: Iterable[TextSpan], place: str) -> list[tuple[int, int, str]]:
-    """Return the token spans of `align`. Raises InputError, which begins with `place`, for the first conflict."""
-    found = align(text, spans)
-    if found.conflicts:
-        raise InputError(f"{place}: {found.conflicts[0].message}; correct it, or choose another tokenizer")
-    return found.spans
-
-
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
     """Remove sentence boundaries inside token spans.
 

@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 
 from structperc.data.output import atomic_file, write_errors
-from structperc.optim import Diverged, learner
+from structperc.optim import Diverged, training_protocol
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.checkpoints import CheckpointStorage, load_weights
 
@@ -153,7 +153,7 @@ class SaveOnDivergence(pl.Callback):
 def use_evaluation_weights(trainer: pl.Trainer) -> None:
     """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
     for optimizer in trainer.optimizers:
-        learner(optimizer).use_evaluation_weights()
+        training_protocol(optimizer).use_evaluation_weights()
 
 
 def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:

@@ -7,7 +7,7 @@ import pytest
 from structperc.analysis.tag_input import TextSplitting, plan_input
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import ReadOptions
-from structperc.data.streaming import opening
+from structperc.data.streaming import read_head
 from structperc.features import CaseElsewhere, FeatureExtractor, TokenMajority
 
 MARKED, PLAIN, TEXT, OBJECTS = (
@@ -20,9 +20,9 @@ MARKED, PLAIN, TEXT, OBJECTS = (
 
 def cut(text, extent="sequence", unit="sentence", shown=None, form=None, sentences="rules"):
     features = SimpleNamespace(extent=extent, columns=["word"])
-    known = {"needs": None, "training_files": {}, "labels": LabelSet(("O", "B-PER", "I-PER"))}
+    known = {"unsupported_reason": None, "training_files": {}, "labels": LabelSet(("O", "B-PER", "I-PER"))}
     tagger = SimpleNamespace(features=features, unit="sentence", check_reads_words_only=lambda: None, **known)
-    begun = opening(iter([text, "more"]), lambda lines: True)
+    begun = read_head(iter([text, "more"]), lambda lines: True)
     return plan_input(
         tagger, begun, "file", shown, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)
     ).cut

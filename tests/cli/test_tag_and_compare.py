@@ -106,7 +106,10 @@ def test_tag_leaves_lines_as_they_are(run, file, model):
 
 def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
     for text, message in (
-        ("\nAngela Merkel visited Stromburg\n\n\nShe left it\n", "text.txt: this may be running text or columns; set"),
+        (
+            "\nAngela Merkel visited Stromburg\n\n\nShe left it\n",
+            "text.txt: cannot tell running text from columns; set",
+        ),
         ('{"a":1}\n{"b":[]}\n', "text.txt:1: there is neither a field 'tokens' nor 'text' among ['a']"),
         ('[{"a":1}]', "text.txt:1: this is JSON, but an array; write one object on each line"),
     ):

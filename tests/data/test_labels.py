@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import (
-    BEGIN,
-    INSIDE,
-    OUTSIDE,
     SCHEMES,
     Scheme,
     Span,
@@ -250,10 +247,9 @@ def test_label_set_tensors():
         [True, True, True, True],
         [True, True, False, True],
     ]
-    assert label_set.prefixes.tolist() == [OUTSIDE, BEGIN, INSIDE, BEGIN]
     assert label_set.type_names == ("LOC", "PER")
     assert label_set.types.tolist() == [-1, 1, 1, 0]
-    assert (label_set.types.dtype, label_set.prefixes.dtype) == (torch.int64, torch.int64)
+    assert label_set.types.dtype == torch.int64
     assert (label_set.start.dtype, label_set.transition.dtype, label_set.end.dtype) == (torch.bool,) * 3
 
 

@@ -106,7 +106,7 @@ def features_of(corpus, **options):
         {},
         {"edge": NODE},
         {"edge": ["w[0]"]},
-        {"bag": "listed"},
+        {"weighted_column": "listed"},
         {"hash_bits": 9},
         {"documents": READS_DOCUMENTS},
         {"documents": {"most": TokenMajority("chunk", "corpus")}},
@@ -116,7 +116,7 @@ def features_of(corpus, **options):
 def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, options, unit):
     monkeypatch.setattr(arrays, "PIECE", 37)  # tokens, fewer than in some documents
     corpus = data(text, unit=unit).corpus("train")
-    if "bag" in options:  # of weights other than 1 from the middle on
+    if "weighted_column" in options:  # of weights other than 1 from the middle on
         some = [
             format_weighted_features([("x", 1 + (t > corpus.tokens // 2)), (word, 1)])
             for t, word in enumerate(corpus.columns["word"])
@@ -153,7 +153,8 @@ def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"bag": "pos"}, {"hash_bits": 10, "bag": "pos"}, {"documents": READS_DOCUMENTS}]
+    "options",
+    [{}, {"weighted_column": "pos"}, {"hash_bits": 10, "weighted_column": "pos"}, {"documents": READS_DOCUMENTS}],
 )
 def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
     corpus = data(text).corpus("train")
@@ -191,7 +192,7 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
         (corpus, {}),
         (corpus, {"edge": NODE}),
         (corpus, {"cutoff": 1}),
-        (corpus, {"bag": "pos"}),
+        (corpus, {"weighted_column": "pos"}),
         (corpus, {"hash_bits": 10}),
         (corpus, {"hash_bits": 11}),
         (corpus, {"within": "sentence"}),
@@ -431,5 +432,5 @@ def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
     np.testing.assert_array_equal(filed.whole(), array)
     monkeypatch.undo()
     os.truncate(tmp_path / "array", 8)
-    with pytest.raises(OSError, match="has become shorter"):
+    with pytest.raises(OSError, match="is truncated"):
         filed.take(np.array([0]), np.array([7]))

@@ -79,7 +79,7 @@ def build(text, folder, number, bag=None, **options):
     if bag is not None:
         corpus = corpus.replace_column("listed", bag)
     node = [*NODE, *(f"{name}[0]" for kind in ("gazetteers", "documents") for name in options.get(kind, {}))]
-    features = FeatureExtractor(node, bag=bag and "listed", progress=False, **options)
+    features = FeatureExtractor(node, weighted_column=bag and "listed", progress=False, **options)
     data.store.arrays(corpus, data.store.fit_features(features, corpus), data.label_set())
     assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("*-*/*")}
@@ -165,7 +165,7 @@ def interrupt(_):
 def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, left, monkeypatch, happens, message):
     data = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document")
     corpus, labels, written = data.corpus("train"), data.label_set(), []
-    features = FeatureExtractor(NODE, bag="pos", progress=False)
+    features = FeatureExtractor(NODE, weighted_column="pos", progress=False)
     features.fit(corpus)
     real = ArrayWriter.append
 

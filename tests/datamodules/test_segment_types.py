@@ -70,7 +70,7 @@ def test_text_without_labels_is_left_as_it_is():
 def test_a_type_that_training_data_does_not_have(folder):
     with pytest.raises(InputError) as error:
         conll(folder, types={"PER": "NAME", "GPE": "NAME"}).corpus("train")
-    wanted = f"data.types: no segment of {folder}/train.txt is of type 'GPE'; known are LOC, ORG, PER"
+    wanted = f"data.types: no segment of {folder}/train.txt has type 'GPE'; known are LOC, ORG, PER"
     assert str(error.value) == wanted
     assert labels(conll(folder, types={"ORG": "NAME"}).corpus("dev")) == [["B-PER", "B-LOC"]]  # training data decides
 
@@ -95,6 +95,6 @@ def test_predictions_have_them_as_gold_and_as_answers(runs):
 
 
 def test_a_mistyped_name_is_one_line(runs, fails):
-    assert "data.types: no segment of embedded corpus (train) is of type 'PERS'" in fails(
+    assert "data.types: no segment of embedded corpus (train) has type 'PERS'" in fails(
         *runs.arguments("fit", "--data.types={PERS: NAME}")
     )

@@ -104,7 +104,7 @@ def test_data_without_any_segment(folder, caplog):
         assert len(data.label_set()) == 1
         assert not caplog.records
         assert len(Conll(str(folder), {"train": "o.txt"}, ["word", "label"], scheme="none").label_set()) == 1
-    assert "nothing but O" in caplog.text
+    assert "only O" in caplog.text
 
 
 def test_unlabelled_text_is_for_predictions_alone(folder):

@@ -81,7 +81,7 @@ def test_own_optimizer_makes_steps_of_one_length(ran):
     last, average = [[-1.2, 2.0], [0.0, -1.6]], [[-1.2, 2 / 3], [0.0, -1.6]]
     for w, optimizer in zip(weights, (dense, sparse), strict=True):
         torch.testing.assert_close(w.detach(), torch.tensor(last))
-        with optimizer.averaged():
+        with optimizer.evaluation_weights():
             torch.testing.assert_close(w.detach(), torch.tensor(average))
 
 

@@ -111,12 +111,6 @@ def test_own_attributes_of_words_and_of_other_columns():
         FeatureExtractor.from_state(state, arrays, Builder())
 
 
-def test_states_without_own_attributes_have_no_entry_for_them():
-    plain = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
-    plain.fit(CORPUS)
-    assert "attributes" not in plain.state_dict_json()
-
-
 def test_values_that_are_no_strings_are_named():
     with pytest.raises(InputError, match=r"\.length \(.*test_attributes\.py:[0-9]+\).* 4 for 'Anna'"):
         extractor(length).fit(CORPUS)

@@ -46,7 +46,7 @@ def same_weights(model, reference):
     N = len(reference.history)
     assert model.steps == N
     assert named(weights_of(summed(model), names)) == named(reference.total())
-    with model.updates.averaged():
+    with model.updates.evaluation_weights():
         averages = weights_of(model, names)
     assert averages == pytest.approx({name: value / N for name, value in reference.total().items()}, rel=1e-6)
     assert named(weights_of(model, names)) == named(reference.weights)  # back again

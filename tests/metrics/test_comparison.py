@@ -97,7 +97,7 @@ def test_mistakes_are_named(predicted, message):
 
 
 def test_no_text():
-    with pytest.raises(InputError, match="gold holds no label"):
+    with pytest.raises(InputError, match="gold has no labels"):
         compare([[]], [[]], [[]])
 
 

@@ -416,7 +416,7 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
         (lambda head: head.kbest(X, GOOD.bool(), 3), r"mask: got int, expected a tensor \(2, 3\)"),
         (lambda head: head(X, GOOD.float()), "gold: labels are integers, got torch.float32"),
         (lambda head: head.decode(X, GOOD[:, :2]), r"mask: the shape is \(2, 2\)"),
-        (lambda head: head(X, GOOD + 3), r"gold: row 0, position 0: unknown label 3; labels are 0\.\.2, and -100 where"),
+        (lambda head: head(X, GOOD + 3), r"gold: row 0, position 0: unknown label 3; labels are 0\.\.2, and -100"),
         (lambda head: head(X, GOOD - 1), "gold: row 0, position 0: unknown label -1"),
         (lambda head: head(X, GOOD + 2), "gold: row 0, position 0: IOB2 has no I-X at the beginning; repair"),
         (

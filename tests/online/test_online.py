@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from structperc.chain import KBest
-from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, UpdateRule
+from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss
 from structperc.data import Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
@@ -17,7 +17,7 @@ from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
 from structperc.online.compiled import find_rival
-from structperc.optim import Diverged, PassiveAggressive
+from structperc.optim import Diverged, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
@@ -157,7 +157,7 @@ def test_losses_of_sentences_of_documents_are_those_of_sentences(both):
 def test_local_updates_by_sentence_need_what_is_learned_online():
     criterion = LocalAndNonlocal(3.0, local_unit="sentence")
     data = Synthetic(train=4, dev=1, test=1, unit="document", batch_size=1)
-    with pytest.raises(InputError, match="local_unit sentence is learned online"):
+    with pytest.raises(InputError, match="local_unit sentence needs"):
         fit(documents_tagger(criterion), data, 1, limit_val_batches=0, gradient_clip_val=1.0)
     trainer = fit(documents_tagger(criterion), data, 1, limit_val_batches=0)
     assert state(trainer)[1] == len(Synthetic(train=4, dev=1, test=1, unit="sentence").corpus("train"))
@@ -203,10 +203,9 @@ def test_what_is_right_without_the_cost_is_not_counted_wrong(unit):
 
 
 class Costly(MarginLoss):
-    """The margin of a user who has candidates searched that have many wrong labels."""
+    """A user's margin, for candidates whose scores have costs."""
 
-    def augment(self, lattice, gold):
-        return HingeLoss(1.0).augment(lattice, gold)
+    cost = 1.0
 
 
 @pytest.mark.parametrize(
@@ -265,28 +264,33 @@ def test_rivals_are_those_of_an_enumeration():
 
 
 class Halfway(PairwiseLoss):
-    """A criterion of a user: asks for an update when gold leads by less than half a margin."""
+    """A user's criterion, with an update when gold leads by less than half a margin."""
 
-    def rule(self) -> UpdateRule:
-        return UpdateRule(other=False, should_update=_halfway, limit=4.0)
+    threshold = 4.0
 
-    def rival(self, scored):
-        return PerceptronLoss().rival(scored)
-
-    def should_update(self, gap):
-        return gap < 2.0
+    @staticmethod
+    def should_update(gap, threshold):
+        return gap < threshold / 2
 
 
-def _halfway(gap: float, limit: float) -> bool:
-    return gap < limit / 2
+class Slower(Additive):
+    """A user's optimizer, with shorter steps for large changes."""
+
+    def step_size_rule(self, group):
+        return StepSizeRule(_slower, (0.5,), needs_norm=True)
 
 
-def test_a_new_criterion_is_learned_online_by_its_rule(monkeypatch):
+def _slower(loss, norm, most):
+    return where(norm > 8, most / 2, most)
+
+
+@pytest.mark.parametrize(("criterion", "optimizer"), [(Halfway(), RAW), (PerceptronLoss(), Slower)])
+def test_rules_of_users_hold_for_gradients_and_in_the_compiled_loop(criterion, optimizer, monkeypatch):
     made = sentences(20)
 
     def train(size):
         data = Sentences(made, batch_size=size)
-        tagger = make_tagger(data, Halfway(), RAW, sparse_grad=True)
+        tagger = make_tagger(data, criterion, optimizer, sparse_grad=True)
         with torch.no_grad():
             for p in tagger.parameters():
                 p.round_()
@@ -295,34 +299,6 @@ def test_a_new_criterion_is_learned_online_by_its_rule(monkeypatch):
         return trainer
 
     compared(train, monkeypatch, exact=True)
-
-
-class Doubled(PerceptronLoss):
-    """A criterion of a user that changes the loss of another one, whose rule then does not hold."""
-
-    def losses_and_updates(self, scored):
-        losses, acts = super().losses_and_updates(scored)
-        return 2 * losses, acts
-
-
-class Slower(Additive):
-    """An optimizer of a user that changes the step of another one."""
-
-    def _step_size(self, group, loss):
-        return 0.5
-
-
-@pytest.mark.parametrize(
-    ("criterion", "optimizer", "largest"), [(Doubled(), RAW, 2.0), (PerceptronLoss(), Slower, 0.5)]
-)
-def test_what_a_derived_class_changes_is_learned_by_gradients(criterion, optimizer, largest):
-    tagger = make_tagger(data := Sentences(sentences(1, seed=3), batch_size=1), criterion, optimizer, sparse_grad=True)
-    with torch.no_grad():
-        for p in tagger.parameters():
-            p.zero_()
-    fit(tagger, data, 1)
-    assert isinstance(tagger.training_method, GradientTraining)
-    assert tagger.scorer.node.abs().max() % largest == 0
 
 
 @pytest.mark.parametrize("options", [{"gradient_clip_val": 0.5}, {"accumulate_grad_batches": 2}], ids=["clip", "sum"])

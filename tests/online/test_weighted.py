@@ -83,7 +83,10 @@ def test_weights_are_those_of_plain_arithmetic(name):
         }
         for one in sentences
     ]
-    corpus, features = Corpus.from_sentences(rows), FeatureExtractor(cutoff=1, bag="features", progress=False)
+    corpus, features = (
+        Corpus.from_sentences(rows),
+        FeatureExtractor(cutoff=1, weighted_column="features", progress=False),
+    )
     features.fit(corpus)
     tagger = Tagger(features, SparseLinear(), criterion, KBest(2), optimizer)
     tagger.allocate(LabelSet(LABELS, "none"))
@@ -94,7 +97,7 @@ def test_weights_are_those_of_plain_arithmetic(name):
     weights, averages, updates = naive(sentences, features.feature_names("node"), cost, margin, size)
     assert learned.updates == updates > 10
     np.testing.assert_allclose(flat(tagger), weights, atol=1e-5)
-    with stepping.served():
+    with stepping.evaluation_weights():
         np.testing.assert_allclose(flat(tagger), averages, atol=1e-5)
 
 

@@ -46,7 +46,7 @@ def test_average_is_the_mean_of_the_weights_after_every_step(layout):
         w = w - dense
         history.append(w)
         assert torch.equal(p.detach(), w)
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         torch.testing.assert_close(p.detach(), torch.stack(history).double().mean(0).float())
     assert torch.equal(p.detach(), w)
 
@@ -55,16 +55,16 @@ def test_average_is_the_mean_of_the_weights_after_every_step(layout):
 def test_what_moves_is_marked_where_it_is_asked_for(layout):
     p = torch.nn.Parameter(torch.zeros(4, 3))
     optimizer = Perceptron([p])
-    assert not optimizer.moved
+    assert not optimizer.moved_marks
     optimizer.mark_moved()
     moved = torch.zeros(4, 3, dtype=torch.bool)
     for dense in random_gradients(3, (4, 3)):
         p.grad = LAYOUTS[layout](dense)
         optimizer.step()
         moved |= dense != 0
-        assert torch.equal(optimizer.moved[p], moved.to(torch.uint8))
+        assert torch.equal(optimizer.moved_marks[p], moved.to(torch.uint8))
     assert 0 < moved.sum() < 12
-    assert "moved" not in optimizer.state[p]
+    assert "moved_marks" not in optimizer.state[p]
 
 
 def test_steps_without_a_gradient_count():
@@ -74,7 +74,7 @@ def test_steps_without_a_gradient_count():
     for gradient in (torch.tensor([0.0, 0.0]), torch.tensor([-1.0, 0.0]), None, None):
         p.grad = gradient
         optimizer.step()
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         assert p[0].item() == pytest.approx(0.75)
 
 
@@ -84,7 +84,7 @@ def test_raw_weights_come_back_after_an_error():
     p.grad = torch.tensor([-3.0])
     optimizer.step()
     optimizer.step()
-    with pytest.raises(RuntimeError, match="inside"), optimizer.averaged():
+    with pytest.raises(RuntimeError, match="inside"), optimizer.evaluation_weights():
         raise RuntimeError("inside")
     assert p.item() == 7.0
 
@@ -95,7 +95,7 @@ def test_without_average_nothing_is_kept():
     p.grad = torch.ones(3)
     optimizer.step()
     assert not optimizer.state[p]
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         assert torch.equal(p.detach(), -torch.ones(3))
 
 

@@ -48,7 +48,7 @@ def test_averages_are_those_of_naive_sums(start, decay):
         average = mixed
     if decay is None:
         average = [sum(parts) / n for parts in zip(*(found for epoch, found in seen if epoch >= start), strict=True)]
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         for p, wanted in zip(own, average, strict=True):
             torch.testing.assert_close(p.detach(), wanted)
     assert torch.equal(own[0], plain[0])
@@ -72,7 +72,7 @@ def test_a_resumed_run_is_an_unbroken_one(tmp_path):
             p.copy_(q)
     after.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     run(after, second, range(2, 4))
-    with unbroken.served(), after.served():
+    with unbroken.evaluation_weights(), after.evaluation_weights():
         assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))
 
 
@@ -82,11 +82,11 @@ def test_taggers_and_checkpoints_serve_it():
     trainer = fit(tagger, data, 3)
     (optimizer,) = trainer.optimizers
     assert optimizer.averaged == 9
-    assert optimizer.inner.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
+    assert optimizer.active.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
     names = [name for name, _ in tagger.named_parameters()]
     checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
     use_evaluation_weights(checkpoint, names)
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         assert all(torch.equal(checkpoint["state_dict"][name], p) for name, p in tagger.named_parameters())
     assert not torch.equal(checkpoint["state_dict"][names[0]], tagger.state_dict()[names[0]])
 
@@ -96,8 +96,8 @@ def test_taggers_and_checkpoints_serve_it():
     [
         ({"of": ADAM, "start": -1}, "Averaging: start must be >= 0, got -1"),
         ({"of": ADAM, "decay": 1.0}, "Averaging: decay must be > 0 and < 1, got 1.0"),
-        ({"of": Perceptron}, "Averaging: Perceptron serves weights of its own; use it by itself"),
-        ({"of": LBFGS}, "Averaging: LBFGS serves weights of its own"),
+        ({"of": Perceptron}, "Averaging: Perceptron has"),
+        ({"of": LBFGS}, "Averaging: LBFGS has"),
     ],
 )
 def test_refusals(options, complaint):

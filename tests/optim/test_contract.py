@@ -22,7 +22,7 @@ from structperc.optim import (
     Phases,
     QuickProp,
     check_finite,
-    learner,
+    training_protocol,
 )
 
 OPTIONS = {
@@ -35,7 +35,7 @@ OPTIONS = {
     "Averaging": {"of": partial(torch.optim.SGD, lr=0.05)},
     "Phases": {"first": partial(GPD, lr=0.05, decay_steps=20), "epochs": 3, "then": LBFGS},
 }
-BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton"}
+BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton", "_Wrapper"}
 
 
 def walk():
@@ -125,7 +125,7 @@ def test_the_objective_falls_and_the_closure_is_called_once_per_step(name):
         returned = optimizer.step(lambda inner=inner: (calls.append(1), inner())[1])
         assert isinstance(returned, torch.Tensor)
         assert len(calls) == epoch + 1
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         assert objective(params).item() < 2 + 0.5 * (before - 2)
 
 
@@ -164,7 +164,7 @@ def test_resume_equals_going_on(name, stop):
     resumed.load_state_dict(state)
     train(resumed, resumed_params, range(stop, 10))
     assert_same(values(params), values(resumed_params))
-    with optimizer.served(), resumed.served():
+    with optimizer.evaluation_weights(), resumed.evaluation_weights():
         assert_same(values(params), values(resumed_params))
     assert optimizer.status == resumed.status
     assert str(state) == str(kept)  # what was loaded is not written to
@@ -178,10 +178,10 @@ def test_served_weights_go_in_and_out(name):
     assert optimizer.use_evaluation_weights() == {}
     train(optimizer, params, range(5))
     raw = values(params)
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         assert not torch.equal(params[0], raw[0])
     assert_same(values(params), raw)
-    with pytest.raises(RuntimeError, match="inside"), optimizer.served():
+    with pytest.raises(RuntimeError, match="inside"), optimizer.evaluation_weights():
         raise RuntimeError("inside")
     assert_same(values(params), raw)
 
@@ -197,7 +197,7 @@ def test_what_is_served_has_the_lowest_objective_of_all_evaluations(name):
         history.append((optimizer.objective, before))
         lowest, best = min(history, key=lambda one: one[0])
         assert optimizer.lowest == lowest
-        with optimizer.served():
+        with optimizer.evaluation_weights():
             assert_same(values(params), best)
         assert f"evaluation {len(history)}" in optimizer.status or optimizer.stop_reason
 
@@ -214,7 +214,7 @@ def test_after_the_last_step_the_best_weights_stay(name):
     assert "converged" in optimizer.stop_reason
     final, lowest = values(params), optimizer.lowest
     train(optimizer, params, range(3))
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         assert_same(values(params), final)
     assert_same(values(params), final)
     assert optimizer.lowest == lowest
@@ -230,7 +230,7 @@ def test_divergence_restores_the_best_weights(name, bad, where):
     optimizer = make(name, params)
     train(optimizer, params, range(6))
     lowest = optimizer.lowest
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         best = values(params)
 
     def closure():
@@ -338,7 +338,7 @@ def test_what_is_finite_passes(value):
 @leaves
 def test_every_optimizer_answers_what_training_asks(name):
     optimizer = make(name, parameters())
-    assert learner(optimizer) is optimizer
+    assert training_protocol(optimizer) is optimizer
     assert optimizer.stop_reason is optimizer.status is None
     assert optimizer.can_stop == (name in FULL_BATCH or name == "Phases")
     assert optimizer.full_batch == (name in FULL_BATCH)
@@ -349,12 +349,12 @@ def test_what_optimizers_of_others_are_taken_to_answer():
     params = parameters()
     optimizer = torch.optim.SGD(params, lr=0.1)
     train(optimizer, params, range(2))
-    answers, raw = learner(optimizer), values(params)
+    answers, raw = training_protocol(optimizer), values(params)
     answers.begin_epoch(3)
     assert not answers.full_batch
     assert not answers.can_stop
     assert answers.stop_reason is answers.status is None
     assert answers.divergence_hint == "set a smaller lr of the optimizer"
-    with answers.served():
+    with answers.evaluation_weights():
         assert_same(values(params), raw)
     assert answers.use_evaluation_weights() == {}

@@ -52,7 +52,7 @@ def test_first_one_then_the_other():
         step(q, quickprop)
     assert torch.equal(p, q)
     assert phases.status == quickprop.status
-    with phases.served(), quickprop.served():
+    with phases.evaluation_weights(), quickprop.evaluation_weights():
         assert torch.equal(p, q)
 
 
@@ -94,7 +94,7 @@ def test_the_second_starts_from_the_weights_that_the_first_serves():
         step(q, alone)
     assert torch.equal(p, q)
     phases.begin_epoch(2)
-    with alone.averaged():
+    with alone.evaluation_weights():
         assert torch.equal(p, q)
 
 
@@ -121,7 +121,7 @@ def test_resume_is_exact_in_either_phase(stop):
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
     served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
     use_evaluation_weights(served, ["w"])
-    with phases.served():
+    with phases.evaluation_weights():
         assert torch.equal(served["state_dict"]["w"], p.detach())
     resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
     resumed.load_state_dict(state)

@@ -131,6 +131,6 @@ def test_gpd_can_average():
     for _ in range(2):
         p.grad = torch.tensor([-1.0])
         optimizer.step()
-    with optimizer.averaged():
+    with optimizer.evaluation_weights():
         assert p.item() == pytest.approx((1 + 1.5) / 2)
     assert p.item() == 1.5

@@ -493,7 +493,7 @@ def test_the_average_is_over_the_steps_from_the_start(data, tmp_path):
     for name, final in history[-1].items():
         torch.testing.assert_close(learning_parameters(tagger)[name], final)
     assert int(trainer.callback_metrics["train/updates"]) == naive._sums.updates
-    with trainer.optimizers[0].averaged():
+    with trainer.optimizers[0].evaluation_weights():
         for name, w in learning_parameters(tagger).items():
             torch.testing.assert_close(w, torch.stack([step[name] for step in history]).double().mean(0).float())
 

@@ -13,7 +13,7 @@ from structperc.errors import InputError
 from structperc.features import EntityMajority, FeatureExtractor, TokenMajority
 from structperc.features.documents import restore
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.optim import learner
+from structperc.optim import training_protocol
 from structperc.reranking import FirstLabels, JackKnife
 from structperc.reranking.first_labels import TRAINING
 from structperc.reranking.jackknife import TrainingPart, fold_numbers
@@ -74,7 +74,7 @@ def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, d
         alone.allocate(data.label_set())
         trainer = pl.Trainer(max_epochs=EPOCHS, **QUIET)
         trainer.fit(alone, datamodule=part)
-        learner(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
+        training_protocol(trainer.optimizers[0]).use_evaluation_weights()  # averages, where they are kept
         tokens = np.repeat(held, corpus.lengths)
         assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
 

@@ -10,7 +10,7 @@ from torch import nn
 from structperc.chain import KBest
 from structperc.cli.output import report_error
 from structperc.constructors import parameters_of
-from structperc.criteria import CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss, UpdateRule
+from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss
 from structperc.encoders import Encoder
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
@@ -88,14 +88,10 @@ def test_parts_are_what_they_were_after_the_first_call():
     assert [set(vars(part)) for part in library.modules()] == before
 
 
-class Rivals(PerceptronLoss):
-    def rival(self, scored):
-        return scored.candidate_scores.argmax(1), True
-
-
 class Asks(PerceptronLoss):
-    def should_update(self, gap):
-        return (gap <= 0).float()
+    @staticmethod
+    def should_update(gap, threshold):
+        return 1.0 * (gap <= 0)
 
 
 class Reads(CRFLoss):
@@ -110,15 +106,10 @@ class Augments(CRFLoss):
         return lattice._replace(unary=lattice.unary[:, :, 1:])
 
 
-class Decides(PerceptronLoss):
+class Decides(CandidateLoss):
     def decide(self, scored):
         far = torch.full((len(scored.gold),), 99)
         return Decision(far, far > 0, far > 0)
-
-
-class Rules(PerceptronLoss):
-    def rule(self):
-        return UpdateRule(False, lambda gap, limit: gap)
 
 
 class Narrow(SparseLinear):
@@ -177,8 +168,7 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
 @pytest.mark.parametrize(
     ("options", "method", "words"),
     [
-        ({"criterion": Rivals()}, "Rivals.rival", "not tuple of Tensor, bool"),
-        ({"criterion": Asks()}, "Asks.should_update", "as bool"),
+        ({"criterion": Asks()}, "Asks.should_update", "not 0.0"),
         ({"criterion": Reads()}, "Reads.transform_lattice", "a Lattice"),
         ({"criterion": Augments()}, "Augments.augment", "shape (5, "),
         ({"criterion": Decides()}, "Decides.decide", "from 0 to 1"),
@@ -202,39 +192,26 @@ def test_names_of_counts_come_once():
         tagger_of(nonlocal_features=[Counts("twice")])
 
 
-def test_a_rule_is_tried_before_it_is_compiled():
-    tagger = tagger_of(Rules())
-    check_contracts(tagger, len(tagger.labels))
-    with pytest.raises(InputError, match=r"Rules\.rule .* not 1\.0"):
-        tagger.criterion.rule()
-
-
 class Steps(AveragedOptimizer):
-    def __init__(self, params, size=None):
+    def __init__(self, params, size):
         super().__init__(params, {}, True)
         self.size = size
 
-    def _step_size(self, group, loss):
-        return 1.0
-
-    def step_size_rule(self):
-        return self.size and StepSizeRule(self.size, ())
+    def step_size_rule(self, group):
+        return StepSizeRule(self.size)
 
 
-def test_the_pace_of_an_optimizer():
+def test_step_sizes_of_an_optimizer_are_finite():
     weights = [nn.Parameter(torch.zeros(2))]
-    check_step_size_rule(Steps(weights))
     check_step_size_rule(Steps(weights, lambda loss, norm: loss / norm))
     with pytest.raises(InputError, match=r"Steps\.step_size_rule .*nan"):
         check_step_size_rule(Steps(weights, lambda loss, norm: float("nan")))
 
 
-def test_own_rivals_are_not_passed_over_by_the_rule_of_their_base():
-    """A class whose `should_update` differs from the rule of `PerceptronLoss` learns by gradients."""
-    tagger = tagger_of(Asks())
-    assert tagger.sequence_learner(tagger.optimizer(tagger.parameters())) is None
-    plain = tagger_of(PerceptronLoss())
-    assert plain.sequence_learner(plain.optimizer(plain.parameters())) is not None
+def test_fixed_methods_of_candidate_losses_are_not_overridden():
+    for base, name in ((PerceptronLoss, "decide"), (CandidateLoss, "losses_and_updates")):
+        with pytest.raises(TypeError, match=rf"Own\.{name}"):
+            type("Own", (base,), {name: lambda self, scored: None})
 
 
 # -- options --------------------------------------------------------------------------------------------------
@@ -303,7 +280,7 @@ def test_options_of_document_attributes_are_looked_at_too():
 def test_options_that_are_passed_on_are_saved(tmp_path):
     tagger = make_tagger(DATA, Further(beta=2.0, cost=5.0, unit="sentence"))
     check_options(tagger, tagger.features)
-    assert [*parameters_of(Further)] == ["beta", *parameters_of(HingeLoss)]
+    assert list(parameters_of(Further)) == ["beta", *parameters_of(HingeLoss)]
     tagger.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model", trusted=[__name__]).criterion
     assert (again.beta, again.cost, again.unit) == (2.0, 5.0, "sentence")

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior
-from structperc.criteria.misclassification import SoftMax
+from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMax
 from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases, TrainingProtocol

@@ -29,8 +29,8 @@ from structperc.criteria import (
     MCELoss,
     MEMMLoss,
     PerceptronLoss,
+    SoftMax,
 )
-from structperc.criteria.misclassification import SoftMax
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.optim import QuickProp

@@ -29,8 +29,8 @@ KINDS = {
     "hashed": {"edge": ["w[0]"], "hash_bits": 7},
     "hashed edges as nodes": {"edge": NODE, "hash_bits": 7},
     "no edges": {},
-    "bag": {"bag": "bag", "edge": NODE},
-    "hashed bag": {"bag": "bag", "edge": NODE, "hash_bits": 7},
+    "bag": {"weighted_column": "bag", "edge": NODE},
+    "hashed bag": {"weighted_column": "bag", "edge": NODE, "hash_bits": 7},
 }
 
 

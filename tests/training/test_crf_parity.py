@@ -43,7 +43,7 @@ def test_optimum_is_that_of_another_optimizer(edge):
     options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-8}
     peer = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     assert optimizer.finished is not None
-    with optimizer.served():
+    with optimizer.evaluation_weights():
         ours = torch.cat([p.detach().flatten() for p in tagger.parameters()]).double()
     assert objective(ours.numpy())[0] == pytest.approx(peer.fun, rel=1e-6)
     torch.testing.assert_close(ours, torch.from_numpy(peer.x), rtol=0, atol=5e-3)
@@ -117,7 +117,7 @@ def test_optimum_is_crfsuites(tmp_path):
     def objective(weights):
         return float(loops(weights)) + sum(float(w.square().sum()) for w in weights) / (2 * C)
 
-    with torch.no_grad(), optimizer.served():
+    with torch.no_grad(), optimizer.evaluation_weights():
         ours, theirs = weights_of(tagger), peer.weights(tagger.labels)
         predicted = label_split(tagger, data, "train").labels
     assert objective(theirs) == pytest.approx(peer.objective, rel=1e-5)  # they mean the same by it
@@ -145,7 +145,7 @@ def test_named_entities_are_found_as_by_crfsuite(corpora, tmp_path):
     peer = Peer(tagger, data.encoded("train"), C, tmp_path)
     assert optimizer.finished.startswith("converged")
     assert optimizer.lowest == pytest.approx(peer.objective, rel=1e-4)
-    with torch.no_grad(), optimizer.served():
+    with torch.no_grad(), optimizer.evaluation_weights():
         predicted = label_split(tagger, data, "dev").labels
     dev = data.encoded("dev")
     ours, theirs, gold = dev.corpus.sentences_of(predicted), peer.tag(dev), gold_of(dev)

@@ -15,8 +15,7 @@ from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior
-from structperc.criteria.misclassification import SoftMax
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior, SoftMax
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive

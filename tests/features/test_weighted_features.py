@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from structperc import Corpus, FeatureExtractor, InputError
 from structperc.builder import Builder
 from structperc.features import format_weighted_features
-from structperc.features.bag import WeightedFeatures
-from structperc.features.listed_names import ExplicitVocabulary
+from structperc.features.exact_index import ExplicitVocabulary
 
 numbers = st.floats(-1e6, 1e6, width=32).filter(lambda x: x != 0)
 
@@ -21,7 +20,7 @@ def corpus(*tokens):
 
 
 def extractor(*tokens, node=(), **options):
-    made = FeatureExtractor(list(node), cutoff=1, bag="features", progress=False, **options)
+    made = FeatureExtractor(list(node), cutoff=1, weighted_column="features", progress=False, **options)
     made.fit(corpus(*tokens))
     return made
 
@@ -56,7 +55,7 @@ def test_features_of_weight_1_alone_have_no_weights():
 
 
 def test_rare_and_unknown_features_are_left_out():
-    made = FeatureExtractor(cutoff=2, bag="features", progress=False)
+    made = FeatureExtractor(cutoff=2, weighted_column="features", progress=False)
     made.fit(corpus("a\tb", "a:5\tc:0\tc:0"))
     assert made.feature_names("node") == ["a"]
     assert read(made, "z\ta:2\tb") == [[("a", 2.0)]]
@@ -91,13 +90,6 @@ def test_a_bag_alone_has_subsets():
     assert made.subset("node", np.array([False, True])).feature_names("node") == ["b"]
 
 
-def test_states_from_before_bags_are_read():
-    made = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
-    made.fit(corpus("a"))
-    state = {name: value for name, value in made.state_dict_json().items() if name != "bag"}
-    assert FeatureExtractor.from_state(state, made.state_arrays(), Builder().part).bag is None
-
-
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
 def test_what_is_no_feature_is_refused(item):
     with pytest.raises(InputError, match=r"^corpus: column 'features' lists"):
@@ -107,7 +99,5 @@ def test_what_is_no_feature_is_refused(item):
 def test_a_missing_column_and_a_damaged_state_are_named():
     with pytest.raises(InputError, match=r"no column 'features'.*among word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
-    with pytest.raises(InputError, match=r"features.bag.names: a name stands twice"):
-        WeightedFeatures("features", ExplicitVocabulary()).restore(
-            {"column": "features", "names": ["a", "a"]}, {}, {}, "features.bag"
-        )
+    with pytest.raises(InputError, match=r"features.weighted.names"):
+        ExplicitVocabulary().restore(["a", "a"], {}, {}, "features.weighted")

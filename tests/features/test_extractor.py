@@ -137,7 +137,7 @@ def test_searched_keys_and_short_pieces_give_the_same(train, other, node, data):
     expected = extractor.fit_encode(train), extractor.encode(other)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "TABLE", 1)
-        patch.setattr(lookups, "CHUNK", data.draw(st.integers(1, 6)))
+        patch.setattr(lookups, "LOOKUP_CHUNK", data.draw(st.integers(1, 6)))
         again = make_extractor(node, [], 1)
         found = again.fit_encode(train), again.encode(other)
     assert again.feature_names("node") == extractor.feature_names("node")

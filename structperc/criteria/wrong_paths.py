@@ -1,0 +1,101 @@
+"""Sums over all paths except gold.
+
+log Z + log(1 - exp(s(y*) - log Z)) would lose its digits where gold holds nearly all mass. The sums therefore run over
+a lattice that contains each wrong path once: additional labels record whether and where a path has left gold.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from structperc.chain import log_partition
+from structperc.chain.lattices import expand_edges, full_precision, is_stationary, narrow_edges, token_mask
+from structperc.criteria.base import without_path
+from structperc.structures import Lattice
+
+
+def log_sum_of_wrong_paths(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
+    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), gold (B, T) int64.
+
+    Differentiable once. It is -inf, without a gradient, where gold is the only legal path or there is none, and for
+    empty sequences; +inf, without a gradient, where gold is impossible and others are not.
+    """
+    lattice, gold = narrow_edges(lattice), gold.where(token_mask(lattice), 0)
+    if not is_stationary(lattice.edge):  # edges may be the same for all tokens of a sequence, or for all sequences
+        lattice = lattice._replace(edge=expand_edges(lattice))
+    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    leads, possible = _leads_over_gold(scaled, gold)
+    scaled = scaled._replace(unary=leads)
+    rivals = _departures(scaled, gold) if is_stationary(scaled.edge) else _detours(scaled, gold)
+    total = log_partition(rivals)
+    infinite = torch.where(without_path(lattice, ~possible), -torch.inf, torch.inf)
+    total = total.where(possible, infinite.to(total.dtype))
+    return total.where(lattice.lengths.to(total.device) > 0, -torch.inf)
+
+
+@torch.no_grad()
+def log_number_of_wrong_paths(lattice: Lattice) -> Tensor:
+    """Return the log of the number of legal paths minus one, (B,) float64; log(L^T - 1) if all are legal.
+
+    It is -inf for a single path.
+    """
+    unary, edge, lengths = narrow_edges(lattice)
+    number = log_partition(Lattice(_zeros_where_possible(unary), _zeros_where_possible(edge), lengths))
+    return number + torch.log(-torch.expm1(-number))
+
+
+def _zeros_where_possible(scores: Tensor) -> Tensor:
+    return torch.zeros_like(scores, dtype=torch.float64).masked_fill(scores == -torch.inf, -torch.inf)
+
+
+def _leads_over_gold(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
+    """Return unary scores (B, T, L) minus those of gold's step to the token, so that paths sum to their lead over gold.
+
+    With them, whether gold is possible (B,); where it is not, its score counts as 0.
+    """
+    steps = torch.arange(gold.shape[1], device=gold.device)
+    before = gold.roll(1, 1)
+    if is_stationary(lattice.edge):
+        along = lattice.edge[0, 0][before, gold]
+    else:
+        along = lattice.edge[torch.arange(len(gold), device=gold.device).unsqueeze(1), steps, before, gold]
+    own = lattice.unary.gather(2, gold.unsqueeze(2)) + along.masked_fill(steps == 0, 0).unsqueeze(2)
+    possible = (own.squeeze(2).detach() != -torch.inf) | ~token_mask(lattice)
+    return lattice.unary - own.where(possible.unsqueeze(2), 0), possible.all(1)
+
+
+def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return masks of gold's labels (B, T, L), of first tokens (1, T, 1) and of last tokens (B, T, 1)."""
+    steps = torch.arange(gold.shape[1], device=gold.device).view(1, -1, 1)
+    labels = torch.arange(lattice.unary.shape[2], device=gold.device)
+    return gold.unsqueeze(2) == labels, steps == 0, steps == lattice.lengths.to(gold.device).view(-1, 1, 1) - 1
+
+
+def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
+    """Return a lattice of 3 L labels and one transition matrix whose paths are the wrong ones.
+
+    Each label occurs as gold's own, as the first that is not gold's, and as a later one, in this order.
+    """
+    is_gold, at_start, at_end = _gold_masks(lattice, gold)
+    barred = torch.cat([~is_gold | at_end, is_gold, at_start.expand_as(is_gold)], 2)
+    part = torch.arange(3, device=gold.device)
+    follows = (part == (part.unsqueeze(1) + 1).clamp(max=2)) | (part + part.unsqueeze(1) == 0)
+    L = is_gold.shape[2]
+    edge = lattice.edge.repeat(1, 1, 3, 3)
+    edge = edge.masked_fill(~follows.repeat_interleave(L, 0).repeat_interleave(L, 1), -torch.inf)
+    return Lattice(lattice.unary.repeat(1, 1, 3).masked_fill(barred, -torch.inf), edge, lattice.lengths)
+
+
+def _detours(lattice: Lattice, gold: Tensor) -> Lattice:
+    """Return a lattice of L + 1 labels, with edges per token, whose paths are the wrong ones.
+
+    The last label stands for gold so far: it begins at the first token, leads to itself or to any label that is not
+    gold's, and cannot end.
+    """
+    is_gold, at_start, at_end = _gold_masks(lattice, gold)
+    own = lattice.unary.masked_fill(is_gold & at_start, -torch.inf)
+    still = own.new_zeros(*gold.shape, 1).masked_fill(at_end, -torch.inf)
+    before = gold.roll(1, 1).view(*gold.shape, 1, 1).expand(-1, -1, 1, own.shape[2])
+    leave = lattice.edge.gather(2, before).masked_fill(is_gold.unsqueeze(2), -torch.inf)
+    edge = torch.cat([pad(lattice.edge, (0, 1), value=-torch.inf), pad(leave, (0, 1))], 2)
+    return Lattice(torch.cat([own, still], 2), edge, lattice.lengths)

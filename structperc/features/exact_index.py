@@ -1,0 +1,242 @@
+"""Exact numbering: each attribute value and each feature has an id of its own, kept in an index.
+
+Ids are given template by template and by ascending key within one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property, partial
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structperc.errors import InputError
+from structperc.features.id_lists import IdLists
+from structperc.features.keys import NO_FEATURE, ValueCodes, frequent_keys, radices, split_keys, template_keys
+from structperc.features.sources import Attributes
+from structperc.features.templates import Template, TemplatePart, template_name
+from structperc.features.windows import MIN_CHUNKS, View
+from structperc.process_pool import Workers
+from structperc.progress import bar
+
+if TYPE_CHECKING:
+    from structperc.features.lookup import TemplateLookup
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class ExactNumbering:
+    """Numbers values and features one by one.
+
+    Args:
+        vocabularies: values of all attributes, empty before `fit`.
+    """
+
+    def __init__(self, vocabularies: Mapping[str, ValueCodes] = MappingProxyType({})) -> None:
+        self._vocabularies = dict(vocabularies)
+
+    def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "ExactNumbering":
+        """Return the numbering with codes for the frequent values of a training corpus."""
+        return ExactNumbering({name: _vocabulary(name, reading, cutoff, max_offset) for name in reading.values})
+
+    def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
+        """Return the codes of the places beyond the boundaries, then of values of an attribute, int64."""
+        return self._vocabularies[attribute].encode(values)
+
+    def count(
+        self,
+        view: View,
+        reading: Attributes,
+        templates: Sequence[Template],
+        cutoff: int,
+        progress: bool = False,
+        workers: Workers = Workers(),  # noqa: B008  # immutable
+    ) -> "ExactIndex":
+        """Index the features that occur at least `cutoff` times. Workers count the features of a template each."""
+        workers = workers.at_most(len(view.chunks()) // MIN_CHUNKS)
+        jobs = ((template, radices(template, self._vocabularies)) for template in templates)
+        with closing(workers.each(partial(partial, _frequent, view, cutoff), jobs)) as each:
+            keys = [*bar(each, "counting features", len(templates), progress)]
+        return ExactIndex(templates, self._vocabularies, keys)
+
+    def names(self) -> "ExplicitVocabulary":
+        """Return an empty vocabulary for features that the data list by name."""
+        return ExplicitVocabulary()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values of attributes in the order of their codes."""
+        values = {name: vocabulary.values for name, vocabulary in self._vocabularies.items()}
+        return {"vocabularies": values, "hash": None}
+
+    def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> "ExactNumbering":
+        """Return the numbering with saved values. Raises InputError for an attribute without values."""
+        vocabularies = {
+            name: ValueCodes.from_json(values, max_offset, f"features.vocabularies.{name}")
+            for name, values in strings["vocabularies"].items()
+        }
+        if missing := [name for name in attributes if name not in vocabularies]:
+            raise InputError(f"features.vocabularies: missing {missing[0]!r}, which a template reads")
+        return ExactNumbering(vocabularies)
+
+    def restore_index(
+        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
+    ) -> "ExactIndex":
+        """Return the index of saved keys. Raises InputError for keys that do not belong to these templates."""
+        keys, sizes = arrays["keys"], arrays["sizes"]
+        if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
+            raise InputError(f"{place}: expected int64 keys and their numbers for {len(templates)} templates")
+        if (sizes < 0).any() or sizes.sum() != len(keys):
+            raise InputError(f"{place}: there are {len(keys)} keys, not {sizes.sum()}")
+        parts = np.split(keys, np.cumsum(sizes))[: len(sizes)]
+        for template, own in zip(templates, parts, strict=True):
+            space = prod(radices(template, self._vocabularies))
+            if len(own) and not (own[0] >= 0 and own[-1] < space and (np.diff(own) > 0).all()):
+                raise InputError(f"{place}: keys of template {template_name(template)!r} are out of range or order")
+        return ExactIndex(templates, self._vocabularies, parts)
+
+
+class ExactIndex:
+    """The features of a list of templates, with ids 0, 1, ...
+
+    Args:
+        templates: conjunctions that are features.
+        vocabularies: values of all attributes that the templates name.
+        keys: for each template the sorted keys (int64) of its features.
+    """
+
+    def __init__(
+        self, templates: Sequence[Template], vocabularies: Mapping[str, ValueCodes], keys: Sequence[np.ndarray]
+    ) -> None:
+        self.templates, self.keys = tuple(templates), tuple(keys)
+        self._sizes = [radices(template, vocabularies) for template in templates]
+        self._vocabularies = vocabularies
+        self._first = np.cumsum([0, *map(len, keys)]).tolist()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactIndex, (self.templates, self._vocabularies, self.keys)  # copies and pickles have no lookup tables
+
+    def __len__(self) -> int:
+        return self._first[-1]
+
+    def encode(self, view: View, progress: bool = False) -> IdLists:
+        """Return the ids of the features at each token of a view."""
+        return self._lookup.encode(view, progress)
+
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return the features with these ids, ascending (n,), as "wl[-1]=the|wl[0]=cat"; the bias is "bias"."""
+        own = np.split(rows, np.searchsorted(rows, self._first[1:-1]))
+        parts = zip(range(len(self.templates)), own, self._first, strict=False)  # without templates there is one, too
+        return [name for number, mine, first in parts for name in self._names(number, mine - first)]
+
+    def subset(self, keep: np.ndarray) -> "ExactIndex":
+        """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
+        masks = np.split(keep, self._first[1:-1])[: len(self.keys)]  # without templates there is one, too
+        kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
+        return ExactIndex(self.templates, self._vocabularies, kept)
+
+    def same(self, other: object) -> bool:
+        """Return whether both give the same ids to the same features."""
+        if not isinstance(other, ExactIndex) or self.templates != other.templates:
+            return False
+        return all(map(np.array_equal, self.keys, other.keys))
+
+    def sizes(self) -> list[int]:
+        """Return how many features each template has; their ids are neighbours."""
+        return list(map(len, self.keys))
+
+    def summary(self) -> str:
+        """Return an empty string: no features share an id."""
+        return ""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return "keys", all of them template by template (F,), and "sizes", how many each has; int64."""
+        keys = np.concatenate([np.empty(0, np.int64), *self.keys])
+        return {"keys": keys, "sizes": np.diff(self._first).astype(np.int64)}
+
+    def strings(self) -> dict[str, Any]:
+        """Return an empty mapping: `ExactNumbering.to_json` has the values."""
+        return {}
+
+    @cached_property
+    def _lookup(self) -> "TemplateLookup":
+        from structperc.features.lookup import ExactLookup, TemplateLookup  # compiled: imported when first needed
+
+        return TemplateLookup(self.templates, ExactLookup(self._sizes, self.keys))
+
+    def _names(self, number: int, ranks: np.ndarray) -> Iterable[str]:
+        """The features of a template with these ranks (n,) among its own."""
+        template = self.templates[number]
+        if not template:
+            return [template_name(template)] * len(ranks)
+        codes = split_keys(self.keys[number][ranks], self._sizes[number])
+        return map("|".join, zip(*map(self._part_names, template, codes), strict=True))
+
+    def _part_names(self, part: TemplatePart, codes: np.ndarray) -> list[str]:
+        name = self._vocabularies[part.attribute].name
+        return [f"{part}={name(code)}" for code in codes.tolist()]
+
+
+class ExplicitVocabulary:
+    """Names of features, each with an id of its own: 0, 1, ... in their order."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.listed = list(names)
+        self._ids = {name: i for i, name in enumerate(self.listed)}
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def find(self, name: str) -> int:
+        """Return the id of a name, NO_FEATURE for an unknown one."""
+        return self._ids.get(name, NO_FEATURE)
+
+    def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "ExplicitVocabulary":
+        """Return the names that occur at least `cutoff` times in groups of names, each with its number of times."""
+        counts: Counter[str] = Counter()
+        for names, number in groups:
+            for name in names:
+                counts[name] += number
+        return ExplicitVocabulary([name for name, number in counts.items() if number >= cutoff])
+
+    def names(self, rows: np.ndarray) -> list[str]:
+        """Return the names with these ids (n,)."""
+        return [self.listed[row] for row in rows.tolist()]
+
+    def subset(self, keep: np.ndarray) -> "ExplicitVocabulary":
+        """Return the names for which keep (F,) bool is true, renumbered in the same order."""
+        return ExplicitVocabulary([name for name, kept in zip(self.listed, keep.tolist(), strict=True) if kept])
+
+    def summary(self) -> str:
+        """Return an empty string: no names share an id."""
+        return ""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return an empty mapping: the state is `listed`."""
+        return {}
+
+    def strings(self) -> dict[str, Any]:
+        """Return an empty mapping: the state is `listed`."""
+        return {}
+
+    def restore(
+        self, listed: list[str], strings: Mapping[str, Any], arrays: Arrays, place: str
+    ) -> "ExplicitVocabulary":
+        """Return the vocabulary of saved names. Raises InputError for a repeated one."""
+        if len(set(listed)) < len(listed):
+            raise InputError(f"{place}.names: a name is repeated")
+        return ExplicitVocabulary(listed)
+
+
+def _vocabulary(name: str, reading: Attributes, cutoff: int, max_offset: int) -> ValueCodes:
+    values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
+    counts = np.bincount(numbers, minlength=2 * max_offset + len(values))[2 * max_offset :]
+    return ValueCodes.frequent(values, counts, cutoff, max_offset)
+
+
+def _frequent(view: View, cutoff: int, job: tuple[Template, tuple[int, ...]]) -> np.ndarray:
+    """The keys of a template, whose parts have so many codes, that are features of a view."""
+    template, sizes = job
+    return frequent_keys((template_keys(chunk, template, sizes) for chunk in view.chunks()), sizes, cutoff)
