@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> None:
     """Print a report on each file, then a comparison of each with the first."""
     options = parser().parse_args(arguments)
 
-    from structperc.data.table_survey import survey_file
+    from structperc.data.survey import survey_file
 
     surveys = [survey_file(file, data_reading(options)) for file in options.files]
     for number, one in enumerate(surveys):

@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> None:
     import logging
 
     from structperc.data.output import check_output_path, write_lines
-    from structperc.data.table_survey import survey_file
+    from structperc.data.survey import survey_file
 
     if options.output is not None:
         if os.path.lexists(options.output):
@@ -99,8 +99,7 @@ def split_surveys(found: "Survey", files: "Sequence[str]", read: "ReadOptions") 
 
     Raises InputError for a file of another format than the training file.
     """
-    from structperc.data.survey import survey_alike
-    from structperc.data.table_survey import survey_file
+    from structperc.data.survey import survey_alike, survey_file
     from structperc.data.tables import DELIMITERS, table_format
     from structperc.data.text_files import expand_path
 
@@ -141,7 +140,7 @@ def data_lines(found: "Survey", further: dict[str, str], encoding: str) -> list[
     more = "dev and test may be added" if len(files) < 3 else "relative to path"
     kept = {"word", "label", *extra(found)}
     columns = [written(role if role in kept else "_") for role in found.roles]
-    skipped = ", others with labels of its types are skipped" if found.rivals else ""
+    skipped = ", others with labels of its types are skipped" if found.other_labels else ""
     about = f"a name for each column, _ skips one; `label` is what is learned{skipped}"
     roles = f"columns: [{', '.join(columns)}]", about
     source = {"scheme": "none" if found.scheme == "none" else "IOB2"}
@@ -232,7 +231,7 @@ def extra(found: "Survey") -> list[str]:
     if found.tags or found.table:
         return []
     named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
-    return [role for role in named if 1 < len(found.counts(role)) <= FEW and role not in found.rivals]
+    return [role for role in named if 1 < len(found.counts(role)) <= FEW and role not in found.other_labels]
 
 
 def held_out_by(found: "Survey") -> tuple[list[str], list[int]]:

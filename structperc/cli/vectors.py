@@ -19,7 +19,7 @@ def run(arguments: list[str]) -> None:
     """Read the files, train the vectors and write them."""
     options = parser().parse_args(arguments)
 
-    from structperc.data.table_survey import survey_file
+    from structperc.data.survey import survey_file
     from structperc.encoders.cooccurrence import cooccurrence_vectors
     from structperc.encoders.word_vectors import check_vectors_target, write_vectors
     from structperc.progress import bar

@@ -3,7 +3,7 @@
 Text       text_files, streaming, format_detection, json_data, yaml_file
 Columns    conll, conllu, hub, synthetic
 Tables     tables, table_files, annotations
-Surveys    survey, table_survey
+Surveys    survey
 Corpora    corpus, normalise, splits, read_options, arrays
 Labels     tag_schemes, scheme_detection, labels
 Words      words, lexicon
