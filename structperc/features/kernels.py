@@ -9,7 +9,7 @@ from structperc.kernels.jit import kernel, subkernel_no_alloc
 
 
 @kernel
-def match(words, sentences, keys, final, size, tags):  # type: ignore[no-untyped-def]
+def match(words, sentences, keys, final, size, tags):
     """Set tags (N,) int8, 0 before, to 1 where the leftmost-longest matches begin and to 2 inside of them.
 
     words (N,) are numbers below `size`, negative where no phrase has the word. The trie is as in `Gazetteer`.
@@ -24,7 +24,7 @@ def match(words, sentences, keys, final, size, tags):  # type: ignore[no-untyped
 
 
 @subkernel_no_alloc
-def _longest_phrase(words, start, stop, keys, final, size):  # type: ignore[no-untyped-def]
+def _longest_phrase(words, start, stop, keys, final, size):
     """Return where the longest phrase ends that begins with the word at start; start where none does."""
     state, end = 0, start
     for t in range(start, stop):
@@ -41,7 +41,7 @@ def _longest_phrase(words, start, stop, keys, final, size):  # type: ignore[no-u
 
 
 @subkernel_no_alloc
-def _rank(keys, key):  # type: ignore[no-untyped-def]
+def _rank(keys, key):
     """Return how many of the ascending keys are smaller than this one."""
     low, high = np.int64(0), np.int64(len(keys))
     while low < high:
@@ -57,7 +57,7 @@ LAST = np.uint64(7)
 
 
 @kernel
-def count_keys(keys, counts, seen):  # type: ignore[no-untyped-def]
+def count_keys(keys, counts, seen):
     """Add 1 to the counts (2**b,) uint8 of the buckets of keys (n,) uint64, as far as they go, and mark the keys.
 
     A bucket is the lowest bits of a key, its mark one bit of seen (2**24,) uint8, the highest ones. -> marks that are

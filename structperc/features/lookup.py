@@ -48,7 +48,7 @@ class Joined(NamedTuple):
 
 
 @kernel
-def count_single(strings, single):  # type: ignore[no-untyped-def]
+def count_single(strings, single):
     """Return how many ids templates that see one place give at all tokens."""
     n = 0
     for s in range(len(strings.starts) - 1):
@@ -68,7 +68,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
     """
 
     @kernel
-    def gather(first, stop, n, strings, single, joined, ids, ends):  # type: ignore[no-untyped-def]
+    def gather(first, stop, n, strings, single, joined, ids, ends):
         """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
 
         -> where the ids end. There is room for what `count_single` counts and, at each token, for all that are joined.
@@ -90,7 +90,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
 
 
 @subkernel_no_alloc
-def entry(t, s, p, strings, places):  # type: ignore[no-untyped-def]
+def entry(t, s, p, strings, places):
     """Return the entry of what stands at place p, seen from token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
     if at < start:
@@ -127,20 +127,20 @@ def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
 
 
 @subkernel_no_alloc
-def find(key, j, table):  # type: ignore[no-untyped-def]
+def find(key, j, table):
     """Return the id of a key of template j, NO_FEATURE where it is none."""
     return table.ids[_slot(key, j, table)]
 
 
 @kernel
-def _fill(keys, first_id, j, table):  # type: ignore[no-untyped-def]
+def _fill(keys, first_id, j, table):
     for rank in range(len(keys)):
         slot = _slot(keys[rank], j, table)
         table.keys[slot], table.ids[slot] = keys[rank], first_id + rank
 
 
 @subkernel_no_alloc
-def _slot(key, j, table):  # type: ignore[no-untyped-def]
+def _slot(key, j, table):
     """Return the slot where a key is, or else the free one where it would be."""
     bits, first = table.bits[j], table.first[j]
     slot = np.int64((np.uint64(key) * GOLDEN) >> np.uint64(64 - bits))
@@ -181,7 +181,7 @@ class ExactLookup:
 
 
 @subkernel_no_alloc
-def _look_up_exact(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+def _look_up_exact(t, s, n, strings, joined, ids):
     """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
     for j in range(len(joined.ends) - 1):
         key = np.int64(0)
@@ -224,7 +224,7 @@ class HashedLookup:
 
 
 @subkernel_no_alloc
-def _look_up_hashed(t, s, n, strings, joined, ids):  # type: ignore[no-untyped-def]
+def _look_up_hashed(t, s, n, strings, joined, ids):
     """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
 
     -> where they end.

@@ -14,7 +14,7 @@ INITIAL_SIZE = 16  # segments of a labelling for which there is room at first
 
 
 @kernel
-def list_segments(labels, valid, lengths, first, types, opening):  # type: ignore[no-untyped-def]
+def list_segments(labels, valid, lengths, first, types, opening):
     """Read the segments of labels (B, K, T) that `segment_boundaries` reads -> the fields of `SegmentLists`.
 
     valid (B, K): those that are not have none. lengths (B,); first (B, T), first tokens of sentences; types (L,) of
@@ -36,7 +36,7 @@ def list_segments(labels, valid, lengths, first, types, opening):  # type: ignor
 
 
 @subkernel_no_alloc
-def _write_segments(labels, length, first, types, opening, at, found, n):  # type: ignore[no-untyped-def]
+def _write_segments(labels, length, first, types, opening, at, found, n):
     """Write the segments of labels (T,), whose first token is at a place, after the n that are found; -> how many."""
     within, before = False, 0
     for t in range(length):
@@ -56,7 +56,7 @@ def _write_segments(labels, length, first, types, opening, at, found, n):  # typ
 
 
 @kernel
-def count_strings(bounds, starts, stops, types, words, C):  # type: ignore[no-untyped-def]
+def count_strings(bounds, starts, stops, types, words, C):
     """Return the fields of `StringCounts` of listed segments; words (B * T,) int64 are the numbers of the words.
 
     Work is O(E log E) for the E segments of a labelling, and for the parts of segments that are as long as another one
@@ -89,7 +89,7 @@ def count_strings(bounds, starts, stops, types, words, C):  # type: ignore[no-un
 
 
 @subkernel_no_alloc
-def _string_number(words, start, stop):  # type: ignore[no-untyped-def]
+def _string_number(words, start, stop):
     """Return the number of a string of words. Different ones share it as rarely as in `Hashes`."""
     number = 0
     for t in range(start, stop):
@@ -98,7 +98,7 @@ def _string_number(words, start, stop):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _hold(numbers, order, types, strings, held):  # type: ignore[no-untyped-def]
+def _hold(numbers, order, types, strings, held):
     """Write the different numbers, ascending, and how many segments of each type have each of them; -> how many."""
     G = 0
     for e in order:
@@ -111,7 +111,7 @@ def _hold(numbers, order, types, strings, held):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _count_alike(held, phrase, majority):  # type: ignore[no-untyped-def]
+def _count_alike(held, phrase, majority):
     """Count the segments of one string, held (C,) of each type, as `PhraseConsistency` and `MajorityPhrase` do."""
     C, column = len(held), 0
     for a in range(C):
@@ -128,7 +128,7 @@ def _count_alike(held, phrase, majority):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _count_majorities(held, votes, superphrase):  # type: ignore[no-untyped-def]
+def _count_majorities(held, votes, superphrase):
     """Count the segments of one string as `MajoritySuperphrase` does: votes (C,) are those of the others."""
     C = len(held)
     for own in range(C):
@@ -138,7 +138,7 @@ def _count_majorities(held, votes, superphrase):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _most(votes, own):  # type: ignore[no-untyped-def]
+def _most(votes, own):
     """Return the type with most votes (C,), of several the own one, else the first; -1 without votes."""
     most, votes_for = own, votes[own]
     for c in range(len(votes)):
@@ -148,7 +148,7 @@ def _most(votes, own):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, sizes, subphrase):  # type: ignore[no-untyped-def]
+def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, sizes, subphrase):
     """Count pairs of segments as `SubphraseConsistency` does.
 
     And write for each of the strings (G,), votes (G, C), how many segments of each type have it as a proper part. seen
@@ -177,7 +177,7 @@ def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, siz
 
 
 @subkernel_no_alloc
-def _place(strings, number):  # type: ignore[no-untyped-def]
+def _place(strings, number):
     """Return the place of a number in strings (G,), ascending, or -1."""
     low, high = 0, len(strings)
     while low < high:
@@ -190,7 +190,7 @@ def _place(strings, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_chains(bounds, starts, stops, types, connects, first, C):  # type: ignore[no-untyped-def]
+def count_chains(bounds, starts, stops, types, connects, first, C):
     """Return the pairs of each kind, (N, C (C + 1) / 2) float32, of segments listed of N labellings.
 
     Of C types. connects and first, (B * T,) bool: connectors, and first tokens of sentences; see
@@ -207,7 +207,7 @@ def count_chains(bounds, starts, stops, types, connects, first, C):  # type: ign
 
 
 @subkernel_no_alloc
-def _connected(start, stop, connects, first):  # type: ignore[no-untyped-def]
+def _connected(start, stop, connects, first):
     """Whether the tokens between two segments, at least one, are connectors, and all are of one sentence."""
     for t in range(start, stop):
         if first[t] or not connects[t]:
@@ -216,7 +216,7 @@ def _connected(start, stop, connects, first):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _close(members, counts):  # type: ignore[no-untyped-def]
+def _close(members, counts):
     """Count the pairs of a chain with members (C,) of each type, and begin another one."""
     C, column = len(members), 0
     for a in range(C):

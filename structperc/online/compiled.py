@@ -18,7 +18,7 @@ FREE = -1  # slot of a hash table
 
 
 @overload(where)
-def _where(condition, a, b):  # type: ignore[no-untyped-def]
+def _where(condition, a, b):
     return lambda condition, a, b: a if condition else b
 
 
@@ -26,7 +26,7 @@ def _where(condition, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):  # type: ignore[no-untyped-def]
+def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):
     """Fill labels (T,) with the best path, with `exclude_gold` the best one that is not gold (T,); return if it exists.
 
     Ties go to the first path in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L); the
@@ -41,7 +41,7 @@ def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):  # 
 
 
 @subkernel_no_alloc
-def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[no-untyped-def]
+def _departures(unary, edges, length, gold, onward, departing):
     """Fill departing (T,) with the best score from gold's label on, of paths that leave gold after this token.
 
     Scores are shifted as in `suffix_scores`.
@@ -63,7 +63,7 @@ def _departures(unary, edges, length, gold, onward, departing):  # type: ignore[
 
 
 @subkernel_no_alloc
-def _follow_other(edges, length, gold, onward, departing, labels):  # type: ignore[no-untyped-def]
+def _follow_other(edges, length, gold, onward, departing, labels):
     """Fill labels (T,) with the best path that is not gold, the lowest label among equals; return if it exists."""
     with_gold, label = True, 0
     for t in range(length):
@@ -83,7 +83,7 @@ def _follow_other(edges, length, gold, onward, departing, labels):  # type: igno
 
 
 @subkernel_no_alloc
-def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
+def path_score(unary, edges, labels, length):
     """Return the score of labels (T,) in float64."""
     total = 0.0
     for t in range(length):
@@ -97,13 +97,13 @@ def path_score(unary, edges, labels, length):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def empty_workspace():  # type: ignore[no-untyped-def]
+def empty_workspace():
     """Return an empty hash table with open addressing: slots (2C,), of which C may refer to keys (C,), counts (C,)."""
     return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 
 
 @kernel
-def collect(start, stop, gold, rival, features, sizes, workspace):  # type: ignore[no-untyped-def]
+def collect(start, stop, gold, rival, features, sizes, workspace):
     """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
 
     gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the index of a weight in the node
@@ -143,13 +143,13 @@ def collect(start, stop, gold, rival, features, sizes, workspace):  # type: igno
 
 
 @subkernel_no_alloc
-def _weight(weights, place):  # type: ignore[no-untyped-def]
+def _weight(weights, place):
     """Return the value of the feature at a place."""
     return np.float64(weights[place]) if len(weights) else 1.0
 
 
 @subkernel_no_alloc
-def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def]
+def _entries(start, stop, gold, rival, features):
     """Return the number of features at the tokens and pairs where two label sequences differ."""
     total = 0
     for t in range(stop - start):
@@ -162,7 +162,7 @@ def _entries(start, stop, gold, rival, features):  # type: ignore[no-untyped-def
 
 
 @subkernel_no_alloc
-def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
+def _count(key, change, slots, keys, counts, n):
     """Add a change to the count of a key, a new one after n others; return the number of keys."""
     mask = len(slots) - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
@@ -176,7 +176,7 @@ def _count(key, change, slots, keys, counts, n):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def squared_norm(counts):  # type: ignore[no-untyped-def]
+def squared_norm(counts):
     """Return the sum of the squares of all changes."""
     total = 0.0
     for i in range(len(counts)):
@@ -185,7 +185,7 @@ def squared_norm(counts):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: ignore[no-untyped-def]
+def apply(keys, counts, scale, step, sizes, weights, sums, moved):
     """Add scale times the changes to the weights, and scale * step times the changes to the sums of their averages.
 
     Sums and marks of moved weights are kept where their tables have rows.
@@ -198,7 +198,7 @@ def apply(keys, counts, scale, step, sizes, weights, sums, moved):  # type: igno
 
 
 @subkernel_no_alloc
-def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
+def _add(keys, counts, scale, sizes, tables):
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for i in range(len(keys)):
@@ -214,7 +214,7 @@ def _add(keys, counts, scale, sizes, tables):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _mark(keys, counts, sizes, tables):  # type: ignore[no-untyped-def]
+def _mark(keys, counts, sizes, tables):
     """Write 1 into the tables wherever there is a change."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for i in range(len(keys)):
@@ -243,7 +243,7 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
     @kernel
-    def learn(units, features, weights, sums, moved, scheme, rule, numbers, step, losses):  # type: ignore[no-untyped-def]
+    def learn(units, features, weights, sums, moved, scheme, rule, numbers, step, losses):
         L, updates, wrong = weights.node.shape[1], 0, 0
         T = longest_sequence(units.bounds)
         each = T if len(weights.edge) else 1
@@ -292,7 +292,7 @@ def local_update(size: Callable[..., float]) -> Any:
     size = subkernel_no_alloc(size)
 
     @kernel
-    def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):  # type: ignore[no-untyped-def]
+    def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
         keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
         scale = size(loss, norm + squared_norm(counts), *numbers)
@@ -303,7 +303,7 @@ def local_update(size: Callable[..., float]) -> Any:
 
 
 @subkernel_no_alloc
-def _add_cost(unary, gold, cost, total):  # type: ignore[no-untyped-def]
+def _add_cost(unary, gold, cost, total):
     """Fill total (T, L) with unary (T, L) plus a cost for every label that is not that of gold (T,)."""
     for t in range(len(gold)):
         for j in range(unary.shape[1]):
@@ -311,7 +311,7 @@ def _add_cost(unary, gold, cost, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):  # type: ignore[no-untyped-def]
+def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):
     """Return the number of tokens at which the best path without cost differs from gold (T,), given rival and gap.
 
     With a cost that path is searched for, in best (T,), unless the rival leads gold by less than one cost: a path that
@@ -328,7 +328,7 @@ def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):  # type: igno
 
 
 @subkernel_no_alloc
-def _differ(gold, rival):  # type: ignore[no-untyped-def]
+def _differ(gold, rival):
     """Return the number of tokens at which gold (T,) and the rival have different labels."""
     found = 0
     for t in range(len(gold)):
@@ -337,7 +337,7 @@ def _differ(gold, rival):  # type: ignore[no-untyped-def]
 
 
 @subkernel_no_alloc
-def _precedes(gap, gold, rival):  # type: ignore[no-untyped-def]
+def _precedes(gap, gold, rival):
     """Return whether the rival comes before gold (T,) in a list: it scores more, or as much and has lower labels."""
     if gap != 0.0:
         return gap < 0.0

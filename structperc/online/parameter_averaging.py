@@ -8,13 +8,13 @@ BLOCK = 1024  # marks
 NONE = np.iinfo(np.int64).max  # comes after all places
 
 
-def entry_type(weights, number):  # type: ignore[no-untyped-def]
+def entry_type(weights, number):
     """Return the dtype of the entry of a moved weight, given the weights' type and number: at most 24 bytes."""
     places = np.uint32 if number <= 2**32 else np.uint64
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
 
 
-def write_moved(tables, entries):  # type: ignore[no-untyped-def]
+def write_moved(tables, entries):
     """Write an entry for each marked weight, in their order; return the number of marked weights.
 
     An entry is the place of the weight, its value, and its sum (0 without sums). Those beyond entries (n,) are not
@@ -27,7 +27,7 @@ def write_moved(tables, entries):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-untyped-def]
+def _write(moved, start, weights, sums, entries, found):
     """Write the entries of one parameter after those found before; return the number found by then.
 
     Two loops, so that the scattered reads of the second overlap. Marks are looked at eight at a time.
@@ -43,7 +43,7 @@ def _write(moved, start, weights, sums, entries, found):  # type: ignore[no-unty
 
 
 @subkernel_no_alloc
-def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
+def _marked(moved, eights, first, last, places):
     """Write the marked places among first <= i < last in their order; return their number. 8 divides first."""
     found = 0
     for eight in range(first // 8, last // 8):
@@ -58,7 +58,7 @@ def _marked(moved, eights, first, last, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def average_entries(entries, heads, ends, own, moved, start, weights, sums):  # type: ignore[no-untyped-def]
+def average_entries(entries, heads, ends, own, moved, start, weights, sums):
     """Write the mean of each weight, and of its sum, over the processes that have moved it.
 
     entries: as `write_moved` writes them, of all P processes. heads (P,): the first entry of each process that is not
@@ -90,6 +90,6 @@ def average_entries(entries, heads, ends, own, moved, start, weights, sums):  # 
 
 
 @subkernel_no_alloc
-def _place(entries, head, end):  # type: ignore[no-untyped-def]
+def _place(entries, head, end):
     """Return the place of the next entry of a process, NONE after its last one."""
     return np.int64(entries[head].place) if head < end else NONE

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from structperc.errors import InputError
+
 
 class TrainingProtocol:
     """What training needs of an optimizer beyond torch's contract; the defaults are those of torch's own optimizers."""
@@ -97,3 +99,14 @@ class BaseOptimizer(Optimizer, TrainingProtocol, ABC):
                 if key in state_dict["state"]:
                     state = state_dict["state"][key].items()
                     self.state[p] = {name: value.to(p.device, copy=True) for name, value in state}
+
+
+def check_options(
+    optimizer: Optimizer, *, above: float | None = None, least: float | None = None, **options: float
+) -> None:
+    """Raise InputError for an option that is not > `above`, or not >= `least`."""
+    for name, value in options.items():
+        if above is not None and not value > above:
+            raise InputError(f"{type(optimizer).__name__}: {name} must be > {above:g}, got {value}")
+        if least is not None and not value >= least:
+            raise InputError(f"{type(optimizer).__name__}: {name} must be >= {least:g}, got {value}")

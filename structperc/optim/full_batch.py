@@ -1,4 +1,4 @@
-"""The contract of optimizers that need objective and gradient over the whole corpus at every step."""
+"""Contract of optimizers that need objective and gradient over the whole corpus at every step."""
 
 import math
 from abc import abstractmethod
@@ -12,27 +12,26 @@ from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer
 
 
-class Diverged(InputError):  # noqa: N818 - what has happened, as a sentence says it
-    """An objective or gradient that is not a number, or infinite. The message says where and what to change."""
+class Diverged(InputError):  # noqa: N818 - reads as a sentence
+    """An objective or gradient that is not finite. The message says where, and what to change."""
 
 
 class FullBatch(BaseOptimizer):
-    """Base: a step evaluates objective and full gradient once, then puts the next weights to evaluate in place.
+    """Base class: a step evaluates objective and full gradient once, then sets the next weights to evaluate.
 
-    This is reverse communication: what other libraries write as loops around evaluations (line searches) is kept
-    as state between steps, so that every evaluation may be one epoch over a corpus, memory stays constant and
-    training resumes after any of them. The weights of the lowest objective so far are kept (state "best") and
-    served; after the last step, and after divergence, the parameters hold them.
+    This is reverse communication: line searches keep their state between steps, so that every evaluation may be one
+    epoch over a corpus, memory stays constant and training resumes after any of them. The evaluation weights are those
+    of the lowest objective so far (state "best"); after the last step and after divergence the parameters hold them.
 
-    A subclass gives `_advance`, which moves the parameters or calls `_finish`, and may give `_value`, the objective
-    where the closure returns only a part of it.
+    A subclass gives `_advance`, which moves the parameters or calls `_stop`, and may give `_whole_objective`, where the
+    closure returns only a part of the objective.
 
     The parameters are one group, of one dtype. A parameter without gradient has gradient zero.
     """
 
     full_batch = True
     can_stop = True
-    divergence_hint = "set a smaller C of the prior"  # against divergence
+    divergence_hint = "set a smaller C of the prior"
 
     def __init__(self, params: Iterable[Any], options: dict[str, Any]) -> None:
         progress = {"evaluations": 0, "objective": None, "lowest": None, "stop_reason": None, "status": None}
@@ -44,10 +43,7 @@ class FullBatch(BaseOptimizer):
 
     @property
     def stop_reason(self) -> str | None:
-        """The reason why there is nothing left to do, in plain words; None while there is.
-
-        Further steps change nothing.
-        """
+        """The reason why further steps change nothing; None while they do."""
         return self.param_groups[0]["stop_reason"]
 
     @property
@@ -57,12 +53,12 @@ class FullBatch(BaseOptimizer):
 
     @property
     def objective(self) -> float | None:
-        """The objective at the last evaluation, all its terms included; None before the first."""
+        """The objective at the last evaluation, with all its terms; None before the first."""
         return self.param_groups[0]["objective"]
 
     @property
     def lowest(self) -> float | None:
-        """The lowest objective so far, that of the weights that are served; None before the first."""
+        """The lowest objective so far, that of the evaluation weights; None before the first."""
         return self.param_groups[0]["lowest"]
 
     # -- steps -----------------------------------------------------------------------------------------------
@@ -72,48 +68,47 @@ class FullBatch(BaseOptimizer):
         """Make one evaluation and the step that follows from it; return what the closure returned.
 
         The closure is called once: it returns the objective and leaves its gradient in p.grad. Raises RuntimeError
-        without a closure, and Diverged when objective or gradient are not finite; the parameters hold the best weights
-        by then.
+        without a closure, and Diverged, with the best weights restored, when objective or gradient are not finite.
         """
         if closure is None:
             raise RuntimeError(f"{type(self).__name__} needs the objective: call step(closure)")
         with torch.enable_grad():
             returned = closure()
         if self.stop_reason is None:
-            self._take(float(returned))
+            self._evaluate(float(returned))
         return returned
 
-    def _take(self, value: float) -> None:
+    def _evaluate(self, value: float) -> None:
         group, point, gradient = self.param_groups[0], self._point(), self._gradient()
         group["evaluations"] += 1
-        objective = self._value(value, point)
+        objective = self._whole_objective(value, point)
         self._check(objective, gradient)
         group["objective"] = objective
         if group["lowest"] is None or objective < group["lowest"]:
             group["lowest"] = objective
-            self._keep()
+            self._keep_best()
         self._advance(objective, point, gradient)
 
-    def _value(self, value: float, point: Tensor) -> float:
-        """The whole objective, from the closure's value."""
+    def _whole_objective(self, value: float, point: Tensor) -> float:
+        """Return the whole objective, given the closure's value."""
         return value
 
     @abstractmethod
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
-        """Uses one evaluation: objective and gradient (n,) at the point (n,), which is what the parameters hold."""
+        """Move the parameters, given objective and gradient (n,) at their present point (n,)."""
 
     def _report(self, text: str) -> None:
-        """Sets the news: the objective, and `text`."""
+        """Set the status: the objective, and `text`."""
         group = self.param_groups[0]
         values = f"objective {group['objective']:.9g}, lowest {group['lowest']:.9g}"
         group["status"] = f"evaluation {group['evaluations']}: {values}; {text}"
 
-    def _finish(self, reason: str) -> None:
+    def _stop(self, reason: str) -> None:
         self.param_groups[0]["stop_reason"] = reason
         self.use_evaluation_weights()
 
     def _check(self, objective: float, gradient: Tensor) -> None:
-        """Diverged, with the best weights in place, unless both are finite."""
+        """Restore the best weights and raise Diverged unless both are finite."""
         name = f"{type(self).__name__}, evaluation {self.param_groups[0]['evaluations']}"
         try:
             check_finite(objective, name, self.divergence_hint)
@@ -124,7 +119,7 @@ class FullBatch(BaseOptimizer):
 
     # -- weights ---------------------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _keep_best(self) -> None:
         for p in self._parameters():
             best = self.state[p].get("best")
             if best is None:
@@ -139,15 +134,15 @@ class FullBatch(BaseOptimizer):
         return self.param_groups[0]["params"]
 
     def _point(self) -> Tensor:
-        """The weights of all parameters in one vector (n,), a copy."""
+        """Return the weights of all parameters in one vector (n,), a copy."""
         return torch.cat([p.reshape(-1) for p in self._parameters()])
 
     def _gradient(self) -> Tensor:
-        """The gradients of all parameters in one vector (n,), a copy."""
+        """Return the gradients of all parameters in one vector (n,), a copy."""
         return torch.cat([flat_gradient(p) for p in self._parameters()])
 
-    def _put(self, point: Tensor) -> None:
-        """Gives the parameters the weights (n,)."""
+    def _set_point(self, point: Tensor) -> None:
+        """Set the weights (n,) of the parameters."""
         parts = point.split([p.numel() for p in self._parameters()])
         for p, part in zip(self._parameters(), parts, strict=True):
             p.copy_(part.view_as(p))
@@ -162,14 +157,14 @@ def flat_gradient(p: Tensor) -> Tensor:
 
 def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: str = "objective") -> None:
     """Raise Diverged, which names `where` and gives `divergence_hint`, unless the value is finite everywhere."""
-    ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN where any number is: one pass, no copies
+    ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN if any number is; one pass without copies
     if not all(math.isfinite(end) for end in ends):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
         raise Diverged(f"{where}: the {what} is {kind}: {divergence_hint}")
 
 
 def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:
-    """Add an objective to the last `period` ones, in place; return whether it fell by too little over them.
+    """Append an objective to the last `period` ones, in place; return whether it fell by too little over them.
 
     The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
     """

@@ -1,9 +1,4 @@
-"""What L-BFGS and its variant for L1 share: iterations of direction, line search and memory, one evaluation a step.
-
-The inverse Hessian that L-BFGS keeps: pairs of steps and gradient changes, and their table of inner products.
-
-Limited-memory BFGS.
-"""
+"""Limited-memory BFGS: its inverse Hessian, the iterations that it shares with OWL-QN, and LBFGS."""
 
 import math
 from abc import abstractmethod
@@ -15,6 +10,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
+from structperc.optim.base import check_options
 from structperc.optim.full_batch import FullBatch, has_converged
 from structperc.optim.line_search import Backtracking, Outcome, StrongWolfe
 
@@ -22,10 +18,7 @@ CHUNK = 2**15  # numbers of a vector that are float64 at a time
 
 
 def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
-    """Return inner products (R, C) in float64, on the CPU, of rows (R, n) and C columns (n,).
-
-    One pass over the rows.
-    """
+    """Return inner products (R, C) in float64, on the CPU, of rows (R, n) and C columns (n,), in one pass."""
     total = torch.zeros(len(rows), len(columns), dtype=torch.float64, device=rows.device)
     for start in range(0, rows.shape[1], CHUNK):
         part = slice(start, start + CHUNK)
@@ -49,7 +42,7 @@ class LimitedMemory:
     Args:
         vectors: (2 m, n), row 2 i a step s and row 2 i + 1 its y; written in place.
         table: (2 m, 2 m) float64 on any device, inner products of the rows; written in place.
-        pairs: how many were ever remembered. Pair j lies at i = j mod m.
+        pairs: number of pairs added so far. Pair j lies at i = j mod m.
     """
 
     def __init__(self, vectors: Tensor, table: Tensor, pairs: int) -> None:
@@ -85,7 +78,7 @@ class LimitedMemory:
         return (weights.to(v) @ used).add_(v, alpha=own)
 
     def _coefficients(self, products: Tensor) -> tuple[float, Tensor]:
-        """Inner products (2 m',) of the rows with v -> factor of v, factors (2 m',) float64 of the rows."""
+        """Return the factors of v and of the rows, (2 m',) float64, given the rows' inner products (2 m',) with v."""
         table = self.table[: len(products), : len(products)].cpu()
         oldest_first = [2 * (j % (len(self.vectors) // 2)) for j in range(self.pairs - self.size, self.pairs)]
         weights, own = torch.zeros_like(products), 1.0
@@ -103,23 +96,18 @@ class LimitedMemory:
 
 
 class QuasiNewton(FullBatch):
-    """Base: direction = -(inverse Hessian) times gradient, then a line search along it, from evaluation to evaluation.
+    """Base class: a line search along -(inverse Hessian) times gradient, one evaluation per step.
 
-    The first trial step of all has length 1; the later ones try the quasi-Newton step itself first. A line search
-    that fails is repeated once along the steepest descent, with nothing remembered. Between steps the state of the
-    first parameter holds the point (n,) where the line search began, its gradient, the direction and the memory;
-    the group holds the numbers.
+    The first trial step has length 1; later searches try the quasi-Newton step first. A line search that fails is
+    repeated once along the steepest descent, with an empty history. Between steps the state of the first parameter
+    holds the point (n,) where the line search began, its gradient, the direction and the history; the group holds the
+    numbers. Arguments are those of `LBFGS`.
 
-    A subclass gives `_start_search`, `_resume_search` and `_measure`, and may give `_uphill`, `_direction` and `_at`.
-
-    Args:
-        options: of the subclass.
-        history: m, pairs of vectors that stand for the Hessian.
-        max_linesearch: largest number of evaluations of one line search.
-        tolerance: relative decrease of the objective that is too little.
-        period: iterations over which it is measured.
-        epsilon: relative length of the gradient that is too little.
+    A subclass gives `search_type`, `_search_options` and `_measure`, and may give `_steepest_ascent`, `_direction` and
+    `_trial_point`.
     """
+
+    search_type: type[StrongWolfe | Backtracking]
 
     def __init__(
         self,
@@ -131,47 +119,34 @@ class QuasiNewton(FullBatch):
         period: int,
         epsilon: float,
     ) -> None:
-        name = type(self).__name__
-        for option, count in {"history": history, "max_linesearch": max_linesearch, "period": period}.items():
-            if count < 1:
-                raise InputError(f"{name}: {option} must be >= 1, got {count}")
-        for option, bound in {"tolerance": tolerance, "epsilon": epsilon}.items():
-            if not bound >= 0:
-                raise InputError(f"{name}: {option} must be >= 0, got {bound}")
+        check_options(self, least=1, history=history, max_linesearch=max_linesearch, period=period)
+        check_options(self, least=0, tolerance=tolerance, epsilon=epsilon)
         stops = {"max_linesearch": max_linesearch, "tolerance": tolerance, "period": period, "epsilon": epsilon}
         numbers = {"iteration": 0, "pairs": 0, "values": [], "search": None}
         super().__init__(params, {**options, "history": history, **stops, **numbers})
 
-    # -- what distinguishes the methods ----------------------------------------------------------------------
-
     @abstractmethod
-    def _start_search(self, objective: float, slope: float, step: float) -> StrongWolfe | Backtracking:
-        raise NotImplementedError
-
-    @abstractmethod
-    def _resume_search(self, numbers: dict[str, Any]) -> StrongWolfe | Backtracking:
-        raise NotImplementedError
+    def _search_options(self, slope: float) -> dict[str, Any]:
+        """Return options of the line search that only this method has, given the slope along the direction."""
 
     @abstractmethod
     def _measure(self, point: Tensor, gradient: Tensor) -> float:
-        """What the line search asks about a trial point (n,) beside the objective."""
+        """Return what the line search needs at a trial point (n,) besides the objective."""
 
-    def _uphill(self) -> Tensor:
-        """The direction (n,) in which the objective rises most from the kept point."""
-        return self._kept["gradient"]
+    def _steepest_ascent(self) -> Tensor:
+        """Return the direction (n,) in which the objective rises most from the start of the line search."""
+        return self._vectors["gradient"]
 
-    def _direction(self, uphill: Tensor) -> Tensor:
-        return self._memory.inverse_times(uphill).neg_()
+    def _direction(self, ascent: Tensor) -> Tensor:
+        return self._memory.inverse_times(ascent).neg_()
 
-    def _at(self, step: float) -> Tensor:
-        """The trial point (n,)."""
-        return torch.add(self._kept["point"], self._kept["direction"], alpha=step)
+    def _trial_point(self, step: float) -> Tensor:
+        """Return the trial point (n,) of a step."""
+        return torch.add(self._vectors["point"], self._vectors["direction"], alpha=step)
 
     def _noise(self, objective: float) -> float:
-        """By how much two equal objectives may differ: sums over a corpus lose about a digit."""
+        """Return the rounding error of an objective: sums over a corpus lose about a digit."""
         return 10 * torch.finfo(self._parameters()[0].dtype).eps * abs(objective)
-
-    # -- one evaluation --------------------------------------------------------------------------------------
 
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         group = self.param_groups[0]
@@ -180,7 +155,7 @@ class QuasiNewton(FullBatch):
             self._report("start")
             self._accept(objective, point, gradient)
             return
-        search = self._resume_search(group["search"])
+        search = self.search_type(**group["search"])
         step = search.step
         outcome = search.observe(objective, self._measure(point, gradient))
         group["search"] = asdict(search)
@@ -190,22 +165,22 @@ class QuasiNewton(FullBatch):
             self._remember(point, gradient)
             self._accept(objective, point, gradient)
         elif outcome is Outcome.AGAIN:
-            self._put(self._at(search.step))
+            self._set_point(self._trial_point(search.step))
         else:
             self._retry(search.value)
 
     def _accept(self, objective: float, point: Tensor, gradient: Tensor) -> None:
-        """Ends an iteration, and begins the next one unless it was the last."""
-        self._kept.update(point=point, gradient=gradient)
-        uphill = self._uphill()
-        reason = self._reason(objective, norm(uphill), norm(point))
+        """End an iteration, and begin the next one unless it was the last."""
+        self._vectors.update(point=point, gradient=gradient)
+        ascent = self._steepest_ascent()
+        reason = self._reason(objective, norm(ascent), norm(point))
         if reason is None:
-            self._begin(objective, uphill)
+            self._begin(objective, ascent)
         else:
-            self._finish(reason)
+            self._stop(reason)
 
     def _reason(self, objective: float, slope: float, size: float) -> str | None:
-        """Why this iteration was the last one, or None."""
+        """Return why this iteration was the last one, or None."""
         group = self.param_groups[0]
         if has_converged(group["values"], objective, group["period"], group["tolerance"]):
             return f"converged: in {group['period']} iterations the objective fell by less than {group['tolerance']:g}"
@@ -213,45 +188,45 @@ class QuasiNewton(FullBatch):
             return f"converged: the gradient's length is {slope:.3g} at weights of length {size:.3g}"
         return None
 
-    def _begin(self, objective: float, uphill: Tensor) -> None:
-        """From the kept point: a direction, and the first trial point on it."""
-        direction = self._direction(uphill)
-        slope = dot(direction, uphill)
-        if not slope < 0:  # rounding has spoilt the memory
+    def _begin(self, objective: float, ascent: Tensor) -> None:
+        """Choose a direction from the present point, and the first trial point on it."""
+        direction = self._direction(ascent)
+        slope = dot(direction, ascent)
+        if not slope < 0:  # rounding errors in the history
             self.param_groups[0]["pairs"] = 0
-            direction = self._direction(uphill)
-            slope = dot(direction, uphill)
-        self._kept["direction"] = direction
-        step = 1.0 if self.param_groups[0]["pairs"] else 1 / norm(uphill)
-        self.param_groups[0]["search"] = asdict(self._start_search(objective, slope, step))
-        self._put(self._at(step))
+            direction = self._direction(ascent)
+            slope = dot(direction, ascent)
+        self._vectors["direction"] = direction
+        step = 1.0 if self.param_groups[0]["pairs"] else 1 / norm(ascent)
+        common: dict[str, Any] = {"limit": self.param_groups[0]["max_linesearch"], "noise": self._noise(objective)}
+        search = self.search_type(value=objective, step=step, **common, **self._search_options(slope))
+        self.param_groups[0]["search"] = asdict(search)
+        self._set_point(self._trial_point(step))
 
     def _retry(self, objective: float) -> None:
-        """After a failed line search: along the steepest descent, unless it was that."""
+        """Repeat a failed line search along the steepest descent, unless it was that."""
         if self.param_groups[0]["pairs"]:
             self.param_groups[0]["pairs"] = 0
-            self._begin(objective, self._uphill())
+            self._begin(objective, self._steepest_ascent())
         else:
-            self._finish("line search failed: no lower objective was found along the steepest descent")
-
-    # -- memory ----------------------------------------------------------------------------------------------
+            self._stop("line search failed: no lower objective was found along the steepest descent")
 
     def _allocate(self, point: Tensor) -> None:
         rows = 2 * self.param_groups[0]["history"]
         table = torch.zeros(rows, rows, dtype=torch.float64)
-        self._kept.update(vectors=point.new_zeros(rows, len(point)), table=table)
+        self._vectors.update(vectors=point.new_zeros(rows, len(point)), table=table)
 
     def _remember(self, point: Tensor, gradient: Tensor) -> None:
         memory = self._memory
-        memory.remember(point - self._kept["point"], gradient - self._kept["gradient"])
+        memory.remember(point - self._vectors["point"], gradient - self._vectors["gradient"])
         self.param_groups[0]["pairs"] = memory.pairs
 
     @property
     def _memory(self) -> LimitedMemory:
-        return LimitedMemory(self._kept["vectors"], self._kept["table"], self.param_groups[0]["pairs"])
+        return LimitedMemory(self._vectors["vectors"], self._vectors["table"], self.param_groups[0]["pairs"])
 
     @property
-    def _kept(self) -> dict[str, Tensor]:
+    def _vectors(self) -> dict[str, Tensor]:
         return self.state[self._parameters()[0]]
 
 
@@ -271,9 +246,9 @@ class LBFGS(QuasiNewton):
 
     Args:
         params: parameters, one group.
-        history: pairs of vectors that stand for the Hessian.
+        history: number of pairs of vectors that approximate the Hessian.
         c1: sufficient decrease of a step.
-        c2: its curvature, c1 < c2 < 1.
+        c2: curvature condition, c1 < c2 < 1.
         max_linesearch: largest number of evaluations of one line search.
         tolerance: see above.
         period: see above.
@@ -282,6 +257,8 @@ class LBFGS(QuasiNewton):
     Raises:
         InputError: an option out of its range; more than one group of parameters.
     """
+
+    search_type = StrongWolfe
 
     def __init__(
         self,
@@ -298,14 +275,9 @@ class LBFGS(QuasiNewton):
             raise InputError(f"LBFGS: c1 and c2 must be 0 < c1 < c2 < 1, got {c1} and {c2}")
         super().__init__(params, {"c1": c1, "c2": c2}, history, max_linesearch, tolerance, period, epsilon)
 
-    def _start_search(self, objective: float, slope: float, step: float) -> StrongWolfe:
-        group = self.param_groups[0]
-        limits = (group["c1"], group["c2"], group["max_linesearch"], self._noise(objective))
-        return StrongWolfe(*limits, objective, slope, step)
-
-    def _resume_search(self, numbers: dict[str, Any]) -> StrongWolfe:
-        return StrongWolfe(**numbers)
+    def _search_options(self, slope: float) -> dict[str, Any]:
+        return {"c1": self.param_groups[0]["c1"], "c2": self.param_groups[0]["c2"], "slope": slope}
 
     def _measure(self, point: Tensor, gradient: Tensor) -> float:
-        """The slope along the direction."""
-        return dot(gradient, self._kept["direction"])
+        """Return the slope along the direction."""
+        return dot(gradient, self._vectors["direction"])

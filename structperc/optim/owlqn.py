@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
+from structperc.optim.base import check_options
 from structperc.optim.lbfgs import QuasiNewton, dot
 from structperc.optim.line_search import Backtracking
 
@@ -23,19 +24,15 @@ class OWLQN(QuasiNewton):
 
     Args:
         params: parameters, one group.
-        C: of the L1 term; the smaller, the more weights are 0.
-        history: pairs of vectors that stand for the Hessian of f.
-        c1: sufficient decrease of a step.
-        max_linesearch: largest number of evaluations of one line search.
-        tolerance: see LBFGS.
-        period: see LBFGS.
-        epsilon: see LBFGS.
+        C: width of the L1 prior; the smaller, the more weights are 0.
+        history, c1, max_linesearch, tolerance, period, epsilon: see LBFGS.
 
     Raises:
         InputError: an option out of its range; more than one group of parameters.
     """
 
     divergence_hint = "set a smaller C"
+    search_type = Backtracking
 
     def __init__(
         self,
@@ -48,36 +45,31 @@ class OWLQN(QuasiNewton):
         period: int = 10,
         epsilon: float = 1e-5,
     ) -> None:
-        if not C > 0:
-            raise InputError(f"OWLQN: C must be > 0, got {C}")
+        check_options(self, above=0, C=C)
         if not 0 < c1 < 1:
             raise InputError(f"OWLQN: c1 must be 0 < c1 < 1, got {c1}")
         super().__init__(params, {"C": C, "c1": c1}, history, max_linesearch, tolerance, period, epsilon)
 
-    def _value(self, value: float, point: Tensor) -> float:
+    def _whole_objective(self, value: float, point: Tensor) -> float:
         return value + float(torch.linalg.vector_norm(point, 1, dtype=torch.float64)) / self.param_groups[0]["C"]
 
-    def _start_search(self, objective: float, slope: float, step: float) -> Backtracking:
-        group = self.param_groups[0]
-        return Backtracking(group["c1"], group["max_linesearch"], self._noise(objective), objective, step)
-
-    def _resume_search(self, numbers: dict[str, Any]) -> Backtracking:
-        return Backtracking(**numbers)
+    def _search_options(self, slope: float) -> dict[str, Any]:
+        return {"c1": self.param_groups[0]["c1"]}
 
     def _measure(self, point: Tensor, gradient: Tensor) -> float:
-        """The change that the pseudo-gradient promises for the step that was really taken."""
-        return dot(self._uphill(), point - self._kept["point"])
+        """Return the change that the pseudo-gradient predicts for the step from start to trial point."""
+        return dot(self._steepest_ascent(), point - self._vectors["point"])
 
-    def _uphill(self) -> Tensor:
-        return pseudo_gradient(self._kept["point"], self._kept["gradient"], 1 / self.param_groups[0]["C"])
+    def _steepest_ascent(self) -> Tensor:
+        return pseudo_gradient(self._vectors["point"], self._vectors["gradient"], 1 / self.param_groups[0]["C"])
 
-    def _direction(self, uphill: Tensor) -> Tensor:
-        direction = super()._direction(uphill)
-        return direction.masked_fill_(direction.sign() != -uphill.sign(), 0.0)
+    def _direction(self, ascent: Tensor) -> Tensor:
+        direction = super()._direction(ascent)
+        return direction.masked_fill_(direction.sign() != -ascent.sign(), 0.0)
 
-    def _at(self, step: float) -> Tensor:
-        point = super()._at(step)
-        orthant = torch.where(self._kept["point"] == 0, -self._uphill(), self._kept["point"])
+    def _trial_point(self, step: float) -> Tensor:
+        point = super()._trial_point(step)
+        orthant = torch.where(self._vectors["point"] == 0, -self._steepest_ascent(), self._vectors["point"])
         return point.masked_fill_(point.sign() != orthant.sign(), 0.0)
 
 

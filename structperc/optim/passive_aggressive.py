@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from structperc.errors import InputError
+from structperc.optim.base import check_options
 from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, where
 
 
@@ -36,8 +37,7 @@ class PassiveAggressive(AveragedOptimizer):
     ) -> None:
         if variant not in ("PA", "PA-I", "PA-II"):
             raise InputError(f"PassiveAggressive: variant must be PA, PA-I or PA-II, got {variant!r}")
-        if not C > 0:
-            raise InputError(f"PassiveAggressive: C must be > 0, got {C}")
+        check_options(self, above=0, C=C)
         super().__init__(params, {"variant": variant, "C": C}, average)
 
     def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:

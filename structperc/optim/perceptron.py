@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.errors import InputError
-from structperc.optim.base import BaseOptimizer
+from structperc.optim.base import BaseOptimizer, check_options
 
 
 class StepSizeRule(NamedTuple):
@@ -135,8 +134,7 @@ class Perceptron(AveragedOptimizer):
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1.0, average: bool = True) -> None:
-        if not lr > 0:
-            raise InputError(f"Perceptron: lr must be > 0, got {lr}")
+        check_options(self, above=0, lr=lr)
         super().__init__(params, {"lr": lr}, average)
 
     def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
@@ -165,9 +163,7 @@ class GPD(AveragedOptimizer):
     sequential = False  # a step is a mini-batch
 
     def __init__(self, params: Iterable[Any], lr: float, decay_steps: float, average: bool = False) -> None:
-        for name, value in {"lr": lr, "decay_steps": decay_steps}.items():
-            if not value > 0:
-                raise InputError(f"GPD: {name} must be > 0, got {value}")
+        check_options(self, above=0, lr=lr, decay_steps=decay_steps)
         super().__init__(params, {"lr": lr, "decay_steps": decay_steps}, average)
 
     def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:

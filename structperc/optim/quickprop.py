@@ -1,4 +1,4 @@
-"""QuickProp: a step to the minimum of a parabola for each weight."""
+"""QuickProp: each weight steps to the minimum of a parabola."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.errors import InputError
+from structperc.optim.base import check_options
 from structperc.optim.full_batch import FullBatch, has_converged
 
 
@@ -19,14 +19,14 @@ class QuickProp(FullBatch):
     * else to the minimum of the parabola through both slopes: step S / (S' - S) * d', at most growth * |d'| and
       exactly growth * d' where the parabola opens downwards or has its minimum farther away (S has the sign of S'
       and is larger than growth / (1 + growth) of it);
-    * and -lr * S in addition where S still asks for a step in the direction of d'.
+    * and -lr * S in addition where S still points to a step in the direction of d'.
 
-    This is Fahlman's own program, of the variants in use: the condition of the last point is the direction of d' and
-    S, which the paper words as S and S' having one sign. Differs: one lr for all weights, not divided by fan-in.
+    This is Fahlman's own program, among the variants in use: the last condition compares d' with S, where the paper
+    has S and S' of one sign. Differs: one lr for all weights, not divided by fan-in.
 
-    The objective is a sum over the corpus, and so is its gradient: twice the data ask for half the lr. A first value
-    is 0.1 / number of sequences. QuickProp does not look at the objective, which may rise now and then; the weights
-    of the lowest one are kept. Stops when the lowest objective since the first step fell by no more than `tolerance`
+    The objective is a sum over the corpus, and so is its gradient: twice the data need half the lr. Start with
+    0.1 / number of sequences. The steps ignore the objective, which may rise now and then; the weights of the lowest
+    one are kept. Stops when the lowest objective since the first step fell by no more than `tolerance`
     times itself in `period` evaluations.
 
     Args:
@@ -52,22 +52,17 @@ class QuickProp(FullBatch):
         tolerance: float = 1e-5,
         period: int = 10,
     ) -> None:
-        for name, value in {"lr": lr, "growth": growth}.items():
-            if not value > 0:
-                raise InputError(f"QuickProp: {name} must be > 0, got {value}")
-        for name, value in {"decay": decay, "tolerance": tolerance}.items():
-            if not value >= 0:
-                raise InputError(f"QuickProp: {name} must be >= 0, got {value}")
-        if period < 1:
-            raise InputError(f"QuickProp: period must be >= 1, got {period}")
+        check_options(self, above=0, lr=lr, growth=growth)
+        check_options(self, least=0, decay=decay, tolerance=tolerance)
+        check_options(self, least=1, period=period)
         options = {"lr": lr, "growth": growth, "decay": decay, "tolerance": tolerance, "period": period}
         super().__init__(params, {**options, "values": []})
 
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         group, kept = self.param_groups[0], self.state[self._parameters()[0]]
         self._report(f"step {group['evaluations']}")
-        if self._stands(objective):
-            self._finish(self._reason())
+        if self._has_converged(objective):
+            self._stop(self._reason())
             return
         slope = gradient.add_(point, alpha=group["decay"])
         if "slope" in kept:
@@ -75,10 +70,10 @@ class QuickProp(FullBatch):
         else:
             step = slope * -group["lr"]
         kept.update(slope=slope, step=step)
-        self._put(point + step)
+        self._set_point(point + step)
 
-    def _stands(self, objective: float) -> bool:
-        """Whether the lowest objective since the first step has settled.
+    def _has_converged(self, objective: float) -> bool:
+        """Return whether the lowest objective since the first step has converged.
 
         The start does not count: where gold and its rivals tie, as at weights of zero, an objective may jump up first.
         """

@@ -1,4 +1,4 @@
-"""Learning rates over a training, beside those of `torch.optim.lr_scheduler`."""
+"""Schedules of learning rates, in addition to those of `torch.optim.lr_scheduler`."""
 
 import math
 from abc import abstractmethod
@@ -13,9 +13,9 @@ Interval = Literal["step", "epoch"]
 
 
 class Schedule(LRScheduler):
-    """Base of schedules that give the factor of each learning rate as a function of how far training is.
+    """Base class of schedules whose factor of each learning rate is a function of the number of steps or epochs.
 
-    A subclass gives `factor` and says in `interval` what it counts: steps of the optimizer, or epochs.
+    A subclass gives `factor`, and sets `interval` to what it counts.
     """
 
     interval: Interval = "epoch"
@@ -34,16 +34,16 @@ class WarmupDecay(Schedule):
 
     With N steps in all, of which W are warm-up, step s = 0, 1, ... has lr times (s + 1) / W while s < W, and then
     end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine) or
-    1 (constant). So no step is lost to a rate of 0. N is what the trainer's max_epochs or max_steps come to.
+    1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
 
     Args:
         optimizer: whose groups have a learning rate.
         warmup: W, as a share of all steps.
         decay: f.
-        end: what is left of lr when training ends, as a share of it.
+        end: share of lr that is left when training ends.
 
     Raises:
-        InputError: a share that is none; no number of steps was planned.
+        InputError: a share outside of 0..1, an unknown decay.
     """
 
     interval: Interval = "step"
@@ -65,12 +65,12 @@ class WarmupDecay(Schedule):
         super().__init__(optimizer)
 
     def plan(self, total_steps: int) -> None:
-        """Take note of how many steps the training has, before the first of them or when it is resumed."""
+        """Set the number of steps of the training, before the first of them or when it is resumed."""
         self.total_steps = total_steps
         self._set_rates()
 
     def factor(self, done: int) -> float:
-        """Return the factor for the step that follows `done` others; 1 as long as nothing is planned."""
+        """Return the factor for the step that follows `done` others; 1 before `plan`."""
         if self.total_steps is None:
             return 1.0
         rising = round(self.warmup * self.total_steps)
@@ -80,11 +80,11 @@ class WarmupDecay(Schedule):
         return self.end + (1 - self.end) * _FALLS[self.decay](share)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state without the number of all steps: a training that is resumed plans for its own."""
+        """Return the state without the number of all steps, which a resumed training sets again."""
         return {name: value for name, value in super().state_dict().items() if name != "total_steps"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the state was saved, with the rates of the plan of now."""
+        """Continue from a state, with the rates of the present plan."""
         super().load_state_dict(state_dict)
         self._set_rates()
 
@@ -124,5 +124,5 @@ class InverseTime(Schedule):
 
 
 def interval(schedule: LRScheduler) -> Interval:
-    """Return what a schedule counts: what its `interval` says; of torch's, steps where torch's pages step so."""
+    """Return whether a schedule counts steps or epochs; of torch's, OneCycleLR and CyclicLR count steps."""
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.errors import InputError
-from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
+from structperc.optim.base import BaseOptimizer, TrainingProtocol, check_options, training_protocol
 
 MakeOptimizer = Callable[[Iterable[Any]], Optimizer]
 
@@ -72,8 +72,7 @@ class Phases(_Wrapper):
     """
 
     def __init__(self, params: Iterable[Any], first: MakeOptimizer, epochs: int, then: MakeOptimizer) -> None:
-        if epochs < 1:
-            raise InputError(f"Phases: epochs must be >= 1, got {epochs}")
+        check_options(self, least=1, epochs=epochs)
         super().__init__(list(params), (first, then))
         self.epochs = epochs
         if any(isinstance(optimizer, Phases) for optimizer in self.optimizers):
@@ -140,8 +139,7 @@ class Averaging(_Wrapper):
     """
 
     def __init__(self, params: Iterable[Any], of: MakeOptimizer, start: int = 0, decay: float | None = None) -> None:
-        if start < 0:
-            raise InputError(f"Averaging: start must be >= 0, got {start}")
+        check_options(self, least=0, start=start)
         if decay is not None and not 0 < decay < 1:
             raise InputError(f"Averaging: decay must be > 0 and < 1, got {decay}")
         super().__init__(list(params), (of,))

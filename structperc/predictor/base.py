@@ -31,6 +31,15 @@ class Prediction(NamedTuple):
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
     segments: np.ndarray | None  # (N,) float64, that of the segment the token is in; NaN outside of segments
 
+    def split(self, lengths: Iterable[int]) -> list["Prediction"]:
+        """Return the predictions of successive parts of the corpus with so many tokens each."""
+        ends = np.cumsum([0, *lengths]).tolist()
+        labels, *probabilities = self
+        return [
+            Prediction(labels[a:b], *(None if values is None else values[a:b] for values in probabilities))
+            for a, b in pairwise(ends)
+        ]
+
 
 def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[TextSpan]:
     """Return what is decided about the tokens of a text, in their order, as spans of its characters.

@@ -21,7 +21,7 @@ class Sequences(NamedTuple):
 
 
 @kernel
-def best_labels(sequences, features, weights, scheme, apart, labels):  # type: ignore[no-untyped-def]
+def best_labels(sequences, features, weights, scheme, apart, labels):
     """Fill labels (n,), zeros before, with the best labelling of each sequence, the lowest label among equals.
 
     The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal labelling keeps
@@ -48,7 +48,7 @@ def best_labels(sequences, features, weights, scheme, apart, labels):  # type: i
 
 
 @kernel
-def label_probabilities(sequences, features, weights, scheme, apart, segmentation, labels, tokens, segments):  # type: ignore[no-untyped-def]
+def label_probabilities(sequences, features, weights, scheme, apart, segmentation, labels, tokens, segments):
     """Fill tokens (n,) float64 with the probabilities of labels (n,), and segments (n,) with those of their segments.
 
     That of a segment is the probability of exactly this segment, `metrics.segment_confidence`, at each of its tokens;
@@ -72,7 +72,7 @@ def label_probabilities(sequences, features, weights, scheme, apart, segmentatio
 
 
 @subkernel
-def _lattice(bounds, weights, apart):  # type: ignore[no-untyped-def]
+def _lattice(bounds, weights, apart):
     """Return arrays for the scores of a sequence: unary (T, L), edges (T or 1, L, L), those of the first token 0."""
     T, L = longest_sequence(bounds), weights.node.shape[1]
     each = T if len(weights.edge) or apart else 1
@@ -80,7 +80,7 @@ def _lattice(bounds, weights, apart):  # type: ignore[no-untyped-def]
 
 
 @subkernel
-def _score(start, length, sequences, features, weights, scheme, apart, unary, edges):  # type: ignore[no-untyped-def]
+def _score(start, length, sequences, features, weights, scheme, apart, unary, edges):
     """Fill unary and edges with the scores of the tokens from start on."""
     score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
     for t in range(1, length if apart else 0):
@@ -89,7 +89,7 @@ def _score(start, length, sequences, features, weights, scheme, apart, unary, ed
 
 
 @subkernel
-def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):  # type: ignore[no-untyped-def]
+def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):
     """Fill found (T,) with the probability of the segment that each of T tokens is in.
 
     It is p(first label) times the conditional probabilities of the next ones, and of neighbours that do not go on.
@@ -121,7 +121,7 @@ def _segment_probabilities(labels, first, last, edges, nodes, before, after, seg
 
 
 @subkernel
-def _share_of(logarithms, chosen):  # type: ignore[no-untyped-def]
+def _share_of(logarithms, chosen):
     """Return the sum of exp(logarithms) (L,) over those chosen (L,) bool, as a share of that over all: 0 to 1."""
     total, share = log_sum(logarithms), 0.0
     for j in range(len(logarithms)):

@@ -30,7 +30,6 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import run as run_program
-from structperc.training.program import train
 from tests.pages import Page
 from tests.tiny import without_names
 
@@ -424,9 +423,9 @@ def test_predict_writes_the_order_before_gold(config, run, dev, tmp_path):
 def test_labels_that_training_has_not_seen(config, tmp_path):
     text = "Anna NNP B-PER\nprays VBZ O\n\nZeus NNP B-GOD\n"
     (tmp_path / "test.txt").write_text(text)
-    train(["fit", "-c", str(config)])
+    run_program(["fit", "-c", str(config)])
     types = json.loads((tmp_path / "runs" / "1" / "results.json").read_text())["types"]["test"]
     assert types["GOD"] == {"score": 0.0, "precision": 0.0, "recall": 0.0, "gold": 1}
     (tmp_path / "dev.txt").write_text(text)
-    with pytest.raises(InputError, match=r"dev\.txt:4: unknown label 'B-GOD'; known are O, "):
-        train(["fit", "-c", str(config)])
+    with pytest.raises(InputError, match=r"dev\.txt:4: unknown label 'B-GOD'"):
+        run_program(["fit", "-c", str(config)])

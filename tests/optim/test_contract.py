@@ -35,7 +35,7 @@ OPTIONS = {
     "Averaging": {"of": partial(torch.optim.SGD, lr=0.05)},
     "Phases": {"first": partial(GPD, lr=0.05, decay_steps=20), "epochs": 3, "then": LBFGS},
 }
-BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton"}
+BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton", "_Wrapper"}
 
 
 def walk():

@@ -9,6 +9,7 @@ from torch import nn
 
 from structperc.chain import KBest
 from structperc.cli.output import report_error
+from structperc.constructors import parameters_of
 from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss
 from structperc.encoders import Encoder
 from structperc.errors import InputError
@@ -19,7 +20,7 @@ from structperc.scorers import Neural, SparseLinear
 from structperc.structures import Lattice
 from structperc.taggers.contract_checks import check_contracts, check_options, check_step_size_rule
 from structperc.taggers.tagger import Tagger
-from structperc.user_code import class_location, constructor_parameters, error_location, is_user_class
+from structperc.user_code import class_location, error_location, is_user_class
 from tests.tiny import Sentences, make_tagger, sentences
 
 DATA = Sentences(sentences(5))
@@ -279,7 +280,7 @@ def test_options_of_document_attributes_are_looked_at_too():
 def test_options_that_are_passed_on_are_saved(tmp_path):
     tagger = make_tagger(DATA, Further(beta=2.0, cost=5.0, unit="sentence"))
     check_options(tagger, tagger.features)
-    assert constructor_parameters(Further) == ["beta", *constructor_parameters(HingeLoss)]
+    assert list(parameters_of(Further)) == ["beta", *parameters_of(HingeLoss)]
     tagger.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model", trusted=[__name__]).criterion
     assert (again.beta, again.cost, again.unit) == (2.0, 5.0, "sentence")

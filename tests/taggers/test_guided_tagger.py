@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.cli.tagging import Shown, tag_file
+from structperc.cli.tagging import FileTagger, OutputOptions
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
@@ -112,10 +112,10 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")
     capsys.readouterr()
-    tag_file(model, str(text), ReadOptions(["word", "pos"]))
+    FileTagger(model, reading=ReadOptions(["word", "pos"])).tag_file(str(text))
     assert without_names(capsys.readouterr().out).startswith("Nothing NN ")
-    with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
-        tag_file(model, str(text), ReadOptions(["word", "pos"]), shown=Shown(k=3))
+    with pytest.raises(InputError, match=r"GuidedTagger .*-k"):
+        FileTagger(model, OutputOptions(k=3), ReadOptions(["word", "pos"])).tag_file(str(text))
     with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2
