@@ -1,9 +1,4 @@
-"""What labels text, whatever it is made of: the interface of whole and of light taggers.
-
-New text as a corpus, and what is decided about it as strings.
-
-Sentences that are given one after the other, in groups that are labelled at a time.
-"""
+"""Base class of everything that labels new text, with or without PyTorch."""
 
 import math
 from abc import ABC, abstractmethod
