@@ -1,9 +1,4 @@
-"""What labels text, whatever it is made of: the interface of whole and of light taggers.
-
-New text as a corpus, and what is decided about it as strings.
-
-Sentences that are given one after the other, in groups that are labelled at a time.
-"""
+"""Base class of everything that labels new text, with or without PyTorch."""
 
 import math
 from abc import ABC, abstractmethod
@@ -129,7 +124,7 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
-    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with CRFLoss")
 
 
 class Predictor(ABC):
