@@ -248,8 +248,8 @@ def test_where_nothing_is_searched_no_error_settles(cache, data):
 
 def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
     made, read = ready(cache, data), []
-    found = GlobalReranker.found
-    monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
+    find_features = GlobalReranker.find_features
+    monkeypatch.setattr(GlobalReranker, "find_features", lambda *given: read.append(1) or find_features(*given))
     fit(made, data, 4)
     assert len(read) == 1
     with monkeypatch.context() as broken:
@@ -450,19 +450,16 @@ def test_a_checkpoint_is_not_resumed_with_other_lists(cache, data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"nonlocal_features": [WholeEntity(), PhraseConsistency()]},
-            "PhraseConsistency counts, a ranker needs global",
-        ),
-        ({"nonlocal_features": []}, "a re-ranker needs some"),
+        ({"nonlocal_features": [WholeEntity(), PhraseConsistency()]}, "nonlocal_features: PhraseConsistency"),
+        ({"nonlocal_features": []}, "nonlocal_features"),
         ({"search": KBest(1)}, "search.k is 1"),
-        ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1: a list to choose from"),
+        ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1"),
         ({"min_sequences": 0}, "min_sequences must be >= 1, got 0"),
         ({"correct": "nonsense"}, "correct must be closest or gold, got 'nonsense'"),
         ({"first": make_first(nonlocal_features=[WholeEntity()])}, "first.nonlocal_features"),
     ],
 )
-def test_parts_that_make_no_reranker(tmp_path, options, message):
+def test_invalid_parts(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         make_reranker(tmp_path, **options)
 
@@ -480,7 +477,7 @@ def test_mistakes_that_show_before_training(tmp_path):
     lexicon = LowerCaseLexicon(str(tmp_path / "none.txt"))
     assert "none.txt" in early(tmp_path, Text(), nonlocal_features=[LexiconShapes(lexicon=lexicon)])
     assert "WholeEntity needs segment labels" in early(tmp_path, Text(scheme="none"))
-    assert "train split" in early(tmp_path, Text(train=0))
+    assert "train" in early(tmp_path, Text(train=0))
 
 
 def test_global_features_in_other_models(tmp_path, data):
@@ -489,7 +486,7 @@ def test_global_features_in_other_models(tmp_path, data):
         fit(tagger, data, 1)
     assert not tagger.fitted
     plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [WholeEntity()])
-    with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists"):
+    with pytest.raises(InputError, match="WholeEntity .*GlobalReranker"):
         plain.train_first(data, **QUIET)
 
 
@@ -501,7 +498,7 @@ def silent(**options):
 def test_candidates_that_never_differ(cache, data):
     made = ready(cache, data, first=silent(), nonlocal_features=[QuotedTags(LIMIT)], min_sequences=100)
     assert made.examples.n_features == 0
-    with pytest.raises(InputError, match="candidates of a list never differ"):
+    with pytest.raises(InputError, match="add other features"):
         fit(made, data, 1)
 
 
@@ -511,7 +508,7 @@ def test_gold_that_is_never_listed(cache, data):
     data._corpora["train"] = corpus.replace_column("label", labels)
     made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
     assert made.examples.correct.eq(-1).all()
-    with pytest.raises(InputError, match=r"no candidate list has a correct candidate.* or correct: closest"):
+    with pytest.raises(InputError, match="or correct: closest"):
         fit(made, data, 1)
     made = ready(cache, data, VotedPerceptron(), first=silent(), search=KBest(2))
     fit(made, data, 1)
@@ -583,7 +580,7 @@ def test_explanations_add_up_to_the_totals(cache, data):
 
 def test_a_vote_is_not_explained(cache, data):
     made = ready(cache, data, VotedPerceptron("vote"))
-    with pytest.raises(InputError, match="weight vectors vote, which no sum explains"):
+    with pytest.raises(InputError, match="VotedPerceptron"):
         explain(made, data.corpus("dev"), 0)
 
 

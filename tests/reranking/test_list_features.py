@@ -73,12 +73,12 @@ def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
     for row in range(len(corpus)):
         batch = made.encode(corpus)[[row]]
         candidates = KBest(5)(made(batch))
-        labellings, ids = made.found(batch, candidates)[1:]
+        candidate_ids, ids = made.find_features(batch, candidates)[1:]
         for k in candidates.valid[0].nonzero()[:, 0].tolist():
             alone = candidates.labels[:, k : k + 1], candidates.valid[:, k : k + 1]
             owner, own = feature_ids(made.global_features, find_segments(batch, *alone, made.labels))
             assert owner.eq(0).all()
-            assert own.sort().values.equal(ids[labellings == k].sort().values)
+            assert own.sort().values.equal(ids[candidate_ids == k].sort().values)
             path = made.labels.decode(candidates.labels[0, k])
             assert {features[i] for i in own.tolist()} == by_hand.strings(corpus, row, path) & set(features)
 
