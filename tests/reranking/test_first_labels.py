@@ -206,13 +206,13 @@ def test_what_cannot_be_learned(data):
     words = Corpus.from_sentences([{"word": ["Bo"]}])
     for attribute, message in [
         (FirstLabels(), "set first"),
-        (FirstLabels(make_first()), "no gold labels"),
+        (FirstLabels(make_first()), "missing gold labels"),
     ]:
         with pytest.raises(InputError, match=message):
             attribute.learn(words)
     with pytest.raises(InputError, match="the first model is not trained"):
         FirstLabels(make_first()).read(words, None)
-    with pytest.raises(InputError, match="local features"):
+    with pytest.raises(InputError, match="nonlocal_features"):
         FirstLabels(make_first(nonlocal_features=[PhraseConsistency()]))
     with pytest.raises(InputError, match=r"batch_size must be >= 1"):
         FirstLabels(make_first(), batch_size=0)

@@ -592,10 +592,10 @@ def test_mistakes_are_one_line(tmp_path, option, message, refused):
     ("options", "message"),
     [
         ({"first": make_first(init_from="runs/other/1/model")}, "model.first.init_from: .* remove it"),
-        ({"scorer": LocalFeatures(SparseLinear())}, "model.scorer: LocalFeatures weighs features; give model.first"),
+        ({"scorer": LocalFeatures(SparseLinear())}, "model.scorer: LocalFeatures"),
     ],
 )
-def test_parts_that_make_no_reranker(tmp_path, options, message):
+def test_invalid_parts(tmp_path, options, message):
     with pytest.raises(InputError, match=f"^{message}"):
         compared(tmp_path, **{"scorer": FirstScore(), **options})
 

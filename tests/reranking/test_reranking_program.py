@@ -214,7 +214,7 @@ def test_explain_takes_the_model(runs, capsys, file):
     assert main(["explain", str(runs.run("voted") / "model"), file]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert "vote, which no sum explains" in err
+    assert "predict: average" in err
 
 
 def test_runs_are_compared(runs, capsys):
