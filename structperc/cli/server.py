@@ -55,15 +55,15 @@ class Server(uvicorn.Server):
         self._requests, self._rest = requests, grace - min(1.0, grace / 2)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more connections, and wait for the open ones."""
-        asyncio.get_running_loop().call_later(self._rest, self._requests.refuse)
+        """Take no more connections, and wait for the open ones."""
+        asyncio.get_running_loop().call_later(self._rest, self._requests.shut_down)
         await super().shutdown(sockets)
 
 
 def _end(requests: Requests, grace: int) -> None:
-    """Report refused requests, and exit although a thread may still work on one."""
-    if requests.refused:
-        count = f"{requests.refused} request{'' if requests.refused == 1 else 's'}"
+    """Say what was refused, and end though a thread may be at work on it."""
+    if requests.rejected:
+        count = f"{requests.rejected} request{'' if requests.rejected == 1 else 's'}"
         print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
     if requests.busy:
         os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash
