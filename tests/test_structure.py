@@ -21,7 +21,6 @@ PACKAGES = (
         "structures",
         "errors",
         "signals",
-        "log_levels",
         "shared_memory",
         "progress",
         "version",
