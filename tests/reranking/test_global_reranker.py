@@ -489,7 +489,7 @@ def test_global_features_in_other_models(tmp_path, data):
         fit(tagger, data, 1)
     assert not tagger.fitted
     plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [WholeEntity()])
-    with pytest.raises(InputError, match="WholeEntity .*GlobalReranker"):
+    with pytest.raises(InputError, match=r"WholeEntity .*GlobalReranker"):
         plain.train_first(data, **QUIET)
 
 

@@ -397,7 +397,7 @@ def test_callbacks_that_cannot_be_told_apart(tmp_path):
         def __init__(self, option):
             self._option = option
 
-    with pytest.raises(InputError, match="Opaque .* 'option'"):
+    with pytest.raises(InputError, match=r"Opaque .* 'option'"):
         make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
 
 

@@ -335,5 +335,5 @@ def test_totals_of_other_features(ranker):
     ranker.start(two_lists([[0, 1], [2, 3]]))
     ranker.epoch()
     given = {"first": torch.zeros(1, 2), "valid": torch.ones(1, 2, dtype=torch.bool)}
-    with pytest.raises(InputError, match="got 1..4"):
+    with pytest.raises(InputError, match=r"got 1\.\.4"):
         ranker.total_scores(torch.tensor([0, 1]), torch.tensor([1, 4]), **given)
