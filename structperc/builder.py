@@ -45,6 +45,7 @@ PACKAGES = {  # where classes of other libraries are looked for by their last na
     "pytorch_lightning.profilers.profiler": ("pytorch_lightning.profilers",),
 }
 SHOWN = 80  # characters of a wrong value in a message
+REFUSALS = (TypeError, ValueError, RuntimeError, ImportError)  # errors of constructors about their arguments
 ABSENT = object()  # a default that has no plain form
 
 
@@ -469,7 +470,10 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
     except Exception as error:
         if where := error_location(error):
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-        if isinstance(error, TypeError | ValueError | ImportError) or "Misconfiguration" in type(error).__name__:
+        if (
+            isinstance(error, TypeError | ValueError | RuntimeError | ImportError)
+            or "Misconfiguration" in type(error).__name__
+        ):
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise

@@ -175,13 +175,13 @@ def trainings(monkeypatch):
     from structperc.reranking import jackknife  # which needs Lightning, as most of the tests do not
 
     seen = []
-    trained = jackknife._Training.trained
+    trained = jackknife._Training.train
 
     def watched(self, corpus, number):
         seen.append(corpus)
         return trained(self, corpus, number)
 
-    monkeypatch.setattr(jackknife._Training, "trained", watched)
+    monkeypatch.setattr(jackknife._Training, "train", watched)
     return seen
 
 

@@ -148,7 +148,7 @@ def training_lists(made, data):
     """Of each training sequence, in the order of the corpus: labels, first score and strings of its candidates."""
     corpus, by_hand = data.corpus("train"), naive(made, data)
     for row in range(len(corpus)):
-        (labels,), (scores,), (valid,) = made.lists.cut(torch.tensor([row])).candidates
+        (labels,), (scores,), (valid,) = made.lists.batch(torch.tensor([row])).candidates
         paths = [made.labels.decode(path) for path in labels[valid]]
         found = zip(paths, scores[valid].tolist(), strict=True)
         yield [(path, score, by_hand.strings(corpus, row, path)) for path, score in found]
@@ -162,7 +162,7 @@ def segments(labels: Sequence[str], boundaries: Sequence[int]) -> set[tuple[str,
 def known(made: GlobalReranker) -> list[tuple[int, str]]:
     """Every string that is a feature: which feature, and its name; of a re-ranker in training or a settled one."""
     if made.examples is not None:
-        names = dict(made.spelled(torch.arange(made.examples.n_features)))
+        names = dict(made.feature_strings(torch.arange(made.examples.n_features)))
     else:
         names = dict(enumerate(name for feature in made.global_features for name in feature.names(())))
     row_ids = [i for i, feature in enumerate(made.global_features) for _ in range(len(feature.keys))]

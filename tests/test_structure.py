@@ -21,7 +21,6 @@ PACKAGES = (
         "structures",
         "errors",
         "signals",
-        "log_levels",
         "shared_memory",
         "progress",
         "version",
@@ -62,7 +61,7 @@ PACKAGES = (
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 READERS = {"hub"}  # modules of data that need `datasets` where they are imported
 BARS = {"reports.training_progress"}  # of Lightning's trainers
-SECOND_MODELS = ("boosting", "examples", "lists", "local_score", "ranker", "voted_perceptron", "votes")
+SECOND_MODELS = ("boosting", "candidate_lists", "local_score", "ranker", "voted_perceptron")
 OWN = f"{PACKAGE.name}."
 FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in FILES]

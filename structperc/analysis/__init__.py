@@ -1,15 +1,12 @@
-"""What a model has learned and why it decides as it does, as text, tables, figures and pages.
+"""Analysis of saved models: weights, n-best lists, calibration, explanations; files that a model reads and labels.
 
-ranked_weights.py      the largest weights of the tables in weight_tables.py; weight_groups.py is what is found
-nbest.py               what lists of candidates of any length are worth, from one search (candidate_search.py)
-model_reliability.py   whether probabilities come true
-explaining.py          why a document got its labels: candidates and counts (candidate_counts.py), what changed
-                       (changes.py); explanation.py is what is said
-decision_order.py      in which order a guided tagger decides (decision_steps.py), and why
-*_text.py, *_page.py, *_figure.py    show these
-reading.py             the file that a model is looked at with; table_reading.py: where that is a table
-tag_plan.py            how a file that a model labels is read; tag_input.py: blocks of it, columns, running text or JSON
-                       lines; tag_output.py shows the labels, text_page.py as a page
+weight_ranking.py       the largest weights by name; weight_report.py shows them
+nbest.py                quality of n-best lists of several lengths, from one search
+calibration.py          confidence against accuracy
+explanation.py          how non-local features change a decision; explanation_report.py shows it
+decision_order.py       the order in which a guided tagger decides
+input_files.py          files with gold labels for a saved model
+tag_input.py            files that a model labels: columns, running text or JSON lines; tag_output.py writes the labels
 """
 
 import lazy_loader

@@ -1,9 +1,4 @@
-"""The reliability of saved models: whether their confidence in what they predict is their accuracy, in bins.
-
-Confidence against accuracy as text, and as rows of a CSV file.
-
-Reliability diagrams: accuracy over confidence, and how many decisions there are of each confidence.
-"""
+"""Calibration of saved models: confidence of their predictions against accuracy, as text, CSV and diagrams."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill
@@ -29,7 +24,7 @@ from structperc.taggers.tagger import Tagger
 
 
 class ModelReliability(NamedTuple):
-    """The reliability of one model; `segments` is None when its labels are no segments."""
+    """The reliability of one model; `segments` is None for labels without segments."""
 
     name: str
     tokens: Reliability
@@ -37,7 +32,7 @@ class ModelReliability(NamedTuple):
 
     @property
     def levels(self) -> list[tuple[str, Reliability]]:
-        """The pairs (name, Reliability) of tokens and, if there are any, of segments."""
+        """The pairs (name, Reliability) of tokens and segments."""
         return [("tokens", self.tokens)] + ([] if self.segments is None else [("segments", self.segments)])
 
 
@@ -46,13 +41,13 @@ def reliability(
 ) -> ModelReliability:
     """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
 
-    Confidence is a probability of p(y | x) = exp(s(y) - log Z): that of the predicted label of a token, and that a
-    labelling has exactly the predicted segment (see `segment_confidence`), which is right when gold has the same
-    one. Criteria other than likelihood do not train p to be a probability, and `Tagger.marginals` refuses it for
-    such models. Here it is computed for all, since how far it is from one is what shall be seen.
+    Confidence is a probability under p(y | x) = exp(s(y) - log Z): that of the predicted label of a token, and that of
+    exactly the predicted segment (see `segment_confidence`), which is right when gold has the same one. Criteria other
+    than likelihood do not train p to be a probability, and `Tagger.marginals` raises an error for such models. Here it
+    is computed for all of them, to show how far it is from a probability.
 
-    Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all labellings,
-    a corpus without labels, and bins < 1.
+    Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all label
+    sequences, a corpus without labels, and bins < 1.
     """
     _check(tagger, corpus)
     tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
@@ -69,18 +64,14 @@ def reliability(
 
 def _check(tagger: Tagger, corpus: Corpus) -> None:
     if tagger.nonlocal_features:
-        why = "there is no sum over all labellings to make its scores probabilities"
-        raise InputError(f"the model has non-local features: {why}; give a model of local features")
+        raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
 
 
 @torch.no_grad()
 def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
-    """-> (confidence (n,), right (n,) bool) of the batch's tokens, then of its predicted segments, if there are any.
-
-    names: those by which gold is numbered.
-    """
+    """-> (confidence (n,), right (n,) bool) of tokens, then of predicted segments; `names` number gold."""
     assert batch.gold is not None
     lattice = tagger(batch)
     labels = tagger.decoder(lattice).labels[:, 0]

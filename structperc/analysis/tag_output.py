@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -37,7 +36,7 @@ def marked_texts(given: TagInput, decided: Prediction, scheme: str) -> list[Mark
     texts = given.texts
     if given.plan.form == "columns" and not given.plan.above.marked:
         texts = [join_words(given.corpus.sentences_of(given.corpus.columns["word"]))]
-    found = zip(texts, _cut(texts, decided), strict=True)
+    found = zip(texts, decided.split(len(text.tokens) for text in texts), strict=True)
     return [MarkedText(text.text, text_spans(text, part, scheme)) for text, part in found]
 
 
@@ -51,7 +50,7 @@ def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: F
     if form == "columns":
         return column_lines(given, probability_columns(decided, scheme), decided.labels)
     texts = given.texts
-    found = list(zip(texts, _cut(texts, decided), strict=True))
+    found = list(zip(texts, decided.split(len(text.tokens) for text in texts), strict=True))
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
         return _json_lines(given, found, spans)
@@ -144,14 +143,6 @@ def _json_lines(
 def _object(span: TextSpan, text: str) -> dict[str, Any]:
     sure = {} if span.confidence is None else {"confidence": round(span.confidence, 6)}
     return {"start": span.start, "end": span.end, "type": span.type, "text": text[span.start : span.end], **sure}
-
-
-def _cut(texts: Sequence[TokenizedText], decided: Prediction) -> Iterator[Prediction]:
-    """What was decided about the tokens of each text."""
-    ends = np.cumsum([0, *(len(text.tokens) for text in texts)]).tolist()
-    for a, b in pairwise(ends):
-        sure = [None if values is None else values[a:b] for values in decided[1:]]
-        yield Prediction(decided.labels[a:b], *sure)
 
 
 def text_page(

@@ -56,14 +56,14 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections, and wait for the open ones."""
-        asyncio.get_running_loop().call_later(self._rest, self._requests.refuse)
+        asyncio.get_running_loop().call_later(self._rest, self._requests.shut_down)
         await super().shutdown(sockets)
 
 
 def _end(requests: Requests, grace: int) -> None:
     """Say what was refused, and end though a thread may be at work on it."""
-    if requests.refused:
-        count = f"{requests.refused} request{'' if requests.refused == 1 else 's'}"
+    if requests.rejected:
+        count = f"{requests.rejected} request{'' if requests.rejected == 1 else 's'}"
         print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
     if requests.busy:
         os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash

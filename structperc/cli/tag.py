@@ -31,7 +31,7 @@ def parser() -> CommandParser:
     add_line_format(made)
     out = "write here instead of to standard output; a folder: a file, or pairs of brat, for each file"
     made.add_argument("-o", "--output", help=out)
-    made.add_argument("-k", type=int, help="print the k best labellings with their scores instead")
+    made.add_argument("-k", type=int, help="print the k best label sequences with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
     made.add_argument("--order", action="store_true", help=order)
     shared = "processes that label, each with the model in its memory (default 1)"
@@ -41,23 +41,23 @@ def parser() -> CommandParser:
 
 
 def run(arguments: list[str]) -> None:
-    """Load the model and write the files with labels, or the k best labellings."""
+    """Load the model and write the files with labels, or the k best label sequences."""
     options = parser().parse_args(arguments)
 
     from structperc.analysis.tag_input import TextSplitting
-    from structperc.cli.tagging import LabelSequence, Shown, is_folder, tag_file, tag_files
+    from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
-    shown = Shown(options.format, options.k, options.order, options.probabilities)
+    shown = OutputOptions(options.format, options.k, options.order, options.probabilities)
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     own = reading(options)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])
     if several and options.output is None:
         raise InputError("several files are labelled into a folder: set -o FOLDER")
+    tagger = FileTagger(options.model, shown, own, text_options, options.trust, options.workers)
     if several or is_folder(options.output):
-        labelling = LabelSequence(options.model, shown, own, text_options, options.trust, options.workers)
-        tag_files(labelling, options.files, options.output)
-        return
-    tag_file(options.model, options.files[0], own, options.output, shown, text_options, options.trust, options.workers)
+        tagger.tag_files(options.files, options.output)
+    else:
+        tagger.tag_file(options.files[0], options.output)
 
 
 TAG = Command("tag", "MODEL FILE [FILE ...]", "label columns, text or JSON lines", run)

@@ -1,7 +1,4 @@
-"""Labelling of files by a saved model, block by block as their text arrives; one file or several.
-
-What only taggers with PyTorch can show (k best label sequences, order of decisions) is in `tag_candidates`.
-"""
+"""Labelling of files by a saved model, block by block as their text arrives; one file or several."""
 
 import logging
 import os
@@ -11,14 +8,23 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from structperc.analysis.input_files import DEFAULT_READING
 from structperc.analysis.tag_input import InputPlan, TagInput, TextSplitting, column_option, plan_input, read_block
-from structperc.analysis.tag_output import Format, Lines, MarkedText, brat_lines, marked_texts, output_lines
+from structperc.analysis.tag_output import (
+    Format,
+    MarkedText,
+    brat_lines,
+    column_lines,
+    marked_texts,
+    output_lines,
+)
+from structperc.cli.arguments import load_guided
+from structperc.data.conll import header_line
 from structperc.data.format_detection import is_detectable, log_format
 from structperc.data.output import check_output_path, open_atomic, write_lines
-from structperc.data.read_options import ReadOptions
+from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.streaming import Block, blocks, nowhere, read_head
 from structperc.data.text_files import PIECE, expand_path, stream_text
 from structperc.errors import InputError
@@ -27,249 +33,246 @@ from structperc.predictor import Predictor
 from structperc.process_pool import Workers, start_workers
 from structperc.progress import bar
 
+if TYPE_CHECKING:
+    from structperc.taggers.guided_tagger import GuidedTagger
+    from structperc.taggers.tagger import Tagger
 
-class Shown(NamedTuple):
-    """What is to be written: the best labels in a format, with their probabilities or their order, or the k best."""
+SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}
+LISTED = 2**16  # label sequences that are in memory together
 
-    form: Format | None = None  # None: JSON lines as such, everything else as columns
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class OutputOptions(NamedTuple):
+    """Content of the output: the best labels in a format, with probabilities or order of decisions, or the k best."""
+
+    form: Format | None = None  # None: JSON lines for JSON lines, columns for everything else
     k: int | None = None
     order: bool = False
     probabilities: bool = False
 
     def check(self) -> None:
-        """Raise InputError for what cannot be shown together."""
+        """Raise InputError for options that exclude each other."""
         if self.k is not None and self.k < 1:
             raise InputError(f"-k must be >= 1, got {self.k}")
         lists = "-k" if self.k is not None else "--order" if self.order else None
         if lists and self.form not in (None, "columns"):
-            raise InputError(f"{lists} is shown in columns alone; leave out --format {self.form}, or {lists}")
+            raise InputError(f"{lists} writes columns only; leave out --format {self.form}, or {lists}")
         if lists and self.probabilities:
-            raise InputError(f"{lists} and --probabilities are not shown together; leave out one of them")
+            raise InputError(f"{lists} excludes --probabilities; leave out one of them")
 
 
-class Asked(NamedTuple):
-    """A block to be labelled, with what tells how it is read."""
-
-    plan: InputPlan
-    block: Block
-
-
-class Done(NamedTuple):
-    """What is to be written of a block, up to what is wrong in it."""
+class TaggedBlock(NamedTuple):
+    """The output for a block of the input, up to the first error in it."""
 
     text: str
     tokens: int
-    wrong: InputError | None = None
+    error: InputError | None = None
     marked: Sequence[MarkedText] = ()  # for files of brat, in place of the text
 
 
-DoneOf = Callable[[TagInput], Done]
-Write = Callable[[Done], None]
+Tag = Callable[[TagInput], TaggedBlock]
+Write = Callable[[TaggedBlock], None]
 
 
-def tag_file(
-    model: str,
-    file: str,
-    reading: ReadOptions = DEFAULT_READING,
-    output: str | None = None,
-    shown: Shown = Shown(),  # noqa: B008  # immutable
-    text_options: TextSplitting = TextSplitting(),  # noqa: B008
-    trusted: Sequence[str] = (),
-    workers: int = 1,
-    piece: int = PIECE,
-) -> None:
-    """Label a file and write it with what the model predicts, see `Shown`; `tag_files` labels several.
+class FileTagger:
+    """A saved model, loaded once, that labels files.
 
-    Columns stay as they are, those that the model does not read among them. The file is read in pieces of so many
-    bytes at most, and what of them is complete is labelled and written before the next piece is read; with several
-    workers, which are processes with a model each, they have a piece each. A file as output appears whole or not at
-    all; standard output has everything before a mistake.
+    Columns stay as they are, also those that the model does not read. A file is read in pieces; its complete sequences
+    are labelled and written before the next piece is read.
 
-    Raises InputError for a missing file or model, a file whose form cannot be told, columns that the model needs and
-    the file lacks, and for things to be shown that the model does not know.
+    Args:
+        model: folder of the model.
+        shown: content of the output.
+        reading: how files are read.
+        text_options: form of the input, and how running text is split.
+        trusted: modules whose classes the model may name.
+        workers: processes, each with the model in memory; a piece is labelled by one of them.
+        piece: most bytes of a piece.
+
+    Raises:
+        InputError: options that exclude each other.
     """
-    shown.check()
-    check_workers(workers)
-    if output is not None:
-        check_output_path(output)
-    elif sys.stdout is None:
-        raise InputError("standard output is closed; write to a file with -o")
-    visible = output is not None or not sys.stdout.isatty()
-    LabelSequence(model, shown, reading, text_options, trusted, workers, piece).label(
-        file, partial(_one_file, output), visible
-    )
-
-
-class LabelSequence:
-    """A saved model, loaded once, that labels one file after the other; options as those of `tag_file`."""
 
     def __init__(
         self,
         model: str,
-        shown: Shown,
-        reading: ReadOptions,
-        text_options: TextSplitting,
-        trusted: Sequence[str],
-        workers: int,
+        shown: OutputOptions = OutputOptions(),  # noqa: B008  # immutable
+        reading: ReadOptions = DEFAULT_READING,
+        text_options: TextSplitting = TextSplitting(),  # noqa: B008
+        trusted: Sequence[str] = (),
+        workers: int = 1,
         piece: int = PIECE,
     ) -> None:
-        self.shown, self.reading, self.text_options, self.workers, self.piece = (
-            shown,
-            reading,
-            text_options,
-            workers,
-            piece,
-        )
-        self._ready = cache(partial(_ready, model, trusted, shown))  # once in this process
-        several = partial(_labelling, model, trusted, shown)
-        self._make = several if workers > 1 else lambda: partial(_labelled, *self._ready())
+        shown.check()
+        if workers < 1:
+            raise InputError(f"--workers must be >= 1, got {workers}")
+        self.shown, self.reading, self.text_options = shown, reading, text_options
+        self.workers, self.piece = workers, piece
+        self._load = cache(partial(_load, model, trusted, shown))  # once in this process
+        several = partial(_load_for_blocks, model, trusted, shown)
+        self._make = several if workers > 1 else lambda: partial(_tag_block, *self._load())
 
-    def label(self, file: str, target: Callable[[InputPlan], AbstractContextManager[Write]], visible: bool) -> None:
-        """Label a file and write it block by block; `target` opens what writes, `visible` shows a bar."""
+    def tag_file(self, file: str, output: str | None = None) -> None:
+        """Label a file and write it to another one, whole or not at all, or to standard output.
+
+        Standard output has everything before an error. Raises InputError for a missing file or model, a file of unknown
+        format, columns that the model needs and the file lacks, and output that the model cannot give.
+        """
+        if output is not None:
+            check_output_path(output)
+        elif sys.stdout is None:
+            raise InputError("standard output is closed; write to a file with -o")
+        self._tag(file, partial(_open_output, output), output is not None or not sys.stdout.isatty())
+
+    def tag_files(self, files: Sequence[str], output: str) -> None:
+        """Label files, and those in folders, and write each into the folder `output`, which is made if need be.
+
+        Each file keeps its path below the folder that was given, and its name; with a format its suffix is that of the
+        format. Marks of brat are a pair NAME.txt and NAME.ann for running text and columns without documents,
+        NAME-1.txt, NAME-1.ann, ... for the texts of another file. A text file that is in `output` itself gets its
+        marks beside it.
+
+        A file that fails is named on standard error, and the others are labelled. Raises InputError before anything
+        is written if two files have one target or a file is its own, and at the end if some have failed.
+        """
+        targets = _targets(files, Path(output), self.shown.form)
+        written: dict[Path, str] = {}
+        failed: list[InputError] = []
+        for target, file in targets.items():
+            try:
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise InputError(f"{target.parent}: cannot make this folder ({error.strerror or error})") from None
+                check_output_path(target)
+                pairs = partial(_open_pairs, file, target, written)
+                self._tag(file, pairs if self.shown.form == "brat" else partial(_open_output, target), True)
+            except InputError as error:
+                if len(targets) == 1:
+                    raise
+                failed.append(error)
+                logger.error("not labelled: %s", error)
+        if failed:
+            names = f"; the first: {failed[0]}" if len(failed) > 1 else f": {failed[0]}"
+            done = len(targets) - len(failed)
+            rest = f"; {done:,} {'is' if done == 1 else 'are'} written to {output}" if done else ""
+            raise InputError(f"{len(failed):,} of {len(targets):,} files could not be labelled{names}{rest}")
+
+    def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[Write]], visible: bool) -> None:
+        """Label a file block by block; `target` opens the output, `visible` shows a bar."""
         reading, text_options = self.reading, self.text_options
         with (
-            start_workers(
-                Workers(self.workers, "set --workers 1"), self._make
-            ) as labelled,  # several start while this loads
+            start_workers(Workers(self.workers, "set --workers 1"), self._make) as work,  # they load meanwhile
             closing(stream_text(expand_path(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
         ):
-            tagger, _ = self._ready()
-            told = text_options.form is not None or column_option(reading) is not None
+            tagger, _ = self._load()
+            known = text_options.form is not None or column_option(reading) is not None
             needed = len(tagger.features.columns)
-            begun = read_head(pieces, lambda lines: told or is_detectable(lines, needed))
-            plan = plan_input(tagger, begun, file, self.shown.form, reading, text_options)
-            given = blocks(begun.pieces, nowhere if plan.whole else plan.ends)
-            done = labelled(None if block is None else Asked(plan, block) for block in given)
-            with target(plan) as write:
-                seen = _shown(done, file, visible)
-                tokens = _write(seen, write, _nothing if told else partial(log_format, plan.form, file))
+            head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
+            plan = plan_input(tagger, head, file, self.shown.form, reading, text_options)
+            given = blocks(head.pieces, nowhere if plan.whole else plan.ends)
+            tagged = work(None if block is None else (plan, block) for block in given)
+            tokens = 0
+            with target(plan) as write, bar(None, file, show=visible, unit=" tokens", unit_scale=True) as progress:
+                for number, one in enumerate(tagged):
+                    progress.update(one.tokens)
+                    write(one)
+                    tokens += one.tokens
+                    if one.error is not None:
+                        raise one.error
+                    if number == 0 and not known:
+                        log_format(plan.form, file)
                 if not tokens and plan.form != "jsonl":
                     raise InputError(f"{file}: there are no tokens in this file")
 
 
-def check_workers(workers: int) -> None:
-    """Raise InputError for a number of processes that is too small."""
-    if workers < 1:
-        raise InputError(f"--workers must be >= 1, got {workers}")
+# -- blocks ---------------------------------------------------------------------------------------------------
 
 
-def _write(done: Iterable[Done], write: Write, say: Callable[[], None]) -> int:
-    """Write one block after the other, and return the number of tokens; `say` when the first one is labelled."""
-    tokens = 0
-    for number, one in enumerate(done):
-        write(one)
-        tokens += one.tokens
-        if one.wrong is not None:
-            raise one.wrong
-        if number == 0:
-            say()
-    return tokens
+def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, Tag]:
+    """The model, with PyTorch only where more than labels is written, and the function that gives the output."""
+    if shown.k is None and not shown.order:
+        tagger = load(model, trusted)
+        return tagger, partial(_tag_best, tagger, shown)
+    from structperc.taggers.base import BaseTagger
+    from structperc.taggers.tagger import Tagger
+
+    if shown.k is None:
+        guided = load_guided(model, trusted)
+        return guided, partial(_tag_with_order, guided)
+    whole = BaseTagger.load(model, trusted=trusted)
+    if not isinstance(whole, Tagger):
+        raise InputError(f"{model}: a {type(whole).__name__} has no list of label sequences; leave out -k")
+    return whole, partial(_tag_candidates, whole, shown.k)
 
 
-def _shown(done: Iterable[Done], file: str, visible: bool) -> Iterator[Done]:
-    """The same, with a bar; not visible where it would stand among what is written."""
-    with bar(None, file, show=visible, unit=" tokens", unit_scale=True) as progress:
-        for one in done:
-            progress.update(one.tokens)
-            yield one
+def _load_for_blocks(
+    model: str, trusted: Sequence[str], shown: OutputOptions
+) -> Callable[[tuple[InputPlan, Block]], TaggedBlock]:
+    return partial(_tag_block, *_load(model, trusted, shown))
 
 
-def _nothing() -> None:
-    """Say nothing."""
-
-
-@contextmanager
-def _one_file(output: str | None, plan: InputPlan) -> Iterator[Write]:
-    """Yield what writes all of a file into another one, or to standard output, at once where somebody may wait for it.
-
-    Raises InputError for marks of brat of a file that may hold several texts.
-    """
-
-    def text_of(done: Done) -> str:
-        return done.text + "".join(line for one in done.marked for line in brat_lines(*one, plan.mark))
-
-    if plan.shown == "brat" and plan.form != "text":
-        raise InputError("brat has a pair of files for each text, of which there may be several; set -o FOLDER/")
-    if output is None:
-
-        def show(done: Done) -> None:
-            sys.stdout.write(text_of(done))
-            sys.stdout.flush()
-
-        yield show
-        return
-    with open_atomic(output) as file:
-
-        def write(done: Done) -> None:
-            file.write(text_of(done).encode("utf-8", "surrogateescape"))
-            file.flush()
-
-        yield write
-
-
-def _labelling(model: str, trusted: Sequence[str], shown: Shown) -> Callable[[Asked], Done]:
-    """What labels blocks, in a process of its own."""
-    return partial(_labelled, *_ready(model, trusted, shown))
-
-
-def _labelled(tagger: Predictor, done_of: DoneOf, asked: Asked) -> Done:
-    """A block labelled; one with a mistake as far as its sentences are labelled one by one."""
-    plan, block = asked
+def _tag_block(tagger: Predictor, tag: Tag, given: tuple[InputPlan, Block]) -> TaggedBlock:
+    """Label a block; one with an error as far as its sentences can be labelled one by one."""
+    plan, block = given
     try:
-        return done_of(read_block(tagger, block, plan))
+        return tag(read_block(tagger, block, plan))
     except InputError as error:
         parts = block.parts(plan.ends)
         if len(parts) == 1:
-            return Done("", 0, error)
-    alone = plan._replace(whole=False)
-    return _up_to_mistake(_labelled(tagger, done_of, Asked(alone, part)) for part in parts)
-
-
-def _up_to_mistake(parts: Iterable[Done]) -> Done:
-    """What is to be written of one part after the other, as one."""
-    found: list[Done] = []
+            return TaggedBlock("", 0, error)
+    found: list[TaggedBlock] = []
     for part in parts:
-        found.append(part)
-        if part.wrong is not None:
+        found.append(_tag_block(tagger, tag, (plan._replace(whole=False), part)))
+        if found[-1].error is not None:
             break
     marked = [one for part in found for one in part.marked]
-    return Done("".join(part.text for part in found), sum(part.tokens for part in found), found[-1].wrong, marked)
+    text, tokens = "".join(part.text for part in found), sum(part.tokens for part in found)
+    return TaggedBlock(text, tokens, found[-1].error, marked)
 
 
-def _ready(model: str, trusted: Sequence[str], shown: Shown) -> tuple[Predictor, DoneOf]:
-    """The tagger, whole only where more than labels is shown, and what gives what is to be written."""
-    if shown.k is None and not shown.order:
-        tagger = load(model, trusted)
-        return tagger, partial(_decided, tagger, shown)
-    from structperc.cli.tag_candidates import candidates_of, order_of  # which need PyTorch
-
-    whole, lines = order_of(model, trusted) if shown.k is None else candidates_of(model, trusted, shown.k)
-    return whole, partial(_listed, lines)
-
-
-def _listed(lines: Lines, given: TagInput) -> Done:
-    return Done("".join(lines(given)), given.corpus.tokens)
-
-
-def _decided(tagger: Predictor, shown: Shown, given: TagInput) -> Done:
+def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> TaggedBlock:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
     decided, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
     if form == "brat":
-        return Done("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
-    return Done("".join(output_lines(given, decided, tagger.labels, form)), tokens)
+        return TaggedBlock("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
+    return TaggedBlock("".join(output_lines(given, decided, tagger.labels, form)), tokens)
 
 
-logger = logging.getLogger("pytorch_lightning.structperc")
+def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
+    """Columns, with the order of decisions before the label."""
+    import torch
 
-SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}
-MARKS = ".ann"  # files of brat beside texts, which are no input
+    from structperc.taggers.base import flat_labels, inference_batch_size
+
+    corpus = given.corpus
+    with torch.no_grad():
+        parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, inference_batch_size(corpus))]
+    columns = tagger.add_columns(corpus, parts).columns
+    own = {role: values for role, values in columns.items() if role not in corpus.columns}
+    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts))
+    return TaggedBlock("".join(lines), corpus.tokens)
 
 
-class Job(NamedTuple):
-    """A file to be labelled, and the one where that is written; of marks of brat that of a single text."""
+def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
+    """Each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
+    corpus = given.corpus
+    lines = [f"{header_line(['word', PREDICTED])}\n\n"] if given.block.first == 1 else []
+    words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
+    step = max(1, LISTED // k)
+    slices = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
+    lists = (found for part in slices for found in tagger.candidates(part, k))
+    for sequence, found in zip(words, lists, strict=True):
+        for rank, one in enumerate(found, 1):
+            log_p = "" if one.log_probability is None else f" log-probability {one.log_probability:.6f}"
+            lines.append(f"# {rank} score {one.score:.6g}{log_p}\n")
+            lines += [f"{w} {label}\n" for w, label in zip(sequence, one.labels, strict=True)]
+            lines.append("\n")
+    return TaggedBlock("".join(lines), corpus.tokens)
 
-    file: str
-    target: Path
+
+# -- files ----------------------------------------------------------------------------------------------------
 
 
 def is_folder(output: str | None) -> bool:
@@ -277,51 +280,72 @@ def is_folder(output: str | None) -> bool:
     return output is not None and (os.path.isdir(output) or output.endswith((os.sep, "/")))
 
 
-def tag_files(labelling: LabelSequence, files: Sequence[str], output: str) -> None:
-    """Label files, and those in folders, and write each into the folder `output`, which is made if need be.
+@contextmanager
+def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[Write]:
+    """Yield a function that writes blocks into one file, or to standard output, without delay.
 
-    Each file keeps its path below the folder that was given, and its name; with a format its suffix is that of the
-    format. Marks of brat are a pair NAME.txt and NAME.ann for running text and columns without documents, NAME-1.txt,
-    NAME-1.ann, ... for the texts of another file. A text file that is in `output` itself gets its marks beside it.
-
-    A file that fails is named on standard error, and the others are labelled. Raises InputError before anything is
-    written if two files have one target or a file is its own, and at the end if some have failed.
+    Raises InputError for marks of brat of a file that may hold several texts.
     """
-    labelling.shown.check()
-    check_workers(labelling.workers)
-    jobs = _jobs(files, Path(output), labelling.shown.form)
-    written: dict[Path, str] = {}
-    failed: list[InputError] = []
-    for job in jobs:
-        try:
-            _tag(labelling, job, written)
-        except InputError as error:
-            failed.append(error)
-            if len(jobs) > 1:
-                logger.error("not labelled: %s", error)
-    if len(jobs) == 1 and failed:
-        raise failed[0]
-    if failed:
-        names = f"; the first: {failed[0]}" if len(failed) > 1 else f": {failed[0]}"
-        done = len(jobs) - len(failed)
-        rest = f"; {done:,} {'is' if done == 1 else 'are'} written to {output}" if done else ""
-        raise InputError(f"{len(failed):,} of {len(jobs):,} files could not be labelled{names}{rest}")
+    if plan.shown == "brat" and plan.form != "text":
+        raise InputError("brat has a pair of files for each text, of which there may be several; set -o FOLDER/")
+
+    def text_of(block: TaggedBlock) -> str:
+        return block.text + "".join(line for one in block.marked for line in brat_lines(*one, plan.mark))
+
+    if output is None:
+
+        def show(block: TaggedBlock) -> None:
+            sys.stdout.write(text_of(block))
+            sys.stdout.flush()
+
+        yield show
+        return
+    with open_atomic(output) as file:
+
+        def write(block: TaggedBlock) -> None:
+            file.write(text_of(block).encode("utf-8", "surrogateescape"))
+            file.flush()
+
+        yield write
 
 
-def _jobs(files: Sequence[str], folder: Path, form: str | None) -> list[Job]:
-    """Return the files to label, each with its target, after a check of the names."""
-    jobs = [Job(str(path), _target(folder, below, form)) for path, below in _inputs(files, folder)]
-    taken: dict[Path, str] = {}
-    for file, target in jobs:
-        if target in taken:
-            raise InputError(f"{file} and {taken[target]} would both be written to {target}; rename one")
-        if _is_same(target, file):
-            raise InputError(f"{file}: its labels would be written in its place; set -o to another folder")
-        taken[target] = file
-    return jobs
+@contextmanager
+def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPlan) -> Iterator[Write]:
+    """Yield a function that writes a pair of files of brat for each text."""
+    numbers = count(1)
+    single = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
+
+    def write(block: TaggedBlock) -> None:
+        for marks in block.marked:
+            path = target if single else target.with_stem(f"{target.stem}-{next(numbers)}")
+            text = path.with_suffix(".txt")
+            in_place = _is_same(text, file)
+            if in_place and plan.form != "text":
+                raise InputError(f"{file}: its text would be written in its place; set -o to another folder")
+            if written.setdefault(path, file) != file:
+                raise InputError(f"{file}: {path} holds marks of {written[path]} already; rename one")
+            if not in_place:
+                write_lines(text, [marks.text])
+            write_lines(path, brat_lines(*marks, plan.mark if in_place else 0))
+
+    yield write
 
 
-def _inputs(files: Sequence[str], folder: Path) -> Iterator[tuple[Path, Path]]:
+def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path, str]:
+    """Return the files to label by their targets, after a check of the names."""
+    found: dict[Path, str] = {}
+    for path, below in _inputs(files, folder):
+        plain = below.with_suffix("") if below.suffix == ".gz" else below
+        target = folder / (plain if form is None else plain.with_suffix(SUFFIXES[form]))
+        if target in found:
+            raise InputError(f"{path} and {found[target]} would both be written to {target}; rename one")
+        if _is_same(target, path):
+            raise InputError(f"{path}: its labels would be written in its place; set -o to another folder")
+        found[target] = str(path)
+    return found
+
+
+def _inputs(files: Sequence[str], folder: Path) -> Iterable[tuple[Path, Path]]:
     """Files, with their paths below the folder in which they were found; hidden ones and marks are passed over."""
     for name in files:
         path = expand_path(name)
@@ -338,61 +362,8 @@ def _inputs(files: Sequence[str], folder: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _is_input(below: Path) -> bool:
-    return not any(part.startswith(".") for part in below.parts) and below.suffix != MARKS
-
-
-def _target(folder: Path, below: Path, form: str | None) -> Path:
-    """Return the file to which the labels of a file are written."""
-    plain = below.with_suffix("") if below.suffix == ".gz" else below
-    return folder / (plain if form is None else plain.with_suffix(SUFFIXES[form]))
+    return not any(part.startswith(".") for part in below.parts) and below.suffix != SUFFIXES["brat"]
 
 
 def _is_same(one: Path, other: str | Path) -> bool:
     return one.exists() and os.path.exists(other) and os.path.samefile(one, other)
-
-
-def _tag(labelling: LabelSequence, job: Job, written: dict[Path, str]) -> None:
-    try:
-        job.target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{job.target.parent}: cannot make this folder ({error.strerror or error})") from None
-    check_output_path(job.target)
-    brat = labelling.shown.form == "brat"
-    to: Callable[[InputPlan], AbstractContextManager[Write]]
-    to = partial(_pairs, job, written) if brat else partial(_whole, job)
-    labelling.label(job.file, to, visible=True)
-
-
-@contextmanager
-def _whole(job: Job, plan: InputPlan) -> Iterator[Write]:
-    """Yield what writes all of a file."""
-    with open_atomic(job.target) as file:
-
-        def write(done: Done) -> None:
-            file.write(done.text.encode("utf-8", "surrogateescape"))
-
-        yield write
-
-
-@contextmanager
-def _pairs(job: Job, written: dict[Path, str], plan: InputPlan) -> Iterator[Write]:
-    """Yield what writes a pair of files for each text."""
-    numbers = count(1)
-    one = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
-
-    def write(done: Done) -> None:
-        for marks in done.marked:
-            target = job.target
-            if not one:
-                target = target.with_stem(f"{target.stem}-{next(numbers)}")
-            text = target.with_suffix(".txt")
-            before = plan.mark if _is_same(text, job.file) else 0
-            if _is_same(text, job.file) and plan.form != "text":
-                raise InputError(f"{job.file}: its text would be written in its place; set -o to another folder")
-            if written.setdefault(target, job.file) != job.file:
-                raise InputError(f"{job.file}: {target} holds marks of {written[target]} already; rename one")
-            if not _is_same(text, job.file):
-                write_lines(text, [marks.text])
-            write_lines(target, brat_lines(*marks, before))
-
-    yield write

@@ -71,7 +71,7 @@ class FileArray:
         if not hasattr(os, "preadv"):  # systems other than Linux
             return MemoryArray(self.mapped()).take(starts, stops)
         taken = np.empty((int((stops - starts).sum()), *self.shape[1:]), self.dtype)
-        buffer, at = memoryview(taken.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
+        buffer, at = taken.reshape(-1).view(np.uint8).data, 0
         for start, stop in zip((starts * self._row).tolist(), (stops * self._row).tolist(), strict=True):
             while start < stop:
                 if not (read := os.preadv(self._file, [buffer[at : at + stop - start]], start)):
@@ -113,7 +113,7 @@ class ArrayWriter:
         own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
         if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in DTYPES:
             raise ValueError(f"{name}: cannot append {rows.dtype} {rows.shape[1:]} to {own}")
-        content = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        content = rows.reshape(-1).view(np.uint8).data
         with write_errors(self.folder / name):
             if name not in self._files:
                 self._files[name] = open(self.folder / name, "wb")  # noqa: SIM115 - closed by `finish` or `__exit__`

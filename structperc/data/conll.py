@@ -268,7 +268,7 @@ def _first_token(lines: Sequence[str], how: LineFormat, start: int = 1, header: 
 def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, begins: bool) -> bool:
     """Whether a line begins with "#" and has another number of fields than the line of a token.
 
-    At the beginning of a sentence fields are also counted by the token's separator alone, so that "# id 7<tab>train"
+    At the beginning of a sentence fields are also counted by the token's separator only, so that "# id 7<tab>train"
     is a comment among tokens of four fields between spaces.
     """
     if not line.lstrip(BYTE_ORDER_MARK).startswith("#"):
@@ -446,7 +446,7 @@ def conll_lines(
         separator: "whitespace" for spaces between fields, or "tab".
 
     Raises:
-        InputError: a missing column, another number of predictions than N, or a value that is no valid field.
+        InputError: a missing column, another number of predictions than N, or an invalid field value.
     """
     names = list(corpus.columns if roles is None else roles)
     if missing := [role for role in names if role not in corpus.columns]:

@@ -56,8 +56,6 @@ class Column(Sequence[str]):
         strings: the distinct strings in order of first occurrence, and their numbers (N,) int32.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # equal to lists
-
     def __init__(self, strings: Factorized) -> None:
         self.strings = strings
 

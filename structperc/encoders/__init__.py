@@ -1,13 +1,11 @@
-"""Tokens -> vectors: what neural scorers see of a text.
+"""Tokens -> vectors: encoders of neural scorers.
 
-base.py              the contract: learn a vocabulary, read text as numbers, embed the numbers
-word_embedding.py    a vector for each word, learned or from a file (vectors.py); strings.py is its vocabulary
-char_cnn.py          a vector for each word from its characters
-feature_embedding.py a vector for each token from the features of templates: clusters, gazetteers, documents
-cooccurrence.py      vectors for such files, from the neighbours of words in raw text
-window.py, bilstm.py vectors of neighbouring words side by side; recurrent networks in both directions, which may see
-                     each sentence of a document by itself (sentences.py)
-transformer.py       a pre-trained transformer: pretrained.py finds it, piece_windows.py cuts long sequences for it
+base.py             base classes: learn a vocabulary, read text as numbers, embed the numbers
+token_embedders.py  vectors of single words: learned or from a file, from characters, from the features of templates
+word_vectors.py     files of word vectors; cooccurrence.py makes them from raw text
+window.py           vectors of neighbouring words side by side
+bilstm.py           recurrent networks in both directions
+transformer.py      a pre-trained transformer; pretrained.py loads it
 """
 
 from structperc.encoders.base import ContextEncoder, Encoder, TextModule, TokenEmbedder

@@ -1,7 +1,6 @@
 """The contract of modules that turn text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -74,43 +73,6 @@ class Encoder(TextModule):
         """Return the vectors (B, T, D) of the tokens."""
 
 
-class EmbeddedTokens(nn.ModuleList):
-    """Several token embedders side by side: their vectors, one after the other."""
-
-    def __init__(self, embedders: Sequence[TokenEmbedder]) -> None:
-        super().__init__(embedders)
-        if not embedders:
-            raise InputError("inputs: there is no token embedder; give at least one, such as WordEmbedding")
-        self.n_inputs = sum(one.n_inputs for one in embedders)
-        self.width = sum(one.width for one in embedders)
-
-    @property
-    def embedders(self) -> list[TokenEmbedder]:
-        """The token embedders, in the order of their vectors."""
-        return cast(list[TokenEmbedder], list(self))
-
-    def learn(self, corpus: Corpus) -> None:
-        """Let each embedder take from the training data what it needs."""
-        for one in self.embedders:
-            one.learn(corpus)
-
-    def allocate(self, n_features: int) -> None:
-        """Let each embedder create the weights whose number is that of features."""
-        for one in self.embedders:
-            one.allocate(n_features)
-
-    def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs of all embedders, one after the other."""
-        return [numbers for one in self.embedders for numbers in one.read(corpus)]
-
-    def forward(self, batch: Batch) -> Tensor:
-        """Return the vectors (B, T, D) of the tokens, 0 in the padding."""
-        ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
-        own = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
-        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, own, strict=True)]
-        return padded_vectors(torch.cat(vectors, 1), batch)
-
-
 class ContextEncoder(Encoder):
     """Base of encoders over token embedders, whose vectors are put one after the other.
 
@@ -123,20 +85,37 @@ class ContextEncoder(Encoder):
 
     def __init__(self, inputs: list[TokenEmbedder]) -> None:
         super().__init__()
-        self.inputs = EmbeddedTokens(inputs)
-        self.n_inputs = self.inputs.n_inputs
+        if not inputs:
+            raise InputError("inputs: there is no token embedder; give at least one, such as WordEmbedding")
+        self.inputs = nn.ModuleList(inputs)
+        self.n_inputs = sum(one.n_inputs for one in inputs)
+        self.input_width = sum(one.width for one in inputs)
+
+    @property
+    def embedders(self) -> list[TokenEmbedder]:
+        """The token embedders, in the order of their vectors."""
+        return cast(list[TokenEmbedder], list(self.inputs))
 
     def learn(self, corpus: Corpus) -> None:
         """Let each token embedder take from the training data what it needs."""
-        self.inputs.learn(corpus)
+        for one in self.embedders:
+            one.learn(corpus)
 
     def allocate(self, n_features: int) -> None:
         """Let each token embedder create the weights whose number is that of features."""
-        self.inputs.allocate(n_features)
+        for one in self.embedders:
+            one.allocate(n_features)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all token embedders, one after the other."""
-        return self.inputs.read(corpus)
+        return [numbers for one in self.embedders for numbers in one.read(corpus)]
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Return the vectors (B, T, D) of the tokens, out of context, 0 in the padding."""
+        ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
+        own = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, own, strict=True)]
+        return padded_vectors(torch.cat(vectors, 1), batch)
 
 
 def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:

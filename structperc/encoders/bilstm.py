@@ -1,7 +1,4 @@
-"""Sequences of several sentences, each of which is encoded by itself.
-
-The bidirectional LSTM: recurrent networks in both directions.
-"""
+"""The bidirectional LSTM, over whole sequences or sentence by sentence."""
 
 from collections.abc import Callable
 from typing import Literal, cast, get_args
@@ -72,12 +69,12 @@ class BiLSTM(ContextEncoder):
             raise InputError(f"BiLSTM: within must be sequence or sentence, got {within!r}")
         self.hidden, self.layers, self.dropout, self.within = hidden, layers, dropout, within
         self.width = 2 * hidden
-        widths = [self.inputs.width, *[self.width] * (layers - 1)]
+        widths = [self.input_width, *[self.width] * (layers - 1)]
         self.onward, self.back = (nn.ModuleList(nn.LSTM(D, hidden, batch_first=True) for D in widths) for _ in range(2))
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens in their sequences, or in their sentences."""
-        vectors = variational_dropout(self.inputs(batch), self.dropout, self.training)
+        vectors = variational_dropout(self.embed(batch), self.dropout, self.training)
         if self.within == "sentence":
             return encode_sentences(self._encode, vectors, batch)
         return self._encode(vectors, batch.lengths)

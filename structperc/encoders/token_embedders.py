@@ -1,11 +1,4 @@
-"""Strings as numbers: the vocabulary of an embedding table.
-
-A vector for each word, learned or taken from a file.
-
-Vectors of words from their characters.
-
-Vectors of features: what templates see of a token, as an encoder's input.
-"""
+"""Token embedders: word vectors, character convolutions, embeddings of features; their vocabularies."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,7 @@
-"""Windows over the sub-word pieces of long sequences, as index arrays: cut between words, one window for each word.
+"""Vectors of words from a pre-trained transformer, and windows over the pieces of long sequences.
 
-N words stand one after the other, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most
+N words stand one after the other; word i has the pieces offsets[i]:offsets[i + 1], at least one and at most
 `max_pieces`.
-
-Vectors of words from a pre-trained transformer.
 """
 
 import json

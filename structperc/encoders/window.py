@@ -28,11 +28,11 @@ class Window(ContextEncoder):
         if window_size < 0:
             raise InputError(f"Window: reach must be >= 0, got {window_size}")
         self.window_size = window_size
-        self.width = (2 * window_size + 1) * self.inputs.width
+        self.width = (2 * window_size + 1) * self.input_width
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens with their neighbours."""
-        vectors, T = self.inputs(batch), batch.sentences.shape[1]
+        vectors, T = self.embed(batch), batch.sentences.shape[1]
         around = pad(vectors, (0, 0, self.window_size, self.window_size))
         real = real_tokens(batch.lengths.to(vectors.device), T)
         seen = torch.cat([around[:, shift : shift + T] for shift in range(2 * self.window_size + 1)], 2)

@@ -1,4 +1,4 @@
-"""Files of word vectors: text as word2vec, GloVe and fastText write it, or safetensors."""
+"""Files of word vectors: text as written by word2vec, GloVe and fastText, or safetensors."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""From a corpus to feature ids. Strings are looked at once per distinct token; the rest is integer arrays."""
+"""The feature extractor: from a corpus to feature ids. Each distinct string is looked at once."""
 
 import copy
 import logging

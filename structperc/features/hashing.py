@@ -1,9 +1,4 @@
-"""Strings and conjunctions of values as 64-bit numbers, the same in all processes, on all machines, in all versions.
-
-The values of attributes as hashes: nothing is learned, nothing is kept.
-
-Buckets: the places of a table of fixed size that the keys of features fall into, and how many keys share them.
-"""
+"""Strings and conjunctions as 64-bit hashes, the same on all machines, and the buckets they fall into."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,4 @@
-"""Phrases found in sentences, compiled.
-
-Keys counted by bucket, compiled.
-"""
+"""Compiled loops: phrases of gazetteers in sentences, keys counted by bucket."""
 
 import numpy as np
 

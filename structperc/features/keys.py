@@ -1,11 +1,6 @@
-"""How often keys occur, counted piece by piece: exact, in memory that grows with the number of different keys alone.
+"""Codes of attribute values, and keys: conjunctions of codes as mixed-radix integers, counted exactly."""
 
-The values of one attribute as small integers.
-
-Conjunctions of values as integers: the mixed-radix number of the codes of a template's parts.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -91,7 +86,7 @@ class ValueCodes:
 
 
 NO_FEATURE = -1
-TABLE = 1 << 18  # key spaces up to this size are counted and looked up in a table, larger ones by sorting
+TABLE = 1 << 18  # key spaces up to this size are counted in a table, larger ones by sorting
 
 
 def radices(template: Template, vocabularies: Mapping[str, ValueCodes]) -> tuple[int, ...]:
@@ -139,19 +134,3 @@ def frequent_keys(chunks: Iterable[np.ndarray], sizes: Sequence[int], cutoff: in
     codes = split_keys(found, sizes)
     absent = (codes == ABSENT).all(0) if len(sizes) else False  # the bias has no part and is always there
     return found[~((codes == UNSEEN).any(0) | absent)]
-
-
-def key_lookup(keys: np.ndarray, first: int, sizes: Sequence[int]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function from keys (n,) to ids (n,) int32: first + rank in `keys`, NO_FEATURE for others."""
-    ids = np.arange(first, first + len(keys), dtype=np.int32)
-    if prod(sizes) <= TABLE:
-        table = np.full(prod(sizes), NO_FEATURE, np.int32)
-        table[keys] = ids
-        return lambda queries: table[queries]
-    known, ids = np.append(keys, -1), np.append(ids, np.int32(NO_FEATURE))  # ranks past the end must point at something
-
-    def search(queries: np.ndarray) -> np.ndarray:
-        rank = np.searchsorted(keys, queries)
-        return np.where(known[rank] == queries, ids[rank], np.int32(NO_FEATURE))
-
-    return search

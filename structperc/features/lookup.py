@@ -15,7 +15,7 @@ import numpy as np
 from structperc.features import hashing
 from structperc.features.hashing import NO_KEY, Buckets, template_seed
 from structperc.features.id_lists import IdLists
-from structperc.features.keys import NO_FEATURE, key_lookup
+from structperc.features.keys import NO_FEATURE
 from structperc.features.templates import Template, TemplatePart
 from structperc.features.windows import View
 from structperc.kernels.jit import kernel, subkernel_no_alloc
@@ -177,7 +177,10 @@ class ExactLookup:
 
     def ids(self, number: int, codes: np.ndarray) -> np.ndarray:
         """Return the ids (n,) int32 of values with these codes (n,) int64."""
-        return key_lookup(self._keys[number], self._first[number], self._sizes[number])(codes)
+        keys, first, (size,) = self._keys[number], self._first[number], self._sizes[number]
+        ids = np.full(size, NO_FEATURE, np.int32)
+        ids[keys] = np.arange(first, first + len(keys), dtype=np.int32)  # the key of one code is the code
+        return ids[codes]
 
 
 @subkernel_no_alloc

@@ -1,4 +1,4 @@
-"""The sources of attributes: the word, gazetteers, clusters, documents, a user's functions, columns of a corpus."""
+"""Sources of attributes: the word, gazetteers, clusters, documents, a user's functions, columns of a corpus."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

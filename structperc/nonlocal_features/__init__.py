@@ -1,17 +1,11 @@
-"""Labellings of whole documents -> scores of what shows only when all labels are known.
+"""Label sequences of whole documents -> scores of what shows only when all labels are known.
 
-segments.py answers what features ask of the candidates of a batch, once for all features. Of many candidates text.py
-keeps what they have in common apart from where they differ, spans.py finds the segments in it, hashes.py and
-strings.py which of them have the same words. In a few candidates, on a CPU, compiled functions count one by one:
-segment_lists.py, string_counts.py and chain_counts.py, and arrays.py has what they take and return.
-
-base.py is the contract of a feature: it names and counts something, the base has the weights and gives the scores
-(B, K), which scores.py adds up. matching.py is what features of equal words share, majority.py what the majority
-features share; each feature is one more file.
-
-Global features (Collins 2002) are strings that are read off labellings: global_feature.py is their contract,
-primitives.py what strings are made of, entity_feature.py what those of entities share. entity.py, boundary.py,
-affixes.py and quotes.py are the templates. Which strings are features is learned: vocabulary.py collects them.
+base.py              base class of features and their total score
+segments.py          segments of all candidates of a batch; candidate_text.py what candidates share; strings.py equal
+                     words; kernels.py counts in few candidates on a CPU, compiled
+consistency.py       phrase and sub-phrase consistency and their majority versions; conjunction.py chains of entities
+global_feature.py    base class of global features (Collins 2002), strings whose vocabulary is learned: vocabulary.py
+entity_templates.py  strings of entities, affixes and boundaries; quotes.py of quoted words
 """
 
 from structperc.nonlocal_features.base import NonlocalFeature, nonlocal_scores

@@ -1,7 +1,4 @@
-"""The contract of a non-local feature: a linear score of what it counts in whole labellings.
-
-The score of labellings by all non-local features of a model.
-"""
+"""Base class of non-local features: a linear score of counts of whole label sequences."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -18,11 +15,12 @@ from structperc.user_code import class_location
 
 
 class NonlocalFeature(nn.Module, ABC):
-    """forward(segments) -> scores (B, K), differentiable in `weight` (F,) float32; 0 where a labelling is not valid.
+    """forward(segments) -> scores (B, K), differentiable in `weight` (F,) float32; 0 where a label sequence is not
+    valid.
 
     A subclass says what its F counts are called and computes them; weights, scores and checks are here. It keeps
     its options under their own names, from which a saved model is built again. Counts of sequences do not depend on
-    what else is in the batch, nor counts of a labelling on the other labellings.
+    what else is in the batch, nor counts of a label sequence on the other label sequences.
     """
 
     needs_documents = False  # whether it compares sentences, so that single ones show it little
@@ -34,9 +32,9 @@ class NonlocalFeature(nn.Module, ABC):
 
     @abstractmethod
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the counts of all labellings, (B * K, F) float32, dense or sparse.
+        """Return the counts of all label sequences, (B * K, F) float32, dense or sparse.
 
-        Rows of labellings that are not valid may hold anything finite.
+        Rows of label sequences that are not valid may hold anything finite.
         """
 
     def allocate(self, labels: LabelSet) -> None:
@@ -70,7 +68,7 @@ class NonlocalFeature(nn.Module, ABC):
     def _check(self, counts: Tensor, wanted: tuple[int, int]) -> None:
         if counts.shape != wanted:
             name, got = type(self).__name__, tuple(counts.shape)
-            raise InputError(f"{name}.counts has shape {got}, not {wanted}: B * K labellings, one column per name")
+            raise InputError(f"{name}.counts has shape {got}, not {wanted}: B * K label sequences, one column per name")
 
 
 def ordered_pairs(name: str, types: Sequence[str]) -> list[str]:

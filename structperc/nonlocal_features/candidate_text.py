@@ -1,10 +1,8 @@
-"""What many labellings of one sequence say, without repetition.
+"""What the candidates of one sequence have in common, without repetition.
 
-The k best labellings of a document differ at few of its tokens. A stretch is a run of tokens that is read as one,
-since no segment reaches beyond it. Of a stretch where all labellings agree the text has one copy; of one where they
-differ, a copy for each way of labelling it, a variant. What is counted in a copy is looked up for each labelling.
-
-The segments in a text of labellings.
+The k best label sequences of a document differ at few tokens. A stretch is a run of tokens that no segment reaches
+beyond. Where all candidates agree on a stretch, the text has one copy of it; where they differ, a copy for each
+variant. What is counted in a copy is looked up for each candidate.
 """
 
 from typing import NamedTuple
@@ -16,39 +14,41 @@ from torch.nn.functional import pad
 from structperc.data.labels import LabelSet, segment_boundaries, shift
 from structperc.ragged import spread
 
-SPARE = 1024  # codes of variants are made denser when they could take so many more values than there are labellings
+SPARE = (
+    1024  # codes of variants are made denser when they could take so many more values than there are label sequences
+)
 
 
 class CandidateLabels(NamedTuple):
-    """K labellings of each of B sequences, and where they differ."""
+    """K label sequences of each of B sequences, and where they differ."""
 
     labels: Tensor  # (B, K, T) int64, those that are not valid replaced by one that is
-    chosen: Tensor  # (B,) int64, a valid labelling, if there is one
+    chosen: Tensor  # (B,) int64, a valid label sequence, if there is one
     reference: Tensor  # (B, T) int64, its labels, 0 in the padding
     varies: Tensor  # (B, T) bool, False in the padding
 
 
 class CandidateText(NamedTuple):
-    """Copies of stretches, token by token, and which copies make up each labelling.
+    """Copies of stretches, token by token, and which copies make up each label sequence.
 
-    First come the copies that all labellings of a sequence hold; together they are variant 0, the one variant of
-    stretch 0. The other copies are the variants 1 <= v < V of the stretches 1 <= z < Z where labellings differ.
+    First come the copies that all label sequences of a sequence hold; together they are variant 0, the one variant of
+    stretch 0. The other copies are the variants 1 <= v < V of the stretches 1 <= z < Z where label sequences differ.
     """
 
     places: Tensor  # (n,) int64, b * T + t of each token
     labels: Tensor  # (n,) int64
     copies: Tensor  # (n,) int64, the copy that each token belongs to, ascending
-    common: int  # copies that all labellings hold
+    common: int  # copies that all label sequences hold
     starts: Tensor  # (Z - 1,) int64, b * T + t of the first token of stretches 1 <= z < Z
     stretches: Tensor  # (V,) int64, stretch of each variant, ascending
     sizes: Tensor  # (Z,) int64, how many variants each stretch has
-    taken: Tensor  # (Z, K) int64, variant of each stretch in each labelling
+    taken: Tensor  # (Z, K) int64, variant of each stretch in each label sequence
 
     def tally(self, copies: Tensor, groups: Tensor, size: int, weights: Tensor | None = None) -> Tensor:
-        """Sum what labellings hold: entries (E,) in copies, of groups 0 <= g < size -> (size, K) float32.
+        """Sum what label sequences hold: entries (E,) in copies, of groups 0 <= g < size -> (size, K) float32.
 
         Entries weigh 1 unless weights (E,) are given. The entries of a group must be of one sequence. For each
-        group and stretch, the sums of the variants are a table, in which the labellings look up theirs.
+        group and stretch, the sums of the variants are a table, in which the label sequences look up theirs.
         """
         Z, K = self.taken.shape
         variants = self.variants(copies)
@@ -75,7 +75,7 @@ class CandidateText(NamedTuple):
 def compare_candidates(labels: Tensor, valid: Tensor, real: Tensor) -> CandidateLabels:
     """labels (B, K, T), valid (B, K), real (B, T), False in the padding -> Labellings.
 
-    The padding may hold anything, and so may labellings that are not valid.
+    The padding may hold anything, and so may label sequences that are not valid.
     """
     chosen = valid.byte().argmax(1)
     reference = labels[torch.arange(len(labels), device=labels.device), chosen]
@@ -87,14 +87,15 @@ def compare_candidates(labels: Tensor, valid: Tensor, real: Tensor) -> Candidate
 
 
 def build_text(
-    labellings: CandidateLabels, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int
+    candidates: CandidateLabels, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int
 ) -> CandidateText:
     """The text of all stretches.
 
     kept (B, T): tokens of stretches, neighbours in one unless parted (B, T) from the token before.
-    columns (N, K): numbers below `size` that tell the labellings of a stretch apart, given at places (N,), ascending.
+    columns (N, K): numbers below `size` that tell the label sequences of a stretch apart, given at places (N,),
+    ascending.
     """
-    K, T = labellings.labels.shape[1:]
+    K, T = candidates.labels.shape[1:]
     opens = kept & (parted | ~shift(kept, 1, False))
     starts = opens.flatten().nonzero().squeeze(1)
     lengths = (opens.flatten().cumsum(0)[kept.flatten()] - 1).bincount(minlength=len(starts))
@@ -104,12 +105,12 @@ def build_text(
     agreed = torch.ones_like(starts, dtype=torch.bool).index_fill_(0, differing, False).nonzero().squeeze(1)
     stretches = torch.repeat_interleave(sizes)
     source = torch.cat([agreed, differing[stretches]])  # of each copy, its place among all stretches
-    example = torch.cat([labellings.chosen[starts[agreed] // T], example])
+    example = torch.cat([candidates.chosen[starts[agreed] // T], example])
     copies, places = spread(lengths[source], starts[source])
     line = places // T * (K - 1) + example[copies]  # lines of labels before, less one per sequence
     return CandidateText(
         places,
-        labellings.labels.flatten()[places + line * T],
+        candidates.labels.flatten()[places + line * T],
         copies,
         len(agreed),
         starts[differing],

@@ -41,7 +41,7 @@ class ConjunctionConsistency(NonlocalFeature):
         return unordered_pairs("conjunction", types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
+        """Return the number of pairs of each kind in each label sequence, (B * K, C (C + 1) / 2)."""
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
         if segments.compiled:
@@ -58,7 +58,7 @@ class ConjunctionConsistency(NonlocalFeature):
         rows, F = starts // connects.shape[1], len(self.weight)
         places = rows[chain] * F + column
         sums = text.tally(copies[chain], places, len(connects) * F, pairs[chain, column])
-        return segments.per_labelling(sums, F)
+        return segments.per_candidate(sums, F)
 
 
 class Chains(NamedTuple):
@@ -93,7 +93,7 @@ def expressions(segments: CandidateSegments, connects: Tensor) -> CandidateText:
     inside = kept.flatten()[text.starts].nonzero().squeeze(1)
     variants = (text.taken - text.firsts.unsqueeze(1)).index_select(0, inside + 1)
     return build_text(
-        segments.labellings, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max())
+        segments.candidate_labels, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max())
     )
 
 

@@ -1,15 +1,4 @@
-"""Features that compare the words of segments.
-
-Phrase consistency: entities with the same words tend to have the same class.
-
-Sub-phrase consistency: the words of one entity within those of another.
-
-What the majority features share: entities counted by their own class and the class of most others.
-
-Majority phrase consistency: entities with the same words, and the class that most of them have.
-
-Majority super-phrase consistency: the words of an entity within others, and the class that most of these have.
-"""
+"""Consistency features: entities with equal words, or with the words of one inside another."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -64,7 +53,7 @@ class PhraseConsistency(ConsistencyFeature):
         return unordered_pairs(self.named("phrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the number of pairs of each kind in each labelling, (B * K, C (C + 1) / 2)."""
+        """Return the number of pairs of each kind in each label sequence, (B * K, C (C + 1) / 2)."""
         if segments.compiled:
             return self.compiled(segments).phrase
         pairs = self.strings(segments).alike
@@ -91,7 +80,7 @@ class SubphraseConsistency(ConsistencyFeature):
         return ordered_pairs(self.named("subphrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the number of pairs of each kind in each labelling, (B * K, C * C)."""
+        """Return the number of pairs of each kind in each label sequence, (B * K, C * C)."""
         if segments.compiled:
             return self.compiled(segments).subphrase
         a, b, rows, types, held = self.strings(segments).within
@@ -131,7 +120,7 @@ class MajorityPhrase(ConsistencyFeature):
         return ordered_pairs(self.named("majority_phrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
+        """Return the number of entities of each kind in each label sequence, (B * K, C * C)."""
         if segments.compiled:
             return self.compiled(segments).majority_phrase
         pairs = self.strings(segments).alike
@@ -151,7 +140,7 @@ class MajoritySuperphrase(ConsistencyFeature):
         return ordered_pairs(self.named("majority_superphrase"), types)
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return the number of entities of each kind in each labelling, (B * K, C * C)."""
+        """Return the number of entities of each kind in each label sequence, (B * K, C * C)."""
         if segments.compiled:
             return self.compiled(segments).majority_superphrase
         pairs = self.strings(segments).within

@@ -1,10 +1,7 @@
-"""The base of templates that are anchored on entities.
+"""Templates of strings about entities (Collins 2002, figure 1): whole entities, affixes, words around boundaries.
 
-Strings of whole entities and of their last words (Collins 2002, figure 1).
-
-Shapes of the first and the last words of entities, of all lengths (Collins 2002, figure 1).
-
-Words around the boundaries of entities, each as itself or as its shape with a flag (Collins 2002, figure 1).
+w is a word, f its shape, g its shape with a flag for words that are usually in lower case; s and e are the first and
+the last word of an entity.
 """
 
 from abc import abstractmethod
@@ -43,31 +40,18 @@ class EntityFeature(GlobalFeature):
 
     @abstractmethod
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of each segment that some labelling has."""
+        """Return the strings of each segment that some candidate has."""
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """Return the strings of the segments of each labelling."""
+        """Return the strings of the segments of each candidate."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
         held = segments.holders.select(spans)
-        owner = held.row_ids
-        spans = spans[owner]
+        row = held.row_ids
+        spans = spans[row]
         starts, ends, types, _ = (values[spans] for values in segments.spans)
         first = starts % segments.possible.shape[1]
-        return Occurrences(held.ids, keys[owner], first, first + ends - starts, types, parts[owner])
-
-
-class LexiconFeature(EntityFeature):
-    """A template that asks whether words are usually in lower case.
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: which words are; by default those that are so in the training data.
-    """
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
+        return Occurrences(held.ids, keys[row], first, first + ends - starts, types, parts[row])
 
 
 def stack_parts(numbers: list[Tensor]) -> Anchored:
@@ -79,60 +63,34 @@ def stack_parts(numbers: list[Tensor]) -> Anchored:
     return Anchored(spans.repeat_interleave(P), parts.repeat(E), columns.flatten())
 
 
+# -- words of an entity ----------------------------------------------------------------------------------------------
+
+
 class WholeEntity(EntityFeature):
-    """The words of an entity: WE=w_s w_s+1 ... w_e."""
+    """The words of an entity: WE=w_s w_s+1 ... w_e, such as "WE=The Day They Shot John Lennon"."""
 
     template = "WE"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: one for each."""
+        """Return one string for each segment."""
         return stack_parts([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "WE=The Day They Shot John Lennon"."""
+        """Write the string of an entity."""
         return f"WE={' '.join(words[start:end])}"
 
 
-class ShapesOfEntity(EntityFeature):
-    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e."""
-
-    template = "FF"
-
-    def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: one for each."""
-        return stack_parts([Hashes(segments.batch.words.shapes)(segments.spans.starts, segments.spans.ends)])
-
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "FF=Aa A.A."."""
-        return f"FF={' '.join(map(word_shape, words[start:end]))}"
-
-
-class LexiconShapes(LexiconFeature):
-    """The shapes of an entity's words, with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e."""
-
-    template = "GF"
-
-    def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: one for each."""
-        shapes = Hashes(lexicon_shapes(segments.batch.words, self.lexicon))
-        return stack_parts([shapes(segments.spans.starts, segments.spans.ends)])
-
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "GF=Aa1 A.A.0"."""
-        return f"GF={' '.join(lexicon_shape(word, self.lexicon) for word in words[start:end])}"
-
-
 class LastWord(EntityFeature):
-    """The last word of an entity: LW=w_e."""
+    """The last word of an entity: LW=w_e, such as "LW=Center"."""
 
     template = "LW"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: one for each."""
+        """Return one string for each segment."""
         return stack_parts([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "LW=Center"."""
+        """Write the string of an entity."""
         return f"LW={words[end - 1]}"
 
 
@@ -142,99 +100,140 @@ class LastWordLowerCase(EntityFeature):
     template = "LWLC"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: one for each."""
+        """Return one string for each segment."""
         return stack_parts([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "LWLC=0" or "LWLC=1"."""
+        """Write the string of an entity."""
         return f"LWLC={word_kind(words[end - 1]) & LOWER}"
 
 
-class Prefixes(EntityFeature):
+# -- shapes of an entity and of its affixes --------------------------------------------------------------------------
+
+
+class ShapeFeature(EntityFeature):
+    """Strings of the shapes of words: f, or g for a template with a lexicon."""
+
+    lexicon: LowerCaseLexicon | None
+
+    def __init__(self, typed: bool = True) -> None:
+        super().__init__(typed)
+        self.lexicon = None
+
+    def shapes(self, segments: CandidateSegments) -> Hashes:
+        """Return the numbers of strings of shapes."""
+        words = segments.batch.words
+        return Hashes(words.shapes if self.lexicon is None else lexicon_shapes(words, self.lexicon))
+
+    def spell_shapes(self, words: Sequence[str]) -> str:
+        """Write the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
+        lexicon = self.lexicon
+        shapes = [word_shape(word) if lexicon is None else lexicon_shape(word, lexicon) for word in words]
+        return f"{self.template}={' '.join(shapes)}"
+
+
+class ShapesOfEntity(ShapeFeature):
+    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e, such as "FF=Aa A.A."."""
+
+    template = "FF"
+
+    def anchored(self, segments: CandidateSegments) -> Anchored:
+        """Return one string for each segment."""
+        return stack_parts([self.shapes(segments)(segments.spans.starts, segments.spans.ends)])
+
+    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+        """Write the string of an entity."""
+        return self.spell_shapes(words[start:end])
+
+
+class Prefixes(ShapeFeature):
     """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words."""
 
     template = "PF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: as many for each as it has words."""
-        return prefixes(segments.batch.words.shapes, segments)
+        """Return as many strings for each segment as it has words."""
+        spans, part = spread(segments.spans.ends - segments.spans.starts)
+        starts = segments.spans.starts[spans]
+        return Anchored(spans, part, self.shapes(segments)(starts, starts + part + 1))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "PF=Aa a"."""
-        return f"PF={' '.join(map(word_shape, words[start : start + part + 1]))}"
+        """Write a string of an entity."""
+        return self.spell_shapes(words[start : start + part + 1])
 
 
-class LexiconPrefixes(LexiconFeature):
-    """Shapes with the lexicon's flag (g) of the first n words for each n: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ...
-
-    G_e.
-    """
-
-    template = "PF2"
-
-    def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: as many for each as it has words."""
-        return prefixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
-
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "PF2=Aa0 a1"."""
-        return f"PF2={' '.join(lexicon_shape(word, self.lexicon) for word in words[start : start + part + 1])}"
-
-
-class Suffixes(EntityFeature):
+class Suffixes(ShapeFeature):
     """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s."""
 
     template = "SF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: as many for each as it has words."""
-        return suffixes(segments.batch.words.shapes, segments)
+        """Return as many strings for each segment as it has words; their numbers are read forwards, as unique."""
+        spans, part = spread(segments.spans.ends - segments.spans.starts)
+        ends = segments.spans.ends[spans]
+        return Anchored(spans, part, self.shapes(segments)(ends - part - 1, ends))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "SF=a Aa"."""
-        return f"SF={' '.join(map(word_shape, reversed(words[end - part - 1 : end])))}"
+        """Write a string of an entity."""
+        return self.spell_shapes(words[end - part - 1 : end][::-1])
 
 
-class LexiconSuffixes(LexiconFeature):
-    """Shapes with the lexicon's flag (g) of the last n words for each n, backwards: SF2=g_e, ..., SF2=g_e ... g_s."""
+class LexiconShapes(ShapesOfEntity):
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
+
+    Args:
+        typed: whether entities of different types make different strings.
+        lexicon: words usually in lower case; by default those of the training data.
+    """
+
+    template = "GF"
+
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
+
+
+class LexiconPrefixes(Prefixes):
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e. Args as `LexiconShapes`."""
+
+    template = "PF2"
+
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
+
+
+class LexiconSuffixes(Suffixes):
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s. Args as `LexiconShapes`."""
 
     template = "SF2"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of all segments: as many for each as it has words."""
-        return suffixes(lexicon_shapes(segments.batch.words, self.lexicon), segments)
-
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "SF2=a1 Aa0"."""
-        last = reversed(words[end - part - 1 : end])
-        return f"SF2={' '.join(lexicon_shape(word, self.lexicon) for word in last)}"
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
 
 
-def prefixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
-    """Return the strings of the first 1, 2, ... of the shapes (B, T) in each segment."""
-    spans, part = spread(segments.spans.ends - segments.spans.starts)
-    starts = segments.spans.starts[spans]
-    return Anchored(spans, part, Hashes(shapes)(starts, starts + part + 1))
+# -- words around the boundaries of an entity ------------------------------------------------------------------------
 
 
-def suffixes(shapes: Tensor, segments: CandidateSegments) -> Anchored:
-    """Return the strings of the last 1, 2, ... of the shapes (B, T) in each segment.
-
-    Their numbers are read forwards, which says the same.
-    """
-    spans, part = spread(segments.spans.ends - segments.spans.starts)
-    ends = segments.spans.ends[spans]
-    return Anchored(spans, part, Hashes(shapes)(ends - part - 1, ends))
-
-
-class BoundaryFeature(LexiconFeature):
+class BoundaryFeature(EntityFeature):
     """Strings of the words in windows around one boundary of an entity, in all combinations of w and g.
 
-    windows: for each, its name and the offsets of its words from the first (`at_end`: last) word of the entity.
+    Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The figure's lines on
+    trigrams are lost in our copy; they are taken to be 16 at either boundary, all forms of the two windows of three
+    words across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
+
+    Args:
+        typed: whether entities of different types make different strings.
+        lexicon: words usually in lower case; by default those of the training data.
     """
 
     windows: tuple[tuple[str, tuple[int, ...]], ...]
     at_end = False
+
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
         """Return the strings of all segments, window after window."""
@@ -242,10 +241,11 @@ class BoundaryFeature(LexiconFeature):
         forms = segments.batch.words.exact, lexicon_shapes(segments.batch.words, self.lexicon)
         offsets = {offset for _, window in self.windows for offset in window}
         around = {t: [shifted(numbers, places, t, segments) for numbers in forms] for t in offsets}
-        return stack_parts([self._number(around, window, bits) for _, window, bits in self._parts()])
+        parts = [zip(window, bits, strict=True) for _, window, bits in self._parts()]
+        return stack_parts([combined(*(around[t][bit] for t, bit in part)) for part in parts])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "BO01=in Aa1"."""
+        """Write a string of an entity."""
         name, window, bits = self._parts()[part]
         place = end - 1 if self.at_end else start
         forms = (spelled(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True))
@@ -253,10 +253,6 @@ class BoundaryFeature(LexiconFeature):
 
     def _parts(self) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
         return [(*window, bits) for window in self.windows for bits in product((0, 1), repeat=len(window[1]))]
-
-    @staticmethod
-    def _number(around: dict[int, list[Tensor]], window: tuple[int, ...], bits: tuple[int, ...]) -> Tensor:
-        return combined(*(around[t][bit] for t, bit in zip(window, bits, strict=True)))
 
 
 class StartBigrams(BoundaryFeature):

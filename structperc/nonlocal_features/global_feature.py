@@ -1,9 +1,7 @@
-"""What strings are made of (Collins 2002, section 3.2): words w, their shapes f, shapes with a flag g.
+"""Global features (Collins 2002): strings that are read off whole label sequences, each hashed to a number.
 
-Each as a number of every token of a batch and as a string of one token of a sentence. Outside of a sentence all of
-them are NULL, whose number is 0.
-
-Global features: strings that are read off whole labellings, by number.
+Section 3.2: words w, their shapes f, and shapes with a flag g are numbers of every token of a batch and strings of one
+token of a sentence. Outside of a sentence all of them are NULL, whose number is 0.
 """
 
 from abc import abstractmethod
@@ -53,9 +51,9 @@ def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = Non
 
 
 class Occurrences(NamedTuple):
-    """Where strings occur in labellings; a labelling may have the same one several times."""
+    """Where strings occur in label sequences; a label sequence may have the same one several times."""
 
-    labellings: Tensor  # (M,) int64, b * K + k
+    candidates: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
     starts: Tensor  # (M,) int64, position in the sequence of the first token that the string is about
     ends: Tensor  # (M,) int64, position after the last one
@@ -64,11 +62,11 @@ class Occurrences(NamedTuple):
 
 
 class GlobalFeature(NonlocalFeature):
-    """A template of Collins (2002): each string that it makes is a feature, which a labelling has or has not.
+    """A template of Collins (2002): each string that it makes is a feature, which a label sequence has or has not.
 
     "Ranking Algorithms for Named-Entity Extraction", section 3, where a generator makes strings and another module
-    hashes them to integers; here the integers are made at once, for all labellings, and a string is spelled only when
-    it is asked for. Which strings are features is learned: those of the training lists. Others count nothing, and
+    hashes them to integers; here the integers are made at once, for all label sequences, and a string is spelled only
+    when it is asked for. Which strings are features is learned: those of the training lists. Others count nothing, and
     before `learn` all do. A subclass finds the strings of a batch by number and spells one of them.
 
     Args:
@@ -90,7 +88,7 @@ class GlobalFeature(NonlocalFeature):
 
     @abstractmethod
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """Return all strings of all valid labellings, known or not."""
+        """Return all strings of all valid label sequences, known or not."""
 
     @abstractmethod
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
@@ -159,17 +157,17 @@ class GlobalFeature(NonlocalFeature):
     # -- known strings ---------------------------------------------------------------------------------------
 
     def found(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
-        """Return the features of labellings: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), once each."""
+        """Return features of candidates: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), each pair once."""
         found, F = self.occurrences(segments), len(self.keys)
         if not F:
-            return found.labellings[:0], found.keys[:0]
+            return found.candidates[:0], found.keys[:0]
         ids = torch.searchsorted(self.keys, found.keys).clamp_(max=F - 1)
         known = (self.keys[ids] == found.keys).nonzero().squeeze(1)
-        pairs = (found.labellings[known] * F + ids[known]).unique()
+        pairs = (found.candidates[known] * F + ids[known]).unique()
         return pairs // F, pairs % F
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return which features each labelling has, (B * K, F) float32, sparse, of ones."""
+        """Return which features each label sequence has, (B * K, F) float32, sparse, of ones."""
         places = torch.stack(self.found(segments))
         ones = torch.ones_like(places[0], dtype=torch.float32)
         size = segments.valid.numel(), len(self.keys)

@@ -1,16 +1,11 @@
-"""The segments of all labellings of a batch, listed labelling by labelling, compiled.
-
-Counts of segments with the same words, and of segments whose words are within those of others, compiled.
-
-Counts of pairs of segments in one chain, compiled.
-"""
+"""Compiled counts of segments in few candidates: segments, equal strings, chains of conjunctions."""
 
 import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.nonlocal_features.strings import BASE
 
-INITIAL_SIZE = 16  # segments of a labelling for which there is room at first
+INITIAL_SIZE = 16  # segments of a label sequence for which there is room at first
 
 
 @kernel
@@ -59,8 +54,8 @@ def _write_segments(labels, length, first, types, opening, at, found, n):
 def count_strings(bounds, starts, stops, types, words, C):
     """Return the fields of `StringCounts` of listed segments; words (B * T,) int64 are the numbers of the words.
 
-    Work is O(E log E) for the E segments of a labelling, and for the parts of segments that are as long as another one
-    O(words of a segment * different lengths), times log E where they are looked up.
+    Work is O(E log E) for the E segments of a label sequence, and for the parts of segments that are as long as another
+    one O(words of a segment * different lengths), times log E where they are looked up.
     """
     N = len(bounds) - 1
     phrase, subphrase = np.zeros((N, C * (C + 1) // 2), np.float32), np.zeros((N, C * C), np.float32)
@@ -191,7 +186,7 @@ def _place(strings, number):
 
 @kernel
 def count_chains(bounds, starts, stops, types, connects, first, C):
-    """Return the pairs of each kind, (N, C (C + 1) / 2) float32, of segments listed of N labellings.
+    """Return the pairs of each kind, (N, C (C + 1) / 2) float32, of segments listed of N label sequences.
 
     Of C types. connects and first, (B * T,) bool: connectors, and first tokens of sentences; see
     `ConjunctionConsistency`.

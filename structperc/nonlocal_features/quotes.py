@@ -48,7 +48,8 @@ class QuoteFeature(GlobalFeature):
         self.lexicon = lexicon or LowerCaseLexicon()
 
     def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: CandidateSegments) -> Occurrences:
-        """Return the occurrences of quotes (Q,), from numbers (Q, K) of part 0, 1 and types (Q, K) in all labellings.
+        """Return the occurrences of quotes (Q,), from numbers (Q, K) of part 0, 1 and types (Q, K) in all label
+        sequences.
 
         A type of -1 stands for none.
         """
@@ -63,8 +64,8 @@ class QuoteFeature(GlobalFeature):
 class QuotedTags(QuoteFeature):
     """The g and the labels t of quoted words: Q=g_s t_s ... g_e t_e, and Q2 with one word more on either side.
 
-    Without the labels the strings would be the same in all labellings of a sentence and could not choose among them.
-    Labels name their types, so that there is nothing to add to them.
+    Without the labels the strings would be the same in all label sequences of a sentence and could not choose among
+    them. Labels name their types, so that there is nothing to add to them.
 
     Args:
         limit: quotes with e - s >= limit have no string. (The number is illegible in our copy of the paper.)
@@ -111,7 +112,7 @@ class QuotedTags(QuoteFeature):
         shapes = shifted(lexicon_shapes(segments.batch.words, self.lexicon), marks, by, segments)
         inside = shapes != 0
         places = (marks + by).where(inside, marks)
-        labels = segments.labellings.labels[places // T, :, places % T]
+        labels = segments.candidate_labels.labels[places // T, :, places % T]
         tags = name_hashes(segments.label_set.names).to(labels.device)[labels]
         return combined(shapes.unsqueeze(1), tags).where(inside.unsqueeze(1), 0)
 

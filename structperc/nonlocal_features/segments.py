@@ -1,7 +1,4 @@
-"""What the compiled functions take and return.
-
-The segments of all labellings of a batch, found once and shared by all non-local features.
-"""
+"""Segments of all candidates of a batch, found once and shared by all non-local features."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,16 +23,16 @@ from structperc.structures import Batch, real_tokens
 
 
 class SegmentLists(NamedTuple):
-    """n segments, those of labelling b * K + k after those of the labelling before, in the order of their tokens."""
+    """Segments, candidate by candidate (b * K + k), in the order of their tokens."""
 
-    bounds: ndarray  # (B * K + 1,) int64, where those of each labelling begin, at last where all end
+    bounds: ndarray  # (B * K + 1,) int64, where those of each label sequence begin, at last where all end
     starts: ndarray  # (n,) int64, b * T + t of the first token
     stops: ndarray  # (n,) int64, b * T + t after the last token
     types: ndarray  # (n,) int64, position in `LabelSet.type_names`
 
 
 class StringCounts(NamedTuple):
-    """What the features of strings count in N labellings, whose segments have C types; each float32."""
+    """What the features of strings count in N label sequences, whose segments have C types; each float32."""
 
     phrase: Tensor  # (N, C (C + 1) / 2), see `PhraseConsistency`
     subphrase: Tensor  # (N, C * C), see `SubphraseConsistency`
@@ -43,32 +40,32 @@ class StringCounts(NamedTuple):
     majority_superphrase: Tensor  # (N, C * C), see `MajoritySuperphrase`
 
 
-MAX_COMPILED = 64  # labellings of a sequence: of more, it pays to read what they have in common only once
-PLACES = 2**22  # segments x labellings that are compared at a time: 32 MiB
+MAX_COMPILED = 64  # label sequences of a sequence: of more, it pays to read what they have in common only once
+PLACES = 2**22  # segments x label sequences that are compared at a time: 32 MiB
 
 
 @dataclass(frozen=True)
 class CandidateSegments:
-    """The segments of K labellings of each of B sequences, and the questions that features ask about them.
+    """The segments of K label sequences of each of B sequences, and the questions that features ask about them.
 
-    Each is answered when it is asked first. `lists` has the segments of each labelling by itself, which is what
+    Each is answered when it is asked first. `lists` has the segments of each label sequence by itself, which is what
     compiled functions read. The others are answered by tensor operations, on any device, which read once what
-    labellings have in common.
+    label sequences have in common.
     """
 
     batch: Batch
-    labels: Tensor  # (B, K, T) int64; the padding may hold anything, and so may labellings that are not valid
+    labels: Tensor  # (B, K, T) int64; the padding may hold anything, and so may label sequences that are not valid
     valid: Tensor  # (B, K) bool
     label_set: LabelSet
 
     @property
     def compiled(self) -> bool:
-        """Whether features that can count by compiled functions do so: on a CPU, in a few labellings."""
+        """Whether features that can count by compiled functions do so: on a CPU, in a few label sequences."""
         return self.labels.device.type == "cpu" and self.labels.shape[1] <= MAX_COMPILED
 
     @cached_property
     def lists(self) -> SegmentLists:
-        """The segments of each labelling, on a CPU."""
+        """The segments of each label sequence, on a CPU."""
         from structperc.nonlocal_features.kernels import list_segments  # which needs a compiler
 
         own = self.labels, self.valid, self.batch.lengths, self.batch.first
@@ -92,8 +89,8 @@ class CandidateSegments:
         return StringCounts(*map(torch.from_numpy, counts))
 
     @cached_property
-    def labellings(self) -> CandidateLabels:
-        """The labellings, and where they differ. One comparison looks at all B K T labels."""
+    def candidate_labels(self) -> CandidateLabels:
+        """The label sequences, and where they differ. One comparison looks at all B K T labels."""
         return compare_candidates(self.labels, self.valid, real_tokens(self.batch.lengths, self.labels.shape[2]))
 
     @cached_property
@@ -101,17 +98,17 @@ class CandidateSegments:
         """(B, T) bool, tokens that may be inside of a segment."""
         real = real_tokens(self.batch.lengths, self.labels.shape[2])
         types = self.label_set.types.to(self.labels.device)
-        return ((types[self.labellings.reference] >= 0) & real) | self.labellings.varies
+        return ((types[self.candidate_labels.reference] >= 0) & real) | self.candidate_labels.varies
 
     @cached_property
     def text(self) -> CandidateText:
-        """The stretches of tokens that may be segments. Work is O(K) for each token at which labellings differ."""
-        T, varies = self.labels.shape[2], self.labellings.varies
-        opening = segment_starts(self.labellings.reference, self.label_set)
+        """The stretches of tokens that may be segments. Work is O(K) for each token at which label sequences differ."""
+        T, varies = self.labels.shape[2], self.candidate_labels.varies
+        opening = segment_starts(self.candidate_labels.reference, self.label_set)
         parted = self.batch.first | (opening & ~varies & ~shift(varies, 1, False))
         places = varies.flatten().nonzero().squeeze(1)
-        columns = self.labellings.labels[places // T, :, places % T]
-        return build_text(self.labellings, self.possible, parted, places, columns, len(self.label_set))
+        columns = self.candidate_labels.labels[places // T, :, places % T]
+        return build_text(self.candidate_labels, self.possible, parted, places, columns, len(self.label_set))
 
     @cached_property
     def spans(self) -> Spans:
@@ -130,7 +127,7 @@ class CandidateSegments:
 
     @cached_property
     def holders(self) -> Ragged:
-        """The valid labellings b * K + k that have each of the `spans`, ascending: they hold the copy it stands in."""
+        """The valid candidates b * K + k that have each of the `spans`, ascending: they hold its copy."""
         rows, K = self.spans.starts // self.possible.shape[1], self.valid.shape[1]
         variants = self.text.variants(self.spans.copies)
         found = [rows.new_zeros(0, 2)]
@@ -148,18 +145,18 @@ class CandidateSegments:
         return self.batch.first.flatten().cumsum(0).where(real.flatten(), -1)
 
     def count_spans(self, columns: Tensor, F: int) -> Tensor:
-        """Count what each labelling holds of `spans`: columns (E,) of F, -1 for those left out -> counts (B * K, F)."""
+        """Count the `spans` of each candidate by columns (E,) of F, -1 for those left out -> counts (B * K, F)."""
         kept = (columns >= 0).nonzero().squeeze(1)
         groups = self.spans.starts[kept] // self.possible.shape[1] * F + columns[kept]
-        return self.per_labelling(self.text.tally(self.spans.copies[kept], groups, len(self.valid) * F), F)
+        return self.per_candidate(self.text.tally(self.spans.copies[kept], groups, len(self.valid) * F), F)
 
     def sum_columns(self, values: Tensor, rows: Tensor, columns: Tensor, F: int) -> Tensor:
         """Add up values (Q, K) of sequences rows (Q,) in columns (Q,) of F -> counts (B * K, F)."""
         sums = values.new_zeros(len(self.valid) * F, self.valid.shape[1])
-        return self.per_labelling(sums.index_add_(0, rows * F + columns, values), F)
+        return self.per_candidate(sums.index_add_(0, rows * F + columns, values), F)
 
-    def per_labelling(self, sums: Tensor, F: int) -> Tensor:
-        """Turn sums (B * F, K) into counts of each labelling, (B * K, F)."""
+    def per_candidate(self, sums: Tensor, F: int) -> Tensor:
+        """Turn sums (B * F, K) into counts of each label sequence, (B * K, F)."""
         B, K = self.valid.shape
         return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
 
@@ -167,7 +164,7 @@ class CandidateSegments:
 def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> CandidateSegments:
     """Return what features ask of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
 
-    Their segments are those that `segment_boundaries` reads. The padding may hold anything, and so may labellings that
-    are not valid.
+    Their segments are those that `segment_boundaries` reads. The padding may hold anything, and so may label sequences
+    that are not valid.
     """
     return CandidateSegments(batch, labels, valid, label_set)

@@ -1,7 +1,4 @@
-"""Numbers of strings and of tuples, so that comparing two costs one comparison.
-
-The strings of words of segments: which segments have the same words, and which have the words of others within.
-"""
+"""Hashes of strings of words; which segments have the same words, and which contain the words of others."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -64,9 +61,9 @@ def mixed(number: Tensor) -> Tensor:
 
 
 class NamePairs(NamedTuple):
-    """Pairs of names, and how often labellings hold these names.
+    """Pairs of names, and how often label sequences hold these names.
 
-    A name is a string of words with a type: Washington the person and Washington the place are two. A labelling
+    A name is a string of words with a type: Washington the person and Washington the place are two. A label sequence
     holds a name as often as it has segments of that string and that type.
     """
 
@@ -92,13 +89,13 @@ class SegmentStrings:
 
     @cached_property
     def alike(self) -> NamePairs:
-        """All pairs of names (a, b) of one string that one labelling may have, also (b, a) and (a, a)."""
+        """All pairs of names (a, b) of one string that one label sequence may have, also (b, a) and (a, a)."""
         strings = torch.arange(len(self.numbers), device=self.numbers.device)
         return self._pairs(strings, strings)
 
     @cached_property
     def within(self) -> NamePairs:
-        """All pairs of names (a, b) that one labelling may have, with the string of a a proper part of that of b.
+        """All pairs of names (a, b) that one label sequence may have, with the string of a a proper part of that of b.
 
         Looks up the parts that are as long as some string: work O(words of all strings * different lengths).
         """

@@ -48,11 +48,11 @@ class Vocabulary:
         found = Occurrences(*(values.cpu() for values in occurrences))
         keys, inverse = found.keys.unique(return_inverse=True)
         B = max(1, len(rows))
-        sequences = ((inverse * B + found.labellings // K).unique() // B).bincount(minlength=len(keys))
+        sequences = ((inverse * B + found.candidates // K).unique() // B).bincount(minlength=len(keys))
         first = torch.full_like(keys, len(inverse))
         first.scatter_reduce_(0, inverse, torch.arange(len(inverse)), "amin")
         at = Occurrences(*(values[first] for values in found))
-        places = rows.cpu()[at.labellings // K], at.labellings % K
+        places = rows.cpu()[at.candidates // K], at.candidates % K
         examples = torch.stack([*places, at.starts, at.ends, at.types, at.parts], 1)
         self._waiting.append(_Known(keys, sequences.int(), examples.int()))
         if sum(len(one.keys) for one in self._waiting) > max(PENDING, len(self._known.keys)):

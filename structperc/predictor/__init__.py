@@ -1,10 +1,9 @@
-"""Labels without PyTorch: what a saved tagger of sparse features needs, and no more.
+"""Prediction without PyTorch: all that a saved tagger of sparse features needs.
 
-labeller.py     the interface of whatever labels text, whole or light
-inference.py    new text as a corpus, decisions as strings; groups.py: text that is labelled as it comes
-tagger.py       the light tagger; search.py: its compiled search for the best labels
+base.py     base class of all predictors, with or without PyTorch; new text as a corpus, predictions as strings
+sparse.py   the predictor of sparse features; search.py its compiled search and probabilities
 
-`structperc.load` gives the light tagger of a saved model that has one.
+`structperc.load` returns the sparse predictor of a saved model that has one.
 """
 
 from structperc.predictor.base import Prediction, Predictor

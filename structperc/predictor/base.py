@@ -1,9 +1,4 @@
-"""What labels text, whatever it is made of: the interface of whole and of light taggers.
-
-New text as a corpus, and what is decided about it as strings.
-
-Sentences that are given one after the other, in groups that are labelled at a time.
-"""
+"""Base class of everything that labels new text, with or without PyTorch."""
 
 import math
 from abc import ABC, abstractmethod
@@ -30,6 +25,15 @@ class Prediction(NamedTuple):
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
     segments: np.ndarray | None  # (N,) float64, that of the segment the token is in; NaN outside of segments
+
+    def split(self, lengths: Iterable[int]) -> list["Prediction"]:
+        """Return the predictions of successive parts of the corpus with so many tokens each."""
+        ends = np.cumsum([0, *lengths]).tolist()
+        labels, *probabilities = self
+        return [
+            Prediction(labels[a:b], *(None if values is None else values[a:b] for values in probabilities))
+            for a, b in pairwise(ends)
+        ]
 
 
 def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[TextSpan]:
@@ -120,7 +124,7 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
-    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with CRFLoss")
 
 
 class Predictor(ABC):

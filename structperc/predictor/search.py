@@ -1,4 +1,4 @@
-"""The best labels of many sequences under linear scores, and their probabilities, each in one compiled call."""
+"""Compiled search for the best labels of many sequences under linear scores, and their probabilities."""
 
 from typing import NamedTuple
 
@@ -22,10 +22,10 @@ class Sequences(NamedTuple):
 
 @kernel
 def best_labels(sequences, features, weights, scheme, apart, labels):
-    """Fill labels (n,), zeros before, with the best labelling of each sequence, the lowest label among equals.
+    """Fill labels (n,), zeros before, with the best label sequence of each sequence, the lowest label among equals.
 
-    The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal labelling keeps
-    its zeros. Where sentences are `apart`, a pair of labels on both sides of their boundary scores 0.
+    The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal label sequence
+    keeps its zeros. Where sentences are `apart`, a pair of labels on both sides of their boundary scores 0.
     -> the first token with a score of +inf, at which the search ends; -1 where there is none.
     """
     bounds = sequences.bounds

@@ -1,4 +1,4 @@
-"""A saved tagger of sparse features that labels without PyTorch."""
+"""Predictor of a saved tagger of sparse features, without PyTorch."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,19 +1,14 @@
-"""Candidate lists -> one candidate: second models, and how both models are trained.
+"""Re-ranking: a second model chooses among the candidate lists of a first model.
 
-lists.py holds what a first model says about every sequence of a corpus: its n best labellings, their scores and
-that of gold. A second model adds a local score (local_score.py: the first model's score as one feature, local
-features with weights of their own, or both) and the scores of non-local features; any criterion on candidates trains
-it.
+reranker.py and global_reranker.py are the taggers. candidate_lists.py stores the lists, jackknife.py trains first
+models and caches their lists, bayes_point.py averages the weights of many passes as the start of a training.
 
-ranker.py is the other kind of second model, which needs no gradients: boosting.py and voted_perceptron.py (the vote
-itself is in votes.py) learn from lists of candidates with sparse binary features, examples.py.
+The second model of a `Reranker` adds a local score (local_score.py) and non-local features, trained with any criterion
+on candidates. That of a `GlobalReranker` is a ranker (ranker.py) trained without gradients: boosting.py or
+voted_perceptron.py.
 
-reranker.py and global_reranker.py are both kinds as taggers. jackknife.py trains first models so that none lists what
-it has learned from, list_cache.py keeps their lists, list_features.py reads global features off them; first_labels.py
-makes an attribute for templates of what such models say. bayes_point.py starts a training from the mean of many.
-
-minimum_risk.py learns nothing: of the candidates that one tagger or several list it chooses the one that is wrong least
-on the average, by the costs of candidate_cost.py.
+first_labels.py turns the labels of a first model into an attribute for templates. minimum_risk.py decodes the
+candidates of one or several taggers by least expected cost.
 """
 
 import lazy_loader

@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
+from typing import cast
 
 import numpy as np
 import pytorch_lightning as pl
@@ -30,7 +30,7 @@ from structperc.structures import Batch, FlatBatch
 from structperc.taggers.learning import SequentialTraining
 from structperc.taggers.tagger import Tagger
 
-FIRST = 2**31  # pass i sees the order of epoch FIRST + i, which no training reaches: no epoch's order is repeated
+FIRST = 2**31  # pass i has the order of epoch FIRST + i, which no training reaches
 
 Weights = dict[str, Tensor]  # by parameter name
 
@@ -42,17 +42,16 @@ def bayes_point(
 
     This is the Bayes-point initialisation of Kazama & Torisawa 2007, §4.3.
 
-    Each pass starts from the present weights (the paper: zeros, which is what a new tagger has), takes the
-    training steps of one epoch with an optimizer of its own, and hands over its last weights, not their average
-    over the pass. Pass i sees the order of epoch 2**31 + i of the data's seed. Trainer options that change a
-    step or cut an epoch short (clipping, accumulation, precision, limits) do not reach the passes. Covers every
-    parameter that learns. The mean is taken in float64, in the order of the passes. The tagger's weights and
-    the random state of torch, numpy and Python are afterwards what they were.
+    Each pass starts from the current weights (the paper: zeros, as in a new tagger), takes the training steps of one
+    epoch with a new optimizer, and returns its last weights, not their average. Pass i has the order of epoch
+    2**31 + i of the data's seed. Trainer options that change a step or shorten an epoch (clipping, accumulation,
+    precision, limits) have no effect on passes. The mean covers every trainable parameter and is taken in float64, in
+    the order of the passes. The tagger's weights and the random state of torch, numpy and Python are restored.
 
-    Up to `processes` passes run at the same time in forked processes; one after the other where a process must
-    not fork (see `may_fork`). The result is the same bit for bit: a pass depends on nothing but the start, the seed
-    and its number, and always runs on one thread, since some sums (the norm of passive-aggressive updates, dense
-    gradients) depend on the number of threads.
+    Up to `processes` passes run at the same time in forked processes; one after the other where forks are unsafe (see
+    `can_fork`). The result is the same bit for bit: a pass depends only on the start, the seed and its number, and runs
+    on one thread, since some sums (the norm of passive-aggressive updates, dense gradients) depend on the number of
+    threads.
 
     Args:
         tagger: allocated, on its device.
@@ -62,15 +61,15 @@ def bayes_point(
         show: a progress bar.
 
     Raises:
-        InputError: passes or processes below 1; a pass's process died (too little memory).
+        InputError: passes or processes below 1; the process of a pass died.
         RuntimeError: a pass failed in its process; the notes hold the traceback.
     """
     check_numbers(passes, processes)
     start = {name: weights.clone() for name, weights in learning_parameters(tagger).items()}
     sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
     work = partial(one_pass, tagger, data, start)
-    run = partial(forked, processes=processes) if may_fork(tagger) and min(passes, processes) > 1 else serial
-    with undisturbed(tagger, start), closing(run(work, passes)) as results:
+    run = partial(forked, processes=processes) if can_fork(tagger) and min(passes, processes) > 1 else serial
+    with preserve_state(tagger, start), closing(run(work, passes)) as results:
         for weights in bar(results, "Bayes point", passes, show):
             for name, total in sums.items():
                 total += weights[name]
@@ -80,7 +79,7 @@ def bayes_point(
 class BayesPoint(pl.Callback):
     """Starts training from the Bayes point of the training data; see `bayes_point`.
 
-    Runs once, before the first epoch of a new training; a resumed one goes on from its checkpoint untouched.
+    Runs once, before the first epoch of a new training; it does nothing in a resumed one.
     Every process of a distributed training computes the same start by itself, from all of the training data.
 
     Args:
@@ -96,15 +95,16 @@ class BayesPoint(pl.Callback):
         self.passes, self.processes = passes, processes
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the start into the parameters, which by now are on their device and, in a resumed run, restored."""
+        """Write the start into the parameters unless the run is resumed."""
         if not pl_module.automatic_optimization:
-            raise InputError("BayesPoint: it takes steps along gradients, a ranker has none; leave it out")
+            raise InputError("BayesPoint: a ranker has no gradients; leave it out")
         if trainer.ckpt_path or trainer.global_step:
             return
         show = getattr(trainer.progress_bar_callback, "is_enabled", False)
         data: SequenceDataModule = trainer.datamodule  # type: ignore[attr-defined]
+        tagger = cast(Tagger, pl_module)
         with single_process():
-            write(pl_module, bayes_point(pl_module, data, self.passes, self.processes, show))  # type: ignore[arg-type]
+            write(tagger, bayes_point(tagger, data, self.passes, self.processes, show))
 
 
 def check_numbers(passes: int, processes: int) -> None:
@@ -114,10 +114,10 @@ def check_numbers(passes: int, processes: int) -> None:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
 
 
-def may_fork(tagger: Tagger) -> bool:
+def can_fork(tagger: Tagger) -> bool:
     """Return whether passes may run in forked processes.
 
-    They may if the system forks and CUDA, which a fork breaks, is not in use.
+    This requires a system that forks, and that CUDA is not in use: a fork breaks it.
     """
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
@@ -157,7 +157,7 @@ def batches(data: SequenceDataModule, form: BatchForm, epoch: int) -> Iterator[B
 
 
 def take_step(tagger: Tagger, optimizer: Optimizer, batch: Batch | FlatBatch) -> None:
-    """Take one training step as the trainer does; sequences that are learned online have moved the weights by then."""
+    """Take one training step as the trainer does; sequential training updates the weights itself."""
     if isinstance(tagger.training_method, SequentialTraining):
         tagger.training_step(batch)
         return
@@ -169,7 +169,7 @@ def take_step(tagger: Tagger, optimizer: Optimizer, batch: Batch | FlatBatch) ->
         loss.backward()
         return loss
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(cast(Callable[[], float], closure))
 
 
 def seed_all(*numbers: int) -> None:
@@ -181,7 +181,7 @@ def seed_all(*numbers: int) -> None:
 
 
 @contextmanager
-def undisturbed(tagger: Tagger, start: Weights) -> Iterator[None]:
+def preserve_state(tagger: Tagger, start: Weights) -> Iterator[None]:
     """Use one thread within the block; afterwards weights, gradients, random state and threads are what they were."""
     threads, method = torch.get_num_threads(), tagger.training_method
     torch.set_num_threads(1)
@@ -200,14 +200,6 @@ def undisturbed(tagger: Tagger, start: Weights) -> Iterator[None]:
 Work = Callable[[int], Weights]
 
 
-class Failure(NamedTuple):
-    """What went wrong in another process, as text: errors themselves cannot always be pickled."""
-
-    kind: type[Exception]
-    message: str
-    trace: str
-
-
 def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
     """Yield work(0), ..., work(passes - 1), one after the other in this process."""
     for number in range(passes):
@@ -217,7 +209,9 @@ def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
 def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
     """Yield what `serial` yields, but run each pass in a forked process, up to `processes` ahead of the consumer.
 
-    No process is left when the generator ends, is closed or fails.
+    No process is left when the generator ends, is closed or fails. Written by hand because forks share tagger and data
+    with the parent, which pools of joblib would pickle, and because each pass has its own pipe: the parent sees the end
+    of a process that is killed while it sends its weights, where `ProcessPoolExecutor` hangs.
     """
     running: deque[tuple[BaseProcess, Connection]] = deque()
     try:
@@ -246,35 +240,29 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
 
 
 def send_result(pipe: Connection, work: Work, number: int) -> None:
-    """Run a pass in the forked process, and send its weights or its Failure through the pipe."""
+    """Run a pass in the forked process, and send its weights or its error through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its processes
-    torch.set_num_threads(1)  # the threads of the parent's pool do not live here: work given to them would hang
-    failure: Failure | None = None
+    torch.set_num_threads(1)  # the parent's threads are not forked: work for them would hang
+    result: bytes | Exception
     try:
-        weights = save({name: w.contiguous() for name, w in work(number).items()})
-    except InputError as error:
-        failure = Failure(InputError, str(error), traceback.format_exc())
-    except Exception as error:
+        result = save({name: w.contiguous() for name, w in work(number).items()})
+    except Exception as error:  # as text, since errors cannot always be pickled
         message = f"Bayes point, pass {number + 1}: {type(error).__name__}: {error}"
-        failure = Failure(RuntimeError, message, traceback.format_exc())
-    pipe.send(failure)
-    if failure is None:
-        pipe.send_bytes(weights)
+        result = InputError(str(error)) if isinstance(error, InputError) else RuntimeError(message)
+        result.add_note(traceback.format_exc())
+    pipe.send(result)
 
 
 def receive(process: BaseProcess, pipe: Connection, number: int) -> Weights:
-    """Return the weights that a pass reports, or raise its failure."""
+    """Return the weights of a pass, or raise its error."""
     try:
-        failure = pipe.recv()
-        weights = load(pipe.recv_bytes()) if failure is None else {}
+        result = pipe.recv()
     except (EOFError, OSError):  # before or within a message
         process.join(timeout=10)
         died = f"BayesPoint: pass {number + 1} died with exit code {process.exitcode}"
-        raise InputError(f"{died}, perhaps for want of memory: set fewer processes") from None
-    if failure is not None:
-        error = failure.kind(failure.message)
-        error.add_note(failure.trace)
-        raise error
+        raise InputError(f"{died}, perhaps out of memory: set fewer processes") from None
+    if isinstance(result, Exception):
+        raise result
     process.join()
     pipe.close()
-    return weights
+    return load(result)

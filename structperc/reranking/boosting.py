@@ -12,11 +12,10 @@ from torch import Tensor
 
 from structperc.criteria import ExponentialLoss
 from structperc.errors import InputError
-from structperc.reranking.examples import Examples
-from structperc.reranking.ranker import Ranker, within
+from structperc.reranking.ranker import Examples, Ranker, ids_in_range
 
-ROUNDING = 1e-12  # relative size of differences that mean nothing
-FALL = 1e-3  # of the loss, from which on rounding errors of its former size would matter
+ROUNDING = 1e-12  # relative differences below this are rounding errors
+FALL = 1e-3  # relative loss at which rounding errors of its former size would matter
 
 
 class Boosting(Ranker):
@@ -29,28 +28,28 @@ class Boosting(Ranker):
     are equal up to rounding) and adds delta = 1/2 log((W+_k + eps Z) / (W-_k + eps Z)) to its weight, Z the loss. The
     smoothing eps keeps steps finite and makes none longer than the exact one, so that the loss never increases.
 
-    A round costs as much as the pairs that have its feature have features, beside one pass over F numbers. Margins
-    and sums are computed anew at the start of each epoch, and whenever the loss has fallen to a thousandth.
+    A round costs as much as the pairs that have its feature have features, plus one pass over F numbers. Margins
+    and sums are recomputed at the start of each epoch, and whenever the loss has fallen to a thousandth.
 
-    Buffers tell the R rounds so far: `chosen` (R,) int64 features, `steps` (R,) float64, `losses` (R,) float64 after
+    Buffers store the R rounds so far: `chosen` (R,) int64 features, `steps` (R,) float64, `losses` (R,) float64 after
     the step, `touched` (R,) int64, in how many pairs candidates differ by the feature.
 
     Args:
         rounds: of one epoch.
         smoothing: the eps of Collins 2000.
-        w0: the weight of the log-probability, which stays as it is. By default that which makes the loss least while
-            all other weights are zero, or 0 where none above 0 makes it smaller.
+        w0: the fixed weight of the log-probability. By default the one >= 0 that minimises the loss while all other
+            weights are zero.
 
     Raises:
-        InputError: rounds < 1; smoothing or w0 not a finite number, or smoothing not above 0. `start` raises it where
-            the loss has no least value in w0, or is not finite at w0.
+        InputError: rounds < 1; smoothing or w0 not a finite number, or smoothing not above 0. `start` raises it if
+            the loss has no minimum in w0, or is not finite at w0.
     """
 
     chosen: Tensor
     steps: Tensor
     losses: Tensor
     touched: Tensor
-    exhausted: Tensor  # () bool, whether no feature lowers the loss any more
+    exhausted: Tensor  # () bool, whether no feature lowers the loss
 
     def __init__(self, rounds: int = 100, smoothing: float = 0.0025, w0: float | None = None) -> None:
         super().__init__()
@@ -69,17 +68,17 @@ class Boosting(Ranker):
     def _start(self, examples: Examples) -> None:
         self.pairs = Pairs.of(examples)
         if not len(self.losses):
-            self._keep(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
+            self._set(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
             self._initial_loss = self._loss().total
 
     def epoch(self) -> None:
-        """Make `rounds` rounds, or fewer if no feature lowers the loss any more."""
+        """Run `rounds` rounds, or fewer if no feature lowers the loss."""
         loss = self._loss()
-        told: list[tuple[float, ...]] = []
-        while len(told) < self.rounds and (k := loss.best()) is not None:
-            told.append((k, *loss.step(k, self.smoothing)))
-        self._extend(**{name: [values[i] for values in told] for i, name in enumerate(_HISTORY)})
-        self._keep(weights=loss.weights, exhausted=len(told) < self.rounds)
+        rounds: list[tuple[float, ...]] = []
+        while len(rounds) < self.rounds and (k := loss.best()) is not None:
+            rounds.append((k, *loss.step(k, self.smoothing)))
+        self._extend(**{name: [values[i] for values in rounds] for i, name in enumerate(_HISTORY)})
+        self._set(weights=loss.weights, exhausted=len(rounds) < self.rounds)
 
     def _loss(self) -> "ExpLoss":
         loss = ExpLoss(self.pairs, self.first_weight, self.weights.cpu().numpy().copy())
@@ -94,35 +93,35 @@ class Boosting(Ranker):
 
     @property
     def used(self) -> Tensor:
-        """Mask (F,) bool of the features that were chosen in some round."""
+        """Mask (F,) bool of the features that were chosen in any round."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
 
     def _check_history(self) -> None:
         rounds = self.chosen.shape
         if len(rounds) != 1 or any(getattr(self, name).shape != rounds for name in _HISTORY):
-            raise InputError("Boosting: its rounds do not have one entry each")
-        if not within(self.chosen, len(self.weights)):
-            raise InputError(f"Boosting: features of its rounds are not all below {len(self.weights)}")
+            raise InputError("Boosting: the buffers of its rounds have different lengths")
+        if not ids_in_range(self.chosen, len(self.weights)):
+            raise InputError(f"Boosting: chosen features must be below {len(self.weights)}")
 
     def _renumber(self, new: Tensor) -> None:
         self.chosen = new[self.chosen]
 
     @property
     def objective(self) -> float:
-        """The value of ExpLoss now; after `start`, that of the log-probability alone."""
+        """The current ExpLoss; after `start`, that of the log-probability alone."""
         return float(self.losses[-1]) if len(self.losses) else self._initial_loss
 
     @property
-    def finished(self) -> str | None:
-        """A message if no feature lowers the loss any more, else None."""
-        return "converged: no feature lowers the loss any more" if self.exhausted else None
+    def stop_reason(self) -> str | None:
+        """A message if no feature lowers the loss, else None."""
+        return "converged: no feature lowers the loss" if self.exhausted else None
 
 
 _HISTORY = {"chosen": torch.int64, "steps": torch.float64, "losses": torch.float64, "touched": torch.int64}
 
 
 class Pairs(NamedTuple):
-    """P pairs of a correct candidate and another one of its list, as the features that only one of the two has.
+    """P pairs of a correct candidate and another one of its list, as the features in which they differ.
 
     Column k stands for feature k of the correct candidate, column F + k for feature k of the other one. The rows of
     `by_feature` and of `by_pair` are the arrays A and B of Collins 2002, Fig. 2.
@@ -149,12 +148,12 @@ class Pairs(NamedTuple):
 
 
 def _index(size: int) -> type:
-    """The smaller integer type that can count so far."""
+    """The smallest integer type for this size."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 class ExpLoss:
-    """The loss, the share of each pair in it, and by how much each feature can lower it, kept up to date.
+    """The loss, the share of each pair in it, and by how much each feature can lower it, updated incrementally.
 
     Args:
         pairs: P pairs.
@@ -168,7 +167,7 @@ class ExpLoss:
         self._compute()
 
     def _compute(self) -> None:
-        """Everything anew, from the weights."""
+        """Compute everything from the weights."""
         margins = self.w0 * self.pairs.first + self.pairs.by_pair @ np.concatenate([self.weights, -self.weights])
         with np.errstate(over="ignore"):
             self.shares = np.exp(-margins)  # (P,)
@@ -177,7 +176,7 @@ class ExpLoss:
         self._update_gains(slice(len(self.weights)))
 
     def best(self) -> int | None:
-        """Return the feature with the largest gain; None if no step makes a difference."""
+        """Return the feature with the largest gain; None if all gains are rounding errors."""
         most = self.gains.max(initial=0)
         if most**2 <= ROUNDING * self.total + np.finfo(float).tiny:
             return None
@@ -209,7 +208,7 @@ class ExpLoss:
         self._update_gains(part.indices % F if len(part.indices) < F // 8 else slice(F))
 
     def _update_gains(self, features: np.ndarray | slice) -> None:
-        """Of these features, which may be named several times; all of them, in order, are faster than many."""
+        """Of these features, with duplicates; a slice of all is faster than many."""
         F = len(self.weights)
         plus, minus = self.sums[:F][features], self.sums[F:][features]
         self.gains[features] = np.abs(np.sqrt(plus.clip(0)) - np.sqrt(minus.clip(0)))  # rounding may go below 0
@@ -218,13 +217,15 @@ class ExpLoss:
 def best_w0(differences: np.ndarray) -> float:
     """Return the w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
 
-    Raises InputError where the sum falls for ever, as no d is below 0.
+    Raises InputError where no d is below 0, so that there is no minimum.
     """
     better, worse = differences[differences > 0], -differences[differences < 0]
     if better.sum() <= worse.sum():
         return 0.0
     if not len(worse):
-        raise InputError("Boosting: the first model ranks every correct candidate first, no w0 is best; set w0")
+        raise InputError(
+            "Boosting: the first model ranks every correct candidate first, so that no w0 is optimal; set w0"
+        )
 
     def slope(w: float) -> float:  # its sign, from logarithms: exponentials overflow
         return float(logsumexp(w * worse, b=worse) - logsumexp(-w * better, b=better))

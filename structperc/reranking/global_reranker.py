@@ -3,59 +3,66 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
+from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.data.json_data import check_value
+from structperc.data.labels import LabelSet
 from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.nonlocal_features import GlobalFeature, find_segments
-from structperc.reranking.examples import Examples
+from structperc.metrics import oracle
+from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
+from structperc.progress import bar
+from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.list_features import Correct, Found, ListFeatures, numbered
 from structperc.reranking.local_score import FirstScore
-from structperc.reranking.ranker import Ranker
-from structperc.reranking.second_model import SecondModel
+from structperc.reranking.ranker import Examples, Ranker
+from structperc.reranking.reranker import Reranker
 from structperc.structures import Batch, Candidates
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe, described
+from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
+
+BATCH = 64  # sequences at a time
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class GlobalReranker(SecondModel):
+class GlobalReranker(Reranker):
     """Boosting and the voted perceptron over the n best of a first model; Collins 2002.
 
-    total score = w0 * first model's score + weights of the global features that a candidate has, or with votes the
+    The total score is w0 * first model's score + weights of the global features of a candidate; with votes it is the
     number of weight vectors that prefer the candidate. "Ranking Algorithms for Named-Entity Extraction: Boosting and
     the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger will do.
 
-    The strings that features look for are read off the training lists; lists, first models and features then stay as
-    they are, and an epoch is the ranker's: so many rounds of boosting, or one pass of the perceptron. Which epoch is
-    kept is decided on development data, as of all taggers.
+    The strings of global features are collected from the training lists. Lists, first models and features then stay
+    fixed, and an epoch is one of the ranker: a number of rounds of boosting, or one pass of the perceptron. The best
+    epoch is selected on development data, as for all taggers.
 
     Args:
         first: the first model, of local features.
         ranker: learns the weights: `Boosting` or `VotedPerceptron`.
         search: its k is n, the number of candidates in training; the paper: 20.
         nonlocal_features: global features, such as `WholeEntity`.
-        decoder: its k is the number of candidates everywhere else; by default n.
+        decoder: its k is the number of candidates in inference; by default n.
         jackknife: how the first models are trained.
-        correct: which candidate is right where gold is not in the list: "closest", that of highest segment F1, or
+        correct: the correct candidate where gold is not in the list: "closest", that of highest segment F1, or
             "gold", none: such lists are left out.
-        min_sequences: strings that fewer training sequences have in their lists are no features.
+        min_sequences: strings in the lists of fewer training sequences are ignored.
 
     Raises:
-        InputError: parts that make no re-ranker.
+        InputError: invalid combination of parts.
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
@@ -75,25 +82,17 @@ class GlobalReranker(SecondModel):
     ) -> None:
         if others := [f for f in nonlocal_features if not isinstance(f, GlobalFeature)]:
             name = type(others[0]).__name__
-            raise InputError(f"model.nonlocal_features: {name} counts, a ranker needs global features like WholeEntity")
+            raise InputError(f"model.nonlocal_features: {name} is not a global feature; use some like WholeEntity")
         if min_sequences < 1:
             raise InputError(f"model.min_sequences must be >= 1, got {min_sequences}")
-        super().__init__(
-            first,
-            FirstScore(),
-            ranker.criterion,
-            search,
-            nonlocal_features,
-            decoder=decoder,
-            jackknife=jackknife,
-            correct=correct,
-        )
+        parts = first, FirstScore(), ranker.criterion, search, nonlocal_features
+        super().__init__(*parts, decoder=decoder, jackknife=jackknife, correct=correct)
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
         self.training_method = RankerTraining(self)
         self.list_features: ListFeatures | None = None
         self.examples: Examples | None = None
-        self._development: dict[int, Found] = {}
+        self._development: dict[int, CandidateFeatures] = {}
 
     @property
     def global_features(self) -> list[GlobalFeature]:
@@ -102,49 +101,43 @@ class GlobalReranker(SecondModel):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def read_text(self, data: SequenceDataModule) -> None:
-        """Let features learn from the training text what they ask about words.
-
-        Raises InputError for missing lexicons.
-        """
+    def fit_text(self, data: SequenceDataModule) -> None:
+        """Let features read the training words. Raises InputError for missing lexicons."""
         for feature in self.global_features:
             feature.read(data.corpus("train").columns["word"])
 
-    def read_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
-        """Read the features of the training lists; return the seconds that this took, as "features"."""
+    def fit_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
+        """Collect the features of the training lists and reset the ranker; return the seconds as "features"."""
         started = time.perf_counter()
         assert self.lists is not None
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
         self.list_features.learn(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
-        self._forget(self.examples.n_features)
+        state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
+        weights = state["weights"].new_zeros(self.examples.n_features)
+        self.ranker.load_state_dict({**state, "weights": weights})
         logger.info("global features: %d", self.examples.n_features)
         return {"features": time.perf_counter() - started}
 
-    def _forget(self, n_features: int) -> None:
-        """Leave the ranker as it was made, with so many weights, all zero."""
-        state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
-        self.ranker.load_state_dict({**state, "weights": state["weights"].new_zeros(n_features)})
-
     @property
     def additive(self) -> bool:
-        """Whether the ranker is linear; votes of many weight vectors are no sum of weights."""
+        """Whether the ranker is linear; votes of many weight vectors are not a sum of weights."""
         return self.ranker.linear
 
     def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
         """Return the ranker's scores (B, K) float64 of candidates; -inf where not valid."""
-        return self.rank(self.found(batch, candidates))
+        return self.rank(self.find_features(batch, candidates))
 
-    def found(self, batch: Batch, candidates: Candidates) -> Found:
-        """Return the candidates of a batch with the global features they have."""
+    def find_features(self, batch: Batch, candidates: Candidates) -> "CandidateFeatures":
+        """Return the candidates of a batch with their global features."""
         segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
-        return Found(candidates, *numbered(self.global_features, segments))
+        return CandidateFeatures(candidates, *feature_ids(self.global_features, segments))
 
-    def rank(self, found: Found) -> Tensor:
-        """Return what `total_scores` returns, for candidates whose features are known."""
+    def rank(self, found: "CandidateFeatures") -> Tensor:
+        """Return the `total_scores` of candidates whose features are known."""
         candidates = found.candidates
-        return self.ranker.total_scores(found.labellings, found.ids, candidates.scores, candidates.valid)
+        return self.ranker.total_scores(found.candidate_ids, found.ids, candidates.scores, candidates.valid)
 
     # -- training --------------------------------------------------------------------------------------------
 
@@ -156,15 +149,15 @@ class GlobalReranker(SecondModel):
         self._development = {}
 
     def new_optimizer(self) -> Optimizer:
-        """Return an optimizer whose step writes what the ranker has learned into the parameters."""
-        return BatchResult([p for p in self.parameters() if p.requires_grad], self.publish)
+        """Return an optimizer whose step writes the ranker's weights into the parameters."""
+        return RankerOptimizer([p for p in self.parameters() if p.requires_grad], self.write_weights)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Do nothing: the ranker learns."""
 
     @torch.no_grad()
-    def publish(self) -> None:
-        """Write the ranker's linear model into the weights of features and first score."""
+    def write_weights(self) -> None:
+        """Write the ranker's linear model into the weights of the features and of the first score."""
         for feature, weights in zip(self.global_features, self.ranker.weights.split(self._sizes()), strict=True):
             feature.weight.copy_(weights)
         self.scorer.weight.fill_(self.ranker.first_weight)
@@ -172,22 +165,22 @@ class GlobalReranker(SecondModel):
     def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data.
 
-        Its candidates and their features stay the same during a fit, so they are found once and kept.
+        Its candidates and their features do not change during a fit, so that they are computed once and cached.
         """
-        found = self._development.get(batch_idx) or self.found(batch, self.decoder(self(batch)))
+        found = self._development.get(batch_idx) or self.find_features(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
             self._development[batch_idx] = found
         rows = torch.arange(len(batch.lengths), device=self.device)
         return found.candidates.labels[rows, self.rank(found).argmax(1)]
 
     def on_fit_end(self) -> None:
-        """Drop the candidates of development data, which are no longer needed."""
+        """Clear the cached candidates of development data."""
         self._development = {}
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
     def finalize(self) -> None:
-        """Forget strings that no weight vector has, and spell the others. Training cannot go on after that."""
+        """Remove strings without weights and spell the others. Training cannot be resumed after that."""
         used = self.ranker.used
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
@@ -196,11 +189,8 @@ class GlobalReranker(SecondModel):
         self.ranker.prune(used)
         self.examples = self.list_features = None
 
-    def spelled(self, ids: Tensor) -> Iterator[tuple[int, str]]:
-        """Yield each number of ids (F,), counted over all features as in `Found`, with the string that it stands for.
-
-        This works in training alone, while the lists are there.
-        """
+    def feature_strings(self, ids: Tensor) -> Iterator[tuple[int, str]]:
+        """Yield each of some feature ids (F,), as in `CandidateFeatures`, with its string; only during training."""
         assert self.list_features is not None
         before = 0
         for feature in self.global_features:
@@ -211,38 +201,27 @@ class GlobalReranker(SecondModel):
     def _sizes(self) -> list[int]:
         return [len(feature.keys) for feature in self.global_features]
 
-    def numbered_features(self) -> dict[str, Any]:
-        """Return, in training, how many strings each feature has, as "strings"; else nothing."""
-        return {} if self.examples is None else {"strings": self._sizes()}
+    def extra_vocabulary(self) -> dict[str, Any]:
+        """Return the fingerprint of the lists and, during training, the number of strings of each feature."""
+        strings = {} if self.examples is None else {"strings": self._sizes()}
+        return {**super().extra_vocabulary(), **strings}
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part, and the names of strings."""
-        return {
-            **{part: described(getattr(self, part)) for part in self.saved_parts},
-            "strings": [feature.strings for feature in self.global_features],
-            "first": self.first.description(),
-        }
+        return {**super().description(), "strings": [feature.strings for feature in self.global_features]}
 
     @classmethod
-    def from_description(
-        cls, description: dict[str, Any], features: FeatureExtractor, build: Builder
-    ) -> "GlobalReranker":
-        """Return the re-ranker, without weights and lists, that `description` described."""
-        given = required_entries(description, ("first", "strings"))
-        check_value(given["strings"], list[list[str] | None], "strings")
-        made = cls(
-            Tagger.from_description(given["first"], features, build),
-            **build.options(cls, required_entries(description, cls.saved_parts), "model"),
-        )
-        for feature, strings in zip(made.global_features, given["strings"], strict=True):
-            feature.strings = strings
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
+        """Return the re-ranker, without weights and lists, of a `description`."""
+        strings = required_entries(description, ["strings"])["strings"]
+        check_value(strings, list[list[str] | None], "strings")
+        made = super().from_description(description, features, build)
+        for feature, own in zip(made.global_features, strings, strict=True):
+            feature.strings = own
         return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
-        """Load a state as torch does.
-
-        The names of strings from the description are kept for the strings that it holds.
-        """
+        """Load a state as torch does; keep the names of strings that the description gave."""
         names = [feature.strings for feature in self.global_features]
         result = super().load_state_dict(state_dict, *options, **more)
         if sum(self._sizes()) != len(self.ranker.weights):
@@ -254,38 +233,137 @@ class GlobalReranker(SecondModel):
 
 
 class RankerTraining(TrainingMethod):
-    """An epoch of the ranker with the last batch of each epoch; batches are not learned."""
+    """Runs one epoch of the ranker with the last batch of each epoch; other batches are ignored."""
 
     tagger: GlobalReranker
 
     def step(self, batch: Batch, batch_idx: int) -> None:
-        """Let the ranker do its epoch with the last batch; a run that had ended may be resumed."""
+        """Run an epoch of the ranker with the last batch, unless it had stopped before a resumed run."""
         if self.tagger.trainer.is_last_batch:
-            if not self.tagger.ranker.finished:
+            if not self.tagger.ranker.stop_reason:
                 self.tagger.ranker.epoch()
             cast(Optimizer, self.tagger.optimizers()).step()
 
     def end_epoch(self) -> None:
-        """Log the ranker's objective; stop, with its reason, when the ranker has finished."""
+        """Log the ranker's objective; stop, with its reason, when the ranker has stopped."""
         ranker = self.tagger.ranker
         self.tagger.log("train/objective", ranker.objective, prog_bar=True)
-        self.stop(ranker.finished)
+        self.stop(ranker.stop_reason)
 
 
-class BatchResult(Optimizer):
-    """An optimizer that computes no update: its step writes what was learned elsewhere into the parameters.
+class RankerOptimizer(Optimizer):
+    """An optimizer whose step writes the weights of a ranker into the parameters, so that trainers count epochs.
 
     Args:
         params: the parameters.
-        publish: writes them.
+        write: writes them.
     """
 
-    def __init__(self, params: Iterable[Tensor], publish: Callable[[], None]) -> None:
+    def __init__(self, params: Iterable[Tensor], write: Callable[[], None]) -> None:
         super().__init__(params, {})
-        self.publish = publish
+        self.write = write
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Write the parameters; return what the closure gives, if there is one."""
+        """Write the parameters; return the loss of the closure if there is one."""
         loss = None if closure is None else closure()
-        self.publish()
+        self.write()
         return loss
+
+
+class CandidateFeatures(NamedTuple):
+    """The candidates of a batch and their global features, numbered over all features in turn."""
+
+    candidates: Candidates  # scores are the first model's
+    candidate_ids: Tensor  # (N,) int64, b * K + k
+    ids: Tensor  # (N,) int64
+
+
+class ListFeatures:
+    """Collects the global features of the candidate lists of a corpus.
+
+    Args:
+        features: get the strings of the lists as their vocabularies; they have read the corpus.
+        rows: the corpus.
+        lists: one for each of its sequences.
+        labels: the label set of the lists.
+        device: where segments are found.
+        progress: whether bars are shown.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[GlobalFeature],
+        rows: EncodedCorpus,
+        lists: CandidateLists,
+        labels: LabelSet,
+        device: torch.device,
+        progress: bool = True,
+    ) -> None:
+        self.features, self.rows, self.lists, self.labels = features, rows, lists, labels
+        self.device, self.progress = device, progress
+        self.vocabularies = [Vocabulary() for _ in features]
+
+    def learn(self, min_sequences: int) -> None:
+        """Set the vocabularies to the strings in the lists of at least so many sequences; weights are zero."""
+        for batch, listed, segments in self._parts("collecting strings"):
+            for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
+                vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
+        for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
+            feature.learn(vocabulary.keys(min_sequences))
+
+    def examples(self, correct: Correct) -> Examples:
+        """Return the ranker's training examples in the order of the corpus, without features shared by a whole list."""
+        parts, rows = [], []
+        n_features = sum(len(feature.keys) for feature in self.features)
+        for batch, listed, segments in self._parts("reading lists"):
+            candidates = listed.candidates
+            right = correct_candidates(batch, candidates, self.labels, correct)
+            found = feature_ids(self.features, segments)
+            examples = Examples.from_pairs(*found, candidates.scores, candidates.valid, right, n_features)
+            parts.append(examples.drop_shared())
+            rows.append(batch.rows)
+        return Examples.concat(parts).take(torch.cat(rows).argsort())
+
+    def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
+        """Return the strings of keys (F,) that occur in the lists, including those that are too rare for features."""
+        vocabulary = self.vocabularies[list(self.features).index(feature)]
+
+        def labels(row: int, k: int) -> list[str]:
+            start, end = self.lists.starts[row : row + 2].tolist()
+            return self.labels.decode(self.lists.labels[start:end, k].long())
+
+        return spell(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
+
+    def _parts(self, activity: str) -> Iterator[tuple[Batch, ListBatch, CandidateSegments]]:
+        """All lists with the segments of their candidates, those of long sequences first."""
+        order = LengthBatchSampler(self.rows.corpus.lengths, BATCH, shuffle=False)
+        with bar(None, activity, len(self.rows), self.progress) as shown:
+            for chosen in order:
+                batch = move_data_to_device(self.rows[chosen], self.device)
+                listed = move_data_to_device(self.lists.batch(torch.tensor(chosen)), self.device)
+                candidates = listed.candidates
+                yield batch, listed, find_segments(batch, candidates.labels, candidates.valid, self.labels)
+                shown.update(len(chosen))
+
+
+def correct_candidates(batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct) -> Tensor:
+    """Return the correct candidate (B,) int64 of each list.
+
+    Where gold is not in the list, it is the closest one, or -1 with `correct` "gold".
+    """
+    assert batch.gold is not None
+    if correct == "closest":
+        return oracle(candidates, batch.gold, batch.lengths, labels, batch.sentences)
+    golden = (candidates.labels == batch.gold.unsqueeze(1)).all(2) & candidates.valid
+    return torch.where(golden.any(1), golden.byte().argmax(1), -1)
+
+
+def feature_ids(features: Sequence[GlobalFeature], segments: CandidateSegments) -> tuple[Tensor, Tensor]:
+    """Return candidates b * K + k (N,) and their features (N,), numbered over all features in turn."""
+    candidate_ids, ids, before = [], [], 0
+    for feature in features:
+        who, what = feature.found(segments)
+        candidate_ids.append(who)
+        ids.append(what + before)
+        before += len(feature.keys)
+    return torch.cat(candidate_ids), torch.cat(ids)

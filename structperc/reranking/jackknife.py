@@ -1,47 +1,58 @@
-"""Candidate lists for re-ranking: no training sequence is listed by a first model that has seen its document."""
+"""Candidate lists for re-ranking: every training sequence is listed by a first model trained without its document."""
 
 import copy
 import gc
+import hashlib
+import inspect
+import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import kbest, path_score
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.output import write_lines
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SequenceDataModule
+from structperc.datamodules.cache import file_digest
+from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.optim import training_protocol
 from structperc.progress import bar
 from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
-from structperc.reranking.list_cache import ListCache, fingerprint, unlearned_description
-from structperc.reranking.lists import CandidateLists, Listed
+from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
+from structperc.taggers.saving import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
+FORMAT = 2  # of the folders of a cache and of their fingerprints
+COUNTED = ("vocabularies", "buckets")  # entries of the state of features that come from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class FirstModels(NamedTuple):
-    """What a second model needs for training: the final first model, and the candidate lists of the training data."""
+    """The final first model and the candidate lists of the training data of a second model."""
 
     tagger: Tagger  # trained on all training data; it lists the candidates of all other text
-    lists: CandidateLists  # of the training sequences, by first models that have not seen their documents
-    fingerprint: str  # stands for what the lists were made from
-    seconds: dict[str, float]  # what training and listing took, whenever it was done: "folds", "first model"
+    lists: CandidateLists  # of the training sequences, by first models trained without their documents
+    fingerprint: str  # of configuration and data
+    seconds: dict[str, float]  # of training and listing, also if they come from the cache: "folds", "first model"
 
 
 class JackKnife:
@@ -51,22 +62,22 @@ class JackKnife:
     was used to generate n-best candidates for the remaining 1/5 of the data." Taggers have nearly no error on the
     data they were trained on, so that lists of their own training data would teach the second model nothing.
 
-    The split is by documents, drawn from the seed. All first models, that of all training data too, are trained for
-    the same number of epochs, in the order of the data's own seed, and used with their averaged weights where their
-    optimizer keeps averages; no epoch is chosen on development data.
+    The split is by documents, drawn from the seed. All first models, including that of all training data, are trained
+    for the same number of epochs, in the order of the data's own seed, and used with their averaged weights if their
+    optimizer averages; no epoch is selected on development data.
 
-    Lists and the final first model are kept in a folder, cache/FINGERPRINT, whose name stands for the configuration
-    of the first model, the training data and n. They are taken from there when they are needed again; what is
-    missing (of an interrupted run) or damaged is made anew.
+    Lists and the final first model are cached in the folder cache/FINGERPRINT. The fingerprint covers the configuration
+    of the first model, the training data and n. Files that are missing, as after an interrupted run, or damaged are
+    computed again.
 
     Args:
         folds: number of parts, each listed by a model of all others.
         epochs: of each first model; callbacks may stop it before.
-        seed: of the split, and of whatever is random in a training.
-        callbacks: of each training, such as StopWhenConverged or BayesPoint; each gets copies of its own.
+        seed: of the split, and of all randomness in training.
+        callbacks: of each training, such as StopWhenConverged or BayesPoint; each training gets copies.
         cache: folder of the lists of all configurations.
-        gradient_clip_val: norm to which longer gradients are shortened, as by the trainer's option of this name, which
-            is about the second model; neural first models want one.
+        gradient_clip_val: norm to which gradients of first models are clipped; the trainer's option of this name
+            concerns the second model.
 
     Raises:
         InputError: folds below 2, epochs below 1, a negative seed, a norm that is not positive.
@@ -81,22 +92,19 @@ class JackKnife:
         cache: str = "runs/candidates",
         gradient_clip_val: float | None = None,
     ) -> None:
-        if folds < 2:
-            raise InputError(f"jackknife.folds must be >= 2, got {folds}: each part is listed by a model of the others")
-        if epochs < 1:
-            raise InputError(f"jackknife.epochs must be >= 1, got {epochs}")
-        if seed < 0:
-            raise InputError(f"jackknife.seed must be >= 0, got {seed}")
+        for name, value, least in (("folds", folds, 2), ("epochs", epochs, 1), ("seed", seed, 0)):
+            if value < least:
+                raise InputError(f"jackknife.{name} must be >= {least}, got {value}")
         if gradient_clip_val is not None and not gradient_clip_val > 0:
             raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or leave it out")
         self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache
         self.callbacks, self.gradient_clip_val = list(callbacks or []), gradient_clip_val
 
     def __call__(self, first: Tagger, data: SequenceDataModule, n: int, **options: Any) -> FirstModels:
-        """The final first model and the lists of n candidates, trained or from the cache.
+        """Return the final first model and the lists of n candidates, trained or from the cache.
 
         Args:
-            first: says what is trained; it is left as it is.
+            first: the configuration of the first models; it is not changed.
             data: with labels in its train split.
             n: candidates per sequence.
             options: of the trainers, such as accelerator and enable_progress_bar.
@@ -119,62 +127,62 @@ class JackKnife:
     def fingerprint(self, first: Tagger, data: SequenceDataModule, n: int) -> str:
         """Return the name of this configuration's folder in the cache."""
         options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
-        if self.gradient_clip_val is not None:
-            options["gradient_clip_val"] = self.gradient_clip_val
-        return fingerprint(first, data, self.callbacks, options)
+        return fingerprint(first, data, self.callbacks, {**options, "gradient_clip_val": self.gradient_clip_val})
 
 
 class _Training:
-    """The trainings of one configuration."""
+    """The training runs of one configuration."""
 
     def __init__(self, plan: JackKnife, first: Tagger, data: SequenceDataModule, options: dict[str, Any]) -> None:
         self.plan, self.first, self.data, self.options = plan, first, data, options
         self.labels = data.label_set()
 
-    def lists(self, cache: ListCache, corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
+    def lists(self, cache: "ListCache", corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
         """Return lists of all sequences in the order of the corpus, and the seconds of all folds."""
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
-            held = fold_of == fold
-            lists, spent = self._fold(cache, corpus.subset(~held), corpus.subset(held), fold, n)
+            held_out = fold_of == fold
+            lists, spent = self._fold(cache, corpus.subset(~held_out), corpus.subset(held_out), fold, n)
             parts.append(lists)
-            rows.append(np.flatnonzero(held))
+            rows.append(np.flatnonzero(held_out))
             seconds += spent
         order = torch.from_numpy(np.argsort(np.concatenate(rows)))
         return CandidateLists.concat(parts).take(order), seconds
 
-    def _fold(self, cache: ListCache, seen: Corpus, held: Corpus, fold: int, n: int) -> tuple[CandidateLists, float]:
+    def _fold(
+        self, cache: "ListCache", seen: Corpus, held_out: Corpus, fold: int, n: int
+    ) -> tuple[CandidateLists, float]:
         name = f"candidate lists: fold {fold + 1} of {self.plan.folds}"
-        kept = cache.lists(fold + 1, held.lengths, n)
-        if kept is not None:
-            logger.info("%s: taken from %s", name, cache.folder)
-            return kept
-        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held))
+        cached = cache.load_lists(fold + 1, held_out.lengths, n)
+        if cached is not None:
+            logger.info("%s: loaded from %s", name, cache.folder)
+            return cached
+        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held_out))
         started = time.perf_counter()
-        lists = list_candidates(self.trained(seen, fold), held, n)
+        lists = list_candidates(self.train(seen, fold), held_out, n)
         seconds = time.perf_counter() - started
-        cache.keep_lists(fold + 1, lists, seconds)
+        cache.save_lists(fold + 1, lists, seconds)
         return lists, seconds
 
-    def final(self, cache: ListCache, corpus: Corpus) -> tuple[Tagger, float]:
-        """Return the first model of all training data, always as the cache gives it, and the seconds of training."""
-        kept = cache.tagger()
-        if kept is not None:
-            logger.info("first model: taken from %s", cache.folder)
-            return kept
+    def final(self, cache: "ListCache", corpus: Corpus) -> tuple[Tagger, float]:
+        """Return the first model of all training data, always as loaded from the cache, and the seconds of training."""
+        cached = cache.load_tagger()
+        if cached is not None:
+            logger.info("first model: loaded from %s", cache.folder)
+            return cached
         logger.info("first model: training on all %d sequences", len(corpus))
         started = time.perf_counter()
-        tagger = self.trained(corpus, self.plan.folds)
-        cache.keep_tagger(tagger, time.perf_counter() - started)
-        kept = cache.tagger()
-        assert kept is not None
-        return kept
+        tagger = self.train(corpus, self.plan.folds)
+        cache.save_tagger(tagger, time.perf_counter() - started)
+        cached = cache.load_tagger()
+        assert cached is not None
+        return cached
 
-    def trained(self, corpus: Corpus, number: int) -> Tagger:
-        """Return a new first model after its training; all that is random in it comes from the seed and the number."""
+    def train(self, corpus: Corpus, number: int) -> Tagger:
+        """Return a new first model after its training, whose randomness depends only on the seed and the number."""
         gc.collect()  # the tagger before this one and its trainer refer to each other
         seed_all(self.plan.seed, number)
-        tagger = fresh(self.first, corpus, self.labels, self.data.unit)
+        tagger = new_first_model(self.first, corpus, self.labels, self.data.unit)
         what = "first model" if number == self.plan.folds else f"fold {number + 1} of {self.plan.folds}"
         shown = progress_options(self.options.get("enable_progress_bar"), copy.deepcopy(self.plan.callbacks), what)
         trainer = pl.Trainer(
@@ -195,7 +203,7 @@ class _Training:
 
 
 class TrainingPart(SequenceDataModule):
-    """A part of some training data as training data of their own.
+    """A part of some training data, as a data module.
 
     Args:
         corpus: the part, whose labels are in the scheme.
@@ -208,15 +216,15 @@ class TrainingPart(SequenceDataModule):
 
     @classmethod
     def of(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
-        """Return a part of data, in mini-batches of the same kind."""
+        """Return a part of `data` with the same mini-batches."""
         options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
         return cls(corpus, **options)
 
     def read(self, split: str) -> None:
-        """Return None: the part was read before, and there is no source to read."""
+        """Return None: there is no source to read."""
 
     def has(self, split: str) -> bool:
-        """Return whether the split is "train": there are no other data."""
+        """Return whether the split is "train", the only one."""
         return split == "train"
 
     def corpus(self, split: str) -> Corpus:
@@ -226,7 +234,7 @@ class TrainingPart(SequenceDataModule):
 
 @contextmanager
 def quiet_trainers() -> Iterator[None]:
-    """Hide the notices of many trainers about devices and ends of training; their warnings are still shown."""
+    """Hide the trainers' log messages about devices and ends of training; warnings are still shown."""
     notices = logging.getLogger("pytorch_lightning.utilities.rank_zero")
     level = notices.level
     notices.setLevel(logging.WARNING)
@@ -252,14 +260,11 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return fold[which]
 
 
-def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
-    """Return a new tagger like `first`, with new weights.
-
-    Its features and words are those of this corpus alone, its labels those of all training data.
-    """
+def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
+    """Return a new tagger like `first`, with new weights, features and words of `corpus`, and the given labels."""
     features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
     features.fit(corpus)
-    tagger = Tagger.from_description(unlearned_description(first), features, Builder.like(first))
+    tagger = Tagger.from_description(untrained_description(first), features, Builder.like(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)
@@ -269,13 +274,142 @@ def fresh(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
 
 @torch.no_grad()
 def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
-    """Return the n best labellings of each sequence by local score, and the local score of gold."""
-    return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), _listed(tagger, corpus, n))
+    """Return the n best label sequences of each sequence by local score, and the local score of gold."""
+    return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), _list_batches(tagger, corpus, n))
 
 
-def _listed(tagger: Tagger, corpus: Corpus, n: int) -> Iterator[tuple[Tensor, Listed]]:
+def _list_batches(tagger: Tagger, corpus: Corpus, n: int) -> Iterator[tuple[Tensor, ListBatch]]:
     total = -(-len(corpus) // BATCH)
     for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", total):
         assert batch.gold is not None
         lattice = tagger(batch)
-        yield batch.rows, Listed(kbest(lattice, n), path_score(lattice, batch.gold))
+        yield batch.rows, ListBatch(kbest(lattice, n), path_score(lattice, batch.gold))
+
+
+# -- the cache -----------------------------------------------------------------------------------------------
+
+
+class ListCache:
+    """Files of a cache: lists of folds, fold-1.safetensors, ..., and the final first model; each complete or missing.
+
+    Args:
+        folder: the folder of one configuration.
+        trusted: modules whose classes the first model may contain, see `Tagger.load`.
+    """
+
+    def __init__(self, folder: Path, trusted: Iterable[str] = ()) -> None:
+        self.folder, self.trusted = folder, tuple(trusted)
+        self._tagger, self._about = folder / "first", folder / "first.json"
+
+    def load_lists(self, fold: int, lengths: np.ndarray, n: int) -> tuple[CandidateLists, float] | None:
+        """Return the lists of a fold and the seconds they took; None if there are none for these lengths and n."""
+        path = self._fold(fold)
+        if not path.exists():
+            return None
+        try:
+            lists, about = CandidateLists.load(path)
+            if lists.k != n or lists.lengths.tolist() != lengths.tolist():
+                raise InputError(f"{path}: lists of other sequences")
+            return lists, float(about["seconds"])
+        except InputError as error:
+            logger.warning("%s; computing it again", error)
+            return None
+
+    def save_lists(self, fold: int, lists: CandidateLists, seconds: float) -> None:
+        """Write the lists of a fold and the seconds they took."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lists.save(self._fold(fold), {"seconds": seconds})
+
+    def load_tagger(self) -> tuple[Tagger, float] | None:
+        """Return the final first model and the seconds of its training; None if it is missing or damaged."""
+        if not self._tagger.exists():
+            return None
+        try:
+            about = json.loads(self._about.read_text(encoding="utf-8"))
+            if about["digest"] != file_digest(self._tagger):
+                raise InputError(f"{self._tagger}: wrong checksum")
+            return Tagger.load(self._tagger, trusted=self.trusted), float(about["seconds"])
+        except (InputError, OSError, ValueError, KeyError, TypeError) as error:
+            logger.warning("%s; training the first model again", " ".join(str(error).split()))
+            return None
+
+    def save_tagger(self, tagger: Tagger, seconds: float) -> None:
+        """Write the final first model and the seconds of its training."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tagger.save(self._tagger)
+        write_lines(self._about, [json.dumps({"seconds": seconds, "digest": file_digest(self._tagger)})])
+
+    def _fold(self, fold: int) -> Path:
+        return self.folder / f"fold-{fold}.safetensors"
+
+
+def fingerprint(first: Tagger, data: SequenceDataModule, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
+    """Return 16 hexadecimal digits for a first model's configuration, its training data and further options.
+
+    The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts whose options are
+    not known or not plain values.
+    """
+    features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
+    features["documents"] = without_learned(features["documents"])
+    corpus = data.corpus("train")
+    text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
+    columns = corpus.columns if text_modules else [*first.features.columns, "label"]
+    places = [expand_path(place) for module in text_modules for place in module.source_files()]
+    about = {
+        "format": FORMAT,
+        "first": untrained_description(first),
+        "optimizer": describe_optimizer(first.optimizer),
+        "lr_scheduler": describe_schedule(first),
+        "prior": first.prior and describe(first.prior),
+        "features": features,
+        "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
+        "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
+        "callbacks": [_describe_callback(callback) for callback in callbacks],
+        "files": [file_digest(place) for place in places if place.exists()],
+        **options,
+    }
+    try:
+        text = json.dumps(about, sort_keys=True)
+    except TypeError as error:
+        raise InputError(f"jackknife: options of the first model must be plain values ({error})") from None
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def untrained_description(first: Tagger) -> dict[str, Any]:
+    """Return the description of a tagger without the vocabularies of its text modules."""
+    return without_learned(first.description())
+
+
+def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:
+    """Return {class_path, init_args} of the optimizers that `make` makes."""
+    made = make([nn.Parameter(torch.zeros(1))])
+    options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
+    return {"class_path": class_path_of(type(made)), "init_args": options}
+
+
+def describe_schedule(first: Tagger) -> dict[str, Any] | None:
+    """Return {class_path, state} of a tagger's learning rate scheduler before the first step, if it has one."""
+    if first.lr_scheduler is None:
+        return None
+    made = first.lr_scheduler(first.optimizer([nn.Parameter(torch.zeros(1))]))
+    state = {name: str(value) for name, value in made.state_dict().items()}
+    return {"class_path": class_path_of(type(made)), "state": state}
+
+
+def _describe_callback(callback: Any) -> dict[str, Any]:
+    options = list(inspect.signature(type(callback)).parameters)
+    if missing := [name for name in options if not hasattr(callback, name)]:
+        name = type(callback).__name__
+        raise InputError(f"jackknife.callbacks: {name} has no attribute for its option {missing[0]!r}; leave it out")
+    values = {name: described(getattr(callback, name)) for name in options}
+    return {"class_path": class_path_of(type(callback)), "init_args": values}
+
+
+def corpus_digest(corpus: Corpus, roles: Iterable[str], boundaries: Iterable[np.ndarray]) -> str:
+    """Return a checksum of some columns of a corpus and of boundaries in it."""
+    total = hashlib.sha256()
+    for role in sorted(set(roles)):
+        total.update(f"{role}\0{chr(0).join(corpus.columns.get(role, []))}\0".encode("utf-8", "surrogatepass"))
+    for part in boundaries:
+        total.update(np.asarray(part, np.int64).tobytes())
+    return total.hexdigest()

@@ -1,4 +1,4 @@
-"""The local score of a re-ranker's second model: what it knows beside its non-local features."""
+"""Local scores of re-rankers, to which they add their non-local scores."""
 
 import math
 from typing import cast
@@ -15,24 +15,23 @@ from structperc.structures import Batch, Candidates
 class LocalScore(LocalWeights):
     """The local scores (B, K) of a second model: forward(batch, labels (B, K, T), first (B, K)), with gradients.
 
-    `first` are the first model's scores of these labellings, finite everywhere; what is given for labellings
-    that are not valid is never read. Weights begin with zero unless a subclass says otherwise.
+    `first` are the first model's scores of these label sequences, finite everywhere; scores of invalid candidates are
+    ignored. Weights start at zero unless a subclass says otherwise.
     """
 
-    sparse_grad = True  # as those of `LocalFeatures` may be
+    sparse_grad = True  # of `LocalFeatures`
 
 
 class FirstScore(LocalScore):
     """w0 s1(y) / unit: the first model's score s1 as one feature. Re-ranking 1 of Kazama & Torisawa 2007, §6.3.
 
-    After Collins (2002), whose first model gave log-probabilities. Here scores of different labellings differ by
-    about the margin C of the first model, thousands, while non-local features count to ten: an update would move
-    w0 s1 by millions and all other weights by a few units. With a unit of about C both move alike. The paper
-    says nothing about scaling; unit = 1 is its text to the letter.
+    After Collins (2002), whose first model gave log-probabilities. Here scores differ by about the margin C of the
+    first model, thousands, while counts of non-local features reach ten: an update would change w0 s1 by millions and
+    the other scores by a few units. With a unit of about C both change alike. The paper has no unit: unit = 1.
 
     Args:
-        unit: what counts as one, in units of the first model's score.
-        start: w0 before training. With start = unit the second model begins as the first one.
+        unit: scale of the first model's score.
+        start: w0 before training. With start = unit the second model starts as the first one.
 
     Raises:
         InputError: unit is not positive, start not finite.
@@ -60,11 +59,11 @@ class FirstScore(LocalScore):
 class LocalFeatures(LocalScore):
     """Local features with weights of their own. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
 
-    "The same local features as the first model", whose weights are trained anew; the first model's score itself
-    is not used.
+    "The same local features as the first model", with new weights; the first model's score is
+    not used.
 
     Args:
-        scorer: batch -> Lattice, along which labellings are scored.
+        scorer: batch -> Lattice, in which candidates are scored.
     """
 
     def __init__(self, scorer: SparseLinear) -> None:
@@ -76,16 +75,15 @@ class LocalFeatures(LocalScore):
         self.scorer.allocate(n_node, n_edge, n_labels)
 
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """Return the scores (B, K) of the labellings in the scorer's lattice."""
+        """Return the scores (B, K) of the label sequences in the scorer's lattice."""
         return path_score(self.scorer(batch), labels)
 
 
 class LocalSum(LocalScore):
     """The sum of several local scores, whose weights are learned together.
 
-    Of `FirstScore` and `LocalFeatures` it is what Kazama & Torisawa (2007) leave open for re-ranking 2: local features
-    whose weights are learned from nothing but what lists differ in, beside the score of a first model that has
-    learned them from everything.
+    The sum of `FirstScore` and `LocalFeatures` is a variant of re-ranking 2 that Kazama & Torisawa (2007) leave open:
+    the score of the first model is corrected by local features that are trained on the lists.
 
     Args:
         parts: at least one.
@@ -106,7 +104,7 @@ class LocalSum(LocalScore):
             cast(LocalScore, part).allocate(n_node, n_edge, n_labels)
 
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """Return the sums (B, K) of what the parts give."""
+        """Return the sums (B, K) of the scores of the parts."""
         return torch.stack([part(batch, labels, first) for part in self.parts]).sum(0)
 
 

@@ -1,5 +1,6 @@
 """Minimum Bayes risk over candidate lists: the candidate of least expected cost, by one model or by several."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,51 +9,52 @@ from torch import Tensor
 
 from structperc.chain import KBest, path_score
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
+from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
+from structperc.metrics.segments import check_beta, opened_segments
 from structperc.predictor.base import Sentence, corpus_from_sentences
-from structperc.reranking.candidate_cost import CandidateCost, SegmentCost
-from structperc.structures import Batch, Candidates
+from structperc.structures import Batch, Candidates, real_tokens
 from structperc.taggers.base import flat_labels, inference_batch_size
 from structperc.taggers.tagger import Tagger
 
 
-class Weighed(NamedTuple):
-    """The candidates of B sequences that some models list together, each labelling once."""
+class CandidateDistribution(NamedTuple):
+    """The distinct candidates of B sequences from the lists of several models."""
 
     labels: Tensor  # (B, K, T) int64
-    probabilities: Tensor  # (B, K) float64, of the models together; 0 where not valid
+    probabilities: Tensor  # (B, K) float64, averaged over the models; 0 where not valid
     valid: Tensor  # (B, K) bool
 
 
 class MinimumRisk:
-    """Labels text by several taggers, or by one: of all they list, what is least wrong on the average.
+    """Minimum Bayes risk decoding of text by one tagger or an ensemble.
 
-    Every tagger lists the candidates of `search`, and scores those that the others list, too. Its probabilities are
-    the softmax of its total scores / temperature over all of them; those of the taggers are averaged. The labelling
-    chosen is the candidate y of least expected cost, sum over y' of p(y') cost(y, y') (Kumar & Byrne 2004 for
-    translation; Goel & Byrne 2000 for speech). As the temperature of a single tagger falls to 0, that is the best by
-    total score; scores that are no log-probabilities, such as those of perceptrons, ask for one that fits their size.
+    Every tagger lists candidates by `search`, and scores those of the other taggers, too. Its probabilities are the
+    softmax of total score / temperature over all candidates; they are averaged over the taggers. The result is the
+    candidate y of least expected cost, sum over y' of p(y') cost(y, y') (Kumar & Byrne 2004 for translation; Goel &
+    Byrne 2000 for speech). As the temperature of a single tagger falls to 0, that is the best by total score; scores
+    that are not log-probabilities, such as those of perceptrons, require a temperature of their size.
 
-    Any tagger that searches will do, re-rankers among them; all have the same labels, and were trained on sequences of
-    the same unit.
+    Taggers may be re-rankers; all must have the same labels and be trained on sequences of the same unit.
 
     Args:
         taggers: one or more.
-        search: what each of them lists.
-        cost: what a candidate costs where another is right; by default 1 - F1 of segments.
+        search: lists the candidates of each tagger.
+        cost: cost of a candidate where another is correct; by default 1 - F1 of segments.
         temperature: one for all taggers, or one for each.
 
     Raises:
-        InputError: no tagger, taggers of other labels or units, a temperature that is not positive, or not one for
-            each tagger.
+        InputError: no tagger, taggers of different labels or units, a temperature that is not positive, or the wrong
+            number of temperatures.
     """
 
     def __init__(
         self,
         taggers: Sequence[Tagger],
         search: KBest,
-        cost: CandidateCost | None = None,
+        cost: "CandidateCost | None" = None,
         temperature: float | Sequence[float] = 1.0,
     ) -> None:
         self.temperatures = list(temperature) if isinstance(temperature, Sequence) else [temperature] * len(taggers)
@@ -72,7 +74,7 @@ class MinimumRisk:
         return corpus.sentences_of(flat_labels(corpus, self.labels, chosen))
 
     def batches(self, corpus: Corpus) -> Iterator[list[Batch]]:
-        """Yield mini-batches of a corpus, each as every tagger reads it."""
+        """Yield mini-batches of a corpus, each as encoded by every tagger."""
         size = inference_batch_size(corpus)
         for whole in zip(*(tagger.batches(corpus, size) for tagger in self.taggers), strict=True):
             k = self.search.k * len(self.taggers)
@@ -81,17 +83,14 @@ class MinimumRisk:
     # -- one batch -------------------------------------------------------------------------------------------
 
     def decode(self, batches: Sequence[Batch]) -> Tensor:
-        """Return the labels (B, T) int64 of least expected cost for the sequences of a batch, as each tagger reads it.
-
-        Of equal costs it is the candidate of highest probability.
-        """
-        found = self.weighed(batches)
+        """Return the labels (B, T) int64 of least expected cost for a batch, given as encoded by each tagger."""
+        found = self.candidate_distribution(batches)
         chosen = least_risk(found, self.cost(batches[0], found.labels, self.labels))
         return found.labels[torch.arange(len(chosen), device=chosen.device), chosen]
 
     @torch.no_grad()
-    def weighed(self, batches: Sequence[Batch]) -> Weighed:
-        """Return what the taggers list for the sequences of a batch, with their probabilities."""
+    def candidate_distribution(self, batches: Sequence[Batch]) -> CandidateDistribution:
+        """Return the candidates of all taggers for a batch, with their probabilities."""
         lattices = [tagger(batch) for tagger, batch in zip(self.taggers, batches, strict=True)]
         labels, valid = union([self.search(lattice) for lattice in lattices])
         total = torch.zeros(valid.shape, dtype=torch.float64, device=valid.device)
@@ -99,25 +98,25 @@ class MinimumRisk:
             local = path_score(lattice, labels).where(valid, -torch.inf)
             scores = tagger.total_scores(batch, Candidates(labels, local, valid)).double()
             total += (scores / temperature).masked_fill(~valid, -torch.inf).softmax(1)
-        return Weighed(labels, total / len(self.taggers), valid)
+        return CandidateDistribution(labels, total / len(self.taggers), valid)
 
 
 def union(lists: Sequence[Candidates]) -> tuple[Tensor, Tensor]:
-    """Return the labellings (B, K, T) of all lists, one list after the other, and which are valid (B, K) bool.
+    """Return the label sequences (B, K, T) of all lists, concatenated, and which are valid (B, K) bool.
 
-    Of equal labellings of a sequence the first alone is valid.
+    Of equal candidates of a sequence only the first is valid.
     """
     labels, valid = (torch.cat([getattr(one, name) for one in lists], 1) for name in ("labels", "valid"))
-    for k in range(lists[0].labels.shape[1], labels.shape[1]):  # no list has equal ones of its own
+    for k in range(lists[0].labels.shape[1], labels.shape[1]):  # within a list all differ
         seen = ((labels[:, :k] == labels[:, k : k + 1]).all(2) & valid[:, :k]).any(1)
         valid[:, k] &= ~seen
     return labels, valid
 
 
-def least_risk(found: Weighed, costs: Tensor) -> Tensor:
+def least_risk(found: CandidateDistribution, costs: Tensor) -> Tensor:
     """Return the candidate of least expected cost (B,) int64, from the costs (B, K, K) of a `CandidateCost`.
 
-    Of equal ones it is that of highest probability, then the first.
+    Ties: highest probability, then the first.
     """
     risks = (costs * found.probabilities.unsqueeze(1)).sum(2).masked_fill(~found.valid, torch.inf)
     least = risks == risks.amin(1, keepdim=True)
@@ -125,9 +124,9 @@ def least_risk(found: Weighed, costs: Tensor) -> Tensor:
 
 
 def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
-    """Raise InputError for what cannot decide together."""
+    """Raise InputError for an invalid ensemble."""
     if not taggers:
-        raise InputError("MinimumRisk: there is no tagger; give at least one")
+        raise InputError("MinimumRisk: taggers is empty; give at least one")
     if len(temperatures) != len(taggers):
         raise InputError(f"MinimumRisk: {len(temperatures)} temperatures for {len(taggers)} taggers; give one for each")
     if not all(temperature > 0 for temperature in temperatures):
@@ -135,6 +134,70 @@ def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
     first = taggers[0]
     for number, tagger in enumerate(taggers, 1):
         if (tagger.labels.names, tagger.labels.scheme) != (first.labels.names, first.labels.scheme):
-            raise InputError(f"MinimumRisk: tagger {number} has other labels than the first; train both on the same")
+            raise InputError(
+                f"MinimumRisk: tagger {number} has different labels than the first; train both on the same"
+            )
         if tagger.unit != first.unit:
             raise InputError(f"MinimumRisk: tagger {number} reads {tagger.unit}s, the first one {first.unit}s")
+
+
+# -- costs ---------------------------------------------------------------------------------------------------
+
+
+class CandidateCost(ABC):
+    """Base class of costs between the candidates of a list: never negative, 0 for a candidate against itself."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
+        """Return the costs (B, K, K) float64: entry [b, i, j] is that of choosing i where j is correct.
+
+        label_sequences: (B, K, T) int64, ids of `labels`, arbitrary in the padding.
+        """
+
+
+class TokenCost(CandidateCost):
+    """The number of wrong labels: the Hamming distance."""
+
+    def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
+        """Return the numbers (B, K, K) float64 of tokens with different labels."""
+        real = real_tokens(batch.lengths, label_sequences.shape[2]).unsqueeze(1)
+        same = count_common(label_sequences.where(real, -1))
+        return (batch.lengths.view(-1, 1, 1) - same).double()
+
+
+class SegmentCost(CandidateCost):
+    """1 - F of the segments of a sequence: 0 where all are equal, 1 where none is.
+
+    Segments are those of `metrics.segment_counts`; the cost of two label sequences without any is 0. The expected cost
+    is of single sequences; the F score of a corpus is not its mean.
+
+    Args:
+        beta: weight of recall against precision; 1 is F1.
+
+    Raises:
+        InputError: beta is not positive; in a call: labels without segments.
+    """
+
+    def __init__(self, beta: float = 1.0) -> None:
+        check_beta(beta)
+        self.beta = beta
+
+    def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
+        """Return 1 - F (B, K, K) float64 between the segments of the candidates."""
+        if labels.scheme == "none":
+            raise InputError("SegmentCost: labels of scheme 'none' have no segments; use TokenCost")
+        T = label_sequences.shape[2]
+        boundaries = SentenceBoundaries(
+            *(part.unsqueeze(1) for part in sentence_boundaries(batch.lengths, T, batch.sentences))
+        )
+        found = opened_segments(label_sequences.where(boundaries.real, 0), boundaries, labels)
+        codes = torch.where(found.kind >= 0, found.kind * T + found.end, -1)
+        number = (codes >= 0).sum(2).double()
+        weights = number.unsqueeze(2) + self.beta**2 * number.unsqueeze(1)  # of chosen and of correct candidates
+        return torch.where(weights > 0, 1 - (1 + self.beta**2) * count_common(codes) / weights, 0.0)
+
+
+def count_common(codes: Tensor) -> Tensor:
+    """Count the places where two candidates have equal codes >= 0: codes (B, K, T) int64 -> (B, K, K) int64."""
+    there = codes >= 0
+    return torch.stack([((codes == other.unsqueeze(1)) & there).sum(2) for other in codes.unbind(1)], 2)

@@ -1,26 +1,112 @@
-"""The contract of ranking algorithms: learn from lists of candidates, then score those of new lists."""
+"""Base class of ranking algorithms, and their training examples: candidate lists with sparse binary features."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from structperc.criteria import Criterion
 from structperc.errors import InputError
-from structperc.reranking.examples import Examples, distinct
+from structperc.ragged import Ragged
+
+
+class Examples(NamedTuple):
+    """S sequences with K candidates each. Candidate k of sequence s has the id i = s K + k.
+
+    Sequences without a correct candidate are ignored.
+    """
+
+    features: Ragged  # a list for each candidate, ids int32, ascending, each once; offsets (S * K + 1,) int64
+    first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
+    valid: Tensor  # (S, K) bool
+    correct: Tensor  # (S,) int64, which candidate is correct; -1 where none is
+    n_features: int
+
+    @classmethod
+    def from_pairs(
+        cls, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor, correct: Tensor, n_features: int
+    ) -> "Examples":
+        """Return examples from pairs of candidate id (N,) and feature id (N,), in any order; duplicates count once.
+
+        Raises InputError for invalid features, first scores and correct candidates.
+        """
+        if not first[valid].isfinite().all():
+            raise InputError("the first model's scores of candidates must be finite")
+        listed = correct >= 0
+        if not valid[listed, correct[listed]].all():
+            raise InputError("a correct candidate is not valid")
+        candidate_ids, ids = unique_pairs(candidate_ids, ids, n_features)
+        features = _group_by_candidate(candidate_ids, ids.int(), valid)
+        return cls(features, first.double(), valid, correct, n_features)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Examples"]) -> "Examples":
+        """Return the examples of all parts, one after the other; all have the same K and the same features."""
+        if len({(part.valid.shape[1], part.n_features) for part in parts}) != 1:
+            raise InputError("examples to concatenate must have the same number of candidates and of features")
+        return cls(
+            Ragged.join([part.features for part in parts]),
+            torch.cat([part.first for part in parts]),
+            torch.cat([part.valid for part in parts]),
+            torch.cat([part.correct for part in parts]),
+            parts[0].n_features,
+        )
+
+    def take(self, rows: Tensor) -> "Examples":
+        """Return the sequences rows (R,), in that order."""
+        K = self.valid.shape[1]
+        candidate_ids = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
+        features = self.features.select(candidate_ids)
+        return Examples(features, self.first[rows], self.valid[rows], self.correct[rows], self.n_features)
+
+    def drop_shared(self) -> "Examples":
+        """Return the examples without features that all valid candidates of a sequence share: they cancel out.
+
+        Features of invalid candidates are removed, too.
+        """
+        K = self.valid.shape[1]
+        owner = self.features.row_ids
+        live = self.valid.flatten()[owner]
+        owner, ids = owner[live], self.features.ids[live]
+        sequence = owner // K
+        _, which, counts = (sequence * self.n_features + ids).unique(return_inverse=True, return_counts=True)
+        kept = counts[which] < self.valid.sum(1)[sequence]
+        return self._replace(features=_group_by_candidate(owner[kept], ids[kept], self.valid))
+
+    def features_of(self, s: int, k: int) -> Tensor:
+        """Return the features of candidate k of sequence s, int32."""
+        i = s * self.valid.shape[1] + k
+        return self.features.slice(i, i + 1).ids
+
+
+def unique_pairs(candidate_ids: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
+    """Return the distinct ones of pairs (N,), (N,): int64, ascending, (M,), (M,).
+
+    Raises InputError for features outside of 0 <= id < F.
+    """
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < n_features:
+        raise InputError(f"feature ids must be in 0..{n_features - 1}, got {int(ids.min())}..{int(ids.max())}")
+    pairs = (candidate_ids.long() * n_features + ids).unique()
+    return pairs // max(1, n_features), pairs % max(1, n_features)
+
+
+def _group_by_candidate(candidate_ids: Tensor, ids: Tensor, valid: Tensor) -> Ragged:
+    """Ascending candidate ids (M,) and the feature of each (M,) -> the features of all candidates of valid (S, K)."""
+    return Ragged.of_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
 
 
 class Ranker(nn.Module, ABC):
-    """Base: start(examples) once, then epoch() as often as wanted, then total_scores(...) of other lists.
+    """Base class: call start(examples) once, epoch() repeatedly, then total_scores(...) of other lists.
 
-    What is learned is kept in persistent buffers, which take the sizes of a loaded state. They change at the end
-    of an epoch only. After a state was loaded, start(examples) with the same examples goes on where that ended, to
-    the same bits as if it had never stopped.
+    The learned state is stored in persistent buffers, which take the sizes of a loaded state and change only at the end
+    of an epoch. After a state was loaded, start(examples) with the same examples resumes training bit for bit.
 
     The score is linear, F(x) = w0 L(x) + sum of the weights of the features of x (Collins 2002, §4.1), unless a
-    subclass says otherwise. A subclass gives `_start`, `criterion`, `epoch`, `objective` and `finished`, and sets the
-    buffers `weights` and `first`. It keeps its options under their own names, from which a saved model is built again.
+    subclass says otherwise. A subclass gives `_start`, `criterion`, `epoch`, `objective` and `stop_reason`, and sets
+    the buffers `weights` and `first`. It keeps its options under their own names, from which a saved model is built
+    again.
     """
 
     linear = True  # whether `total_scores` are sums of weights
@@ -33,13 +119,13 @@ class Ranker(nn.Module, ABC):
         self.register_buffer("first", torch.zeros((), dtype=torch.float64))
 
     def start(self, examples: Examples) -> None:
-        """Take the examples: call this before the first epoch, and again after a state was loaded.
+        """Set the examples, before the first epoch and again after a state was loaded.
 
-        Raises InputError for examples from which nothing can be learned, or that have other features than before.
+        Raises InputError for examples that cannot be learned from, or with other features than before.
         """
         _check(examples)
         if not len(self.weights):
-            self._keep(weights=torch.zeros(examples.n_features))
+            self._set(weights=torch.zeros(examples.n_features))
         if len(self.weights) != examples.n_features:
             n, name = len(self.weights), type(self).__name__
             raise InputError(f"{name} has learned {n} weights, the examples have {examples.n_features} features")
@@ -52,11 +138,11 @@ class Ranker(nn.Module, ABC):
     @property
     @abstractmethod
     def criterion(self) -> Criterion:
-        """The criterion that says what is compared in a list, and when that asks for a change."""
+        """The criterion that the ranker minimises on a list."""
 
     @abstractmethod
     def epoch(self) -> None:
-        """Do one epoch of work on the examples."""
+        """Train for one epoch."""
 
     @property
     def first_weight(self) -> float:
@@ -66,26 +152,23 @@ class Ranker(nn.Module, ABC):
     @property
     @abstractmethod
     def objective(self) -> float:
-        """The value that learning makes small, after the last epoch; NaN where nothing is known yet."""
+        """The training objective after the last epoch; NaN before the first one."""
 
     @property
     @abstractmethod
-    def finished(self) -> str | None:
-        """The reason for which further epochs would gain nothing, in plain words.
+    def stop_reason(self) -> str | None:
+        """The reason why further epochs would change nothing, or None."""
 
-        None while they may gain something.
-        """
-
-    def total_scores(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
+    def total_scores(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) float64 of the candidates of new lists; -inf where not valid.
 
-        labellings (N,) and ids (N,): pairs of labelling b K + k and feature 0 <= id < F, in any order; a pair
-        counts once however often it is given. first (B, K): the first model's log-probabilities. valid (B, K) bool.
-        Of equal scores, that with the higher log-probability is meant to win. Raises InputError for other features.
+        candidate_ids (N,) and ids (N,): pairs of candidate b K + k and feature 0 <= id < F, in any order;
+        duplicates count once. first (B, K): the first model's log-probabilities. valid (B, K) bool.
+        Callers break ties by the higher log-probability. Raises InputError for unknown features.
         """
-        labellings, ids = distinct(labellings, ids, len(self.weights))
+        candidate_ids, ids = unique_pairs(candidate_ids, ids, len(self.weights))
         first, weights = first.double().where(valid, 0), self.weights.to(first.device)
-        sums = first.new_zeros(first.numel()).index_add_(0, labellings, weights[ids])
+        sums = first.new_zeros(first.numel()).index_add_(0, candidate_ids, weights[ids])
         return (self.first_weight * first + sums.view_as(first)).where(valid, -torch.inf)
 
     @property
@@ -94,9 +177,9 @@ class Ranker(nn.Module, ABC):
         return self.weights != 0
 
     def prune(self, keep: Tensor) -> None:
-        """Forget features that are not used, where keep (F,) bool is False; the others are numbered anew.
+        """Remove unused features, where keep (F,) bool is False, and renumber the others.
 
-        Learning cannot go on with the same examples. Raises ValueError for a feature that is used.
+        Training cannot be resumed after that. Raises ValueError for a feature that is used.
         """
         if (self.used & ~keep).any():
             raise ValueError("prune: keep all features that are used")
@@ -104,16 +187,16 @@ class Ranker(nn.Module, ABC):
         self.weights = self.weights[keep]
 
     def _renumber(self, new: Tensor) -> None:
-        """Write new (F,) numbers for features wherever buffers have some."""
+        """Replace feature ids in buffers by their new (F,) ids."""
 
-    def _keep(self, **values: Any) -> None:
-        """Put numbers, of any kind, into buffers; dtype and device stay."""
+    def _set(self, **values: Any) -> None:
+        """Set buffers, keeping their dtype and device."""
         for name, value in values.items():
             old = getattr(self, name)
             setattr(self, name, torch.as_tensor(value, dtype=old.dtype, device=old.device))
 
     def _extend(self, **values: Any) -> None:
-        """Append numbers, of any kind, to buffers."""
+        """Append to buffers, keeping their dtype and device."""
         for name, value in values.items():
             old = getattr(self, name)
             setattr(self, name, torch.cat([old, torch.as_tensor(value, dtype=old.dtype, device=old.device)]))
@@ -128,29 +211,29 @@ class Ranker(nn.Module, ABC):
         self._check_history()
 
     def _check_history(self) -> None:
-        """Raise InputError unless what a loaded state says about its learning fits together; here it says nothing."""
+        """Raise InputError if the training history of a loaded state is inconsistent."""
 
 
-def within(ids: Tensor, n_features: int) -> bool:
-    """Return whether all ids (n,) are numbers of features, 0 <= id < F."""
+def ids_in_range(ids: Tensor, n_features: int) -> bool:
+    """Return whether all ids (n,) are valid: 0 <= id < F."""
     return not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < n_features)
 
 
 def _check(examples: Examples) -> None:
-    """Raise InputError unless some correct candidate can be told from others."""
+    """Raise InputError unless some correct candidate differs from others of its list."""
     several = examples.valid.sum(1) > 1
     if not several.any():
-        raise InputError("lists hold one candidate each: set search.k >= 2")
+        raise InputError("every list has only one candidate: set search.k >= 2")
     compared = several & (examples.correct >= 0)
     if not compared.any():
         raise InputError(
-            "no candidate list has a correct candidate and others beside it: set a larger search.k, or correct: closest"
+            "no candidate list has a correct and a wrong candidate: set a larger search.k, or correct: closest"
         )
-    if all(_alike(examples, s) for s in compared.nonzero()[:, 0].tolist()):
-        raise InputError("candidates of a list never differ, in features or log-probability: add other features")
+    if all(_identical(examples, s) for s in compared.nonzero()[:, 0].tolist()):
+        raise InputError("the candidates of each list have equal features and log-probabilities: add other features")
 
 
-def _alike(examples: Examples, s: int) -> bool:
+def _identical(examples: Examples, s: int) -> bool:
     """Whether all valid candidates of a sequence have the same features and log-probability."""
     valid = examples.valid[s]
     features = [examples.features_of(s, k) for k in valid.nonzero()[:, 0].tolist()]

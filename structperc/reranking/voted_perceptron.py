@@ -6,38 +6,40 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from structperc.criteria import PerceptronLoss
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
-from structperc.reranking.examples import Examples
-from structperc.reranking.ranker import Ranker, within
-from structperc.reranking.votes import ListUpdates, Votes
+from structperc.reranking.ranker import Examples, Ranker, ids_in_range
 
 Predict = Literal["vote", "average", "last"]
 
+WIDTH = 160  # candidates whose votes are counted at a time
+CELLS = 2**23  # scores at a time, unless a single sequence has more
+
 
 class VotedPerceptron(Ranker):
-    """The perceptron of Collins 2002, §4.3 and Fig. 3, which keeps all its weight vectors.
+    """The perceptron of Collins 2002, §4.3 and Fig. 3, which stores all its weight vectors.
 
-    For one example after the other: if the candidate of highest F (of equal ones, that of higher log-probability) is
-    not the correct one, the vector Phi(correct) - Phi(that one) is added to the weights, Phi(x) = (L(x) / unit,
-    features of x). All weights start at zero, w0 too. An epoch is one pass.
+    For each example: if the candidate x of highest F (ties: higher log-probability) is wrong, Phi(correct) - Phi(x) is
+    added to the weights, where Phi(x) = (L(x) / unit, features of x). All weights start at zero, including w0. An epoch
+    is one pass.
 
-    Vectors are kept as the list of updates, in buffers of the names in `ListUpdates` and `Ragged`; what a vector
-    survived are the examples after which it was the present one, that of the update included (w_i in Fig. 3).
+    Vectors are stored as the history of updates, in buffers named as in `UpdateHistory` and `Ragged`. The survival of a
+    vector is the number of examples after which it was the current one, including that of its update (w_i in Fig. 3).
 
-    `weights` and `first_weight` are those of "last", otherwise those of "average", also with the vote.
+    `weights` and `first_weight` are those of "last" or, also with the vote, of "average".
 
     Args:
         predict: "vote", the exact vote of all vectors (Fig. 4); "average", their average over all examples seen;
-            "last", the present vector.
-        unit: what counts as one, in units of the log-probability; the paper: 1.
-        seed: of the orders.
-        shuffle: whether each pass has an order of its own; otherwise all have that of the examples.
+            "last", the last vector.
+        unit: scale of the log-probability; the paper: 1.
+        seed: of the shuffled orders.
+        shuffle: whether each pass has a new order; otherwise all have that of the examples.
 
     Raises:
-        InputError: predict is none of these; unit is not positive.
+        InputError: unknown predict; unit is not positive.
     """
 
     update_ids: Tensor
@@ -61,13 +63,13 @@ class VotedPerceptron(Ranker):
         self.register_buffer("update_first", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("survival", torch.zeros(1, dtype=torch.int64))
         self.register_buffer("mistakes", torch.zeros(0, dtype=torch.int64))
-        self._votes: Votes | None = None
+        self._votes: VoteCounter | None = None
 
     @property
-    def updates(self) -> ListUpdates:
-        """All weight vectors so far, as the list of updates between them."""
+    def updates(self) -> "UpdateHistory":
+        """The history of all weight vectors so far."""
         features = Ragged(self.update_ids, self.update_offsets)
-        return ListUpdates(features, self.update_signs, self.update_first, self.survival)
+        return UpdateHistory(features, self.update_signs, self.update_first, self.survival)
 
     def _start(self, examples: Examples) -> None:
         self._lists = ExampleLists(examples, self.unit)
@@ -76,9 +78,9 @@ class VotedPerceptron(Ranker):
         """Make one pass over all examples with a correct candidate."""
         weights, w0 = self.updates.last(len(self.weights))
         self._append(*self._lists.run_pass(self._order(), weights.cpu().numpy(), float(w0)))
-        served = self.updates.last if self.predict == "last" else self.updates.average
-        weights, w0 = served(len(self.weights))
-        self._keep(weights=weights, first=w0 / self.unit)
+        final = self.updates.last if self.predict == "last" else self.updates.average
+        weights, w0 = final(len(self.weights))
+        self._set(weights=weights, first=w0 / self.unit)
         self._votes = None
 
     def _order(self) -> np.ndarray:
@@ -86,24 +88,24 @@ class VotedPerceptron(Ranker):
         return np.random.default_rng([self.seed, len(self.mistakes)]).permutation(order) if self.shuffle else order
 
     def _append(self, survival: list[int], made: list["Difference"]) -> None:
-        """Survival of the present vector and of those that came after it, and the updates that made these."""
+        """Append updates and the survival of the current vector and of the vectors after them."""
         counts = torch.tensor([len(update.ids) for update in made], dtype=torch.int64)
         ends = int(self.update_offsets[-1]) + boundaries(counts)[1:]
         ids, signs = (np.concatenate([np.zeros(0, np.int64), *(x[i] for x in made)]) for i in range(2))
         first = [update.first for update in made]
         self._extend(update_ids=ids, update_signs=signs, update_offsets=ends, update_first=first, mistakes=[len(made)])
         survival[0] += int(self.survival[-1])
-        self._keep(survival=self.survival[:-1])
+        self._set(survival=self.survival[:-1])
         self._extend(survival=survival)
 
     @property
     def criterion(self) -> PerceptronLoss:
-        """The perceptron's criterion: a list asks for an update when its best candidate is wrong."""
+        """The perceptron's criterion: a list requires an update if its best candidate is wrong."""
         return PerceptronLoss()
 
     @property
     def used(self) -> Tensor:
-        """Mask (F,) bool of the features that some update has."""
+        """Mask (F,) bool of the features in any update."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
 
     def _check_history(self) -> None:
@@ -112,11 +114,11 @@ class VotedPerceptron(Ranker):
         sizes = {"update_ids": ids.numel(), "update_signs": ids.numel(), "update_offsets": V, "survival": V}
         for name, size in {**sizes, "update_first": V - 1, "mistakes": self.mistakes.numel()}.items():
             if getattr(self, name).shape != (size,):
-                raise InputError(f"VotedPerceptron: {name} is no vector of {size} numbers")
+                raise InputError(f"VotedPerceptron: {name} must be a vector of {size} numbers")
         if offsets[0] != 0 or offsets[-1] != len(ids) or (offsets.diff() < 0).any():
-            raise InputError("VotedPerceptron: its updates do not follow each other")
-        if not within(ids, len(self.weights)):
-            raise InputError(f"VotedPerceptron: features of its updates are not all below {len(self.weights)}")
+            raise InputError("VotedPerceptron: update_offsets must ascend from 0 to the number of update_ids")
+        if not ids_in_range(ids, len(self.weights)):
+            raise InputError(f"VotedPerceptron: features of updates must be below {len(self.weights)}")
 
     def _renumber(self, new: Tensor) -> None:
         self.update_ids = new[self.update_ids.long()].to(self.update_ids.dtype)
@@ -128,17 +130,17 @@ class VotedPerceptron(Ranker):
         return float(self.mistakes[-1]) if len(self.mistakes) else math.nan
 
     @property
-    def finished(self) -> str | None:
+    def stop_reason(self) -> str | None:
         """A message if the last pass made no mistake, else None."""
         return "converged: no mistake in a whole pass" if self.objective == 0 else None
 
-    def total_scores(self, labellings: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """Return the scores (B, K) float64 as every ranker does; with predict="vote" they are the numbers of votes."""
+    def total_scores(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
+        """Return the scores (B, K) float64 of candidates; with predict="vote" they are numbers of votes."""
         if self.predict != "vote":
-            return super().total_scores(labellings, ids, first, valid)
+            return super().total_scores(candidate_ids, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
-            self._votes = Votes(self.updates.to(first.device), len(self.weights))
-        votes = self._votes.count(labellings, ids, first.double() / self.unit, valid)
+            self._votes = VoteCounter(self.updates.to(first.device), len(self.weights))
+        votes = self._votes.count(candidate_ids, ids, first.double() / self.unit, valid)
         return votes.where(valid, -torch.inf)
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
@@ -147,15 +149,15 @@ class VotedPerceptron(Ranker):
 
 
 class Difference(NamedTuple):
-    """An update: the difference of the vectors of two candidates."""
+    """An update: the difference of the feature vectors of two candidates."""
 
-    ids: np.ndarray  # (n,) int32, features that one of the two has
+    ids: np.ndarray  # (n,) int32, features of only one of the two
     signs: np.ndarray  # (n,) int64, 1 or -1
     first: float
 
 
 class ExampleLists:
-    """The examples in the layout of the inner loop: K candidates each, log-probabilities in units."""
+    """The examples as NumPy arrays for the inner loop: K candidates each, log-probabilities / unit."""
 
     def __init__(self, examples: Examples, unit: float) -> None:
         self.ids, self.offsets = (x.cpu().numpy() for x in (examples.features.ids, examples.features.offsets))
@@ -165,9 +167,9 @@ class ExampleLists:
         self.first = (examples.first / unit).where(examples.valid, 0).cpu().numpy()
 
     def run_pass(self, order: np.ndarray, weights: np.ndarray, w0: float) -> tuple[list[int], list[Difference]]:
-        """Return the updates of one pass, and the survival of the vector given and of each that comes after it.
+        """Return the survival of the given vector and of each vector after it, and the updates of one pass.
 
-        The survival comes first. `weights` (F,) float64 change in place.
+        Changes `weights` (F,) float64 in place.
         """
         survival, made = [0], []
         for s, correct in zip(order.tolist(), self.correct[order].tolist(), strict=True):
@@ -183,7 +185,7 @@ class ExampleLists:
         return survival, made
 
     def best(self, s: int, weights: np.ndarray, w0: float) -> int:
-        """Return the candidate of highest F; of equal ones that of highest log-probability, then the first."""
+        """Return the candidate of highest F; ties: highest log-probability, then the first."""
         boundaries = self._boundaries(s)
         running = np.zeros(boundaries[-1] - boundaries[0] + 1)
         np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # of integers: exact
@@ -193,7 +195,7 @@ class ExampleLists:
         return int(tied[self.first[s, tied].argmax()])
 
     def difference(self, s: int, a: int, b: int) -> Difference:
-        """Return Phi of candidate a less Phi of candidate b."""
+        """Return Phi(candidate a) - Phi(candidate b)."""
         boundaries = self._boundaries(s)
         ours, other = (self.ids[boundaries[k] : boundaries[k + 1]] for k in (a, b))
         ids = np.setxor1d(ours, other, assume_unique=True)
@@ -202,3 +204,102 @@ class ExampleLists:
     def _boundaries(self, s: int) -> np.ndarray:
         K = self.valid.shape[1]
         return self.offsets[s * K : (s + 1) * K + 1]
+
+
+class UpdateHistory(NamedTuple):
+    """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
+
+    features: Ragged  # changed by each update: M ids int32, each once; offsets int64
+    signs: Tensor  # (M,) int8, by how much: 1 or -1
+    first: Tensor  # (U,) float64, by how much it changed w0
+    survival: Tensor  # (U + 1,) int64, number of examples after which each vector was the current one
+
+    @property
+    def first_weights(self) -> Tensor:
+        """The weight w0 of every vector, (U + 1,) float64, summed in the order of training, on the CPU."""
+        return torch.cat([self.first.new_zeros(1), self.first.cpu().cumsum(0).to(self.first)])
+
+    def to(self, device: torch.device) -> "UpdateHistory":
+        """Return the same updates on another device."""
+        ids, offsets = self.features.ids.to(device), self.features.offsets.to(device)
+        return UpdateHistory(Ragged(ids, offsets), *(x.to(device) for x in self[1:]))
+
+    def last(self, n_features: int) -> tuple[Tensor, Tensor]:
+        """Return the weights (F,) float64 and w0 () float64 of the last vector."""
+        return self._sum(torch.ones_like(self.first), n_features), self.first_weights[-1]
+
+    def average(self, n_features: int) -> tuple[Tensor, Tensor]:
+        """Return the weights (F,) float64 and w0 () float64, averaged over the vectors after each example.
+
+        An update counts for its own example and all later ones. The sums of weights are exact.
+        """
+        seen = self.survival.sum().clamp(min=1)
+        since = (seen - self.survival.cumsum(0))[:-1].double()
+        return self._sum(since, n_features) / seen, self.first @ since / seen
+
+    def _sum(self, factors: Tensor, n_features: int) -> Tensor:
+        total = factors.new_zeros(n_features)
+        return total.index_add_(0, self.features.ids, self.signs * factors[self.features.row_ids])
+
+
+class VoteCounter:
+    """The vote of Collins 2002, §4.3 and Fig. 4; after Freund & Schapire 1999: every vector votes for one candidate.
+
+    The number of votes of a vector is its survival. An update adds to the score of a candidate a sum over their common
+    features; the score under a vector is the sum over all updates before it. This is exact without dense vectors.
+
+    Args:
+        updates: of the perceptron.
+        n_features: F.
+    """
+
+    def __init__(self, updates: UpdateHistory, n_features: int) -> None:
+        self.n_features = n_features
+        self.first_weights, self.survival = updates.first_weights, updates.survival.double()  # (V,)
+        self._features, self._signs = updates.features, updates.signs.float()
+
+    def count(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
+        """Return the votes (B, K) float64 of candidates, 0 where not valid; arguments as of `Ranker.total_scores`.
+
+        `first` is divided by the unit. Ties: a vector votes for the candidate with the highest `first`, then the first.
+        """
+        K = first.shape[1]
+        order = first.double().where(valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
+        place = order.argsort(1)  # in descending order of `first`, the first of the best candidates wins
+        moved = candidate_ids // K * K + place.flatten()[candidate_ids]
+        nowhere = order.new_full((len(first),), -1)
+        ranked = first.gather(1, order), valid.gather(1, order), nowhere
+        lists = Examples.from_pairs(moved, ids, *ranked, self.n_features).drop_shared()
+        size = max(1, min(WIDTH, CELLS // len(self.survival)) // K)
+        parts = [self._votes(lists, start, min(start + size, len(first))) for start in range(0, len(first), size)]
+        return torch.cat([lists.first.new_zeros(0, K), *parts]).gather(1, place).where(valid, 0)
+
+    def _votes(self, lists: Examples, start: int, end: int) -> Tensor:
+        """Of the sequences start <= s < end, (end - start, K)."""
+        first, valid = (x[start:end].unsqueeze(2) for x in (lists.first, lists.valid))
+        scores = self._sums(lists, start, end)
+        scores += first.where(valid, 0) * self.first_weights
+        winner = scores.masked_fill_(~valid, -torch.inf).max(1).indices
+        votes = torch.zeros_like(lists.first[start:end])
+        return votes.scatter_add_(1, winner, self.survival.expand(winner.shape))
+
+    def _sums(self, lists: Examples, start: int, end: int) -> Tensor:
+        """Of the weights of each candidate's features, under each vector: (end - start, K, V) float64."""
+        K = lists.valid.shape[1]
+        features = lists.features.slice(start * K, end * K)
+        known, row = features.ids.unique(return_inverse=True)
+        has = lists.first.new_zeros((len(known) + 1, (end - start) * K), dtype=torch.float32)
+        has[row + 1, features.row_ids] = 1
+        rows = self._features.ids.new_zeros(self.n_features)  # of `has`; 0 for features without candidates
+        rows[known] = torch.arange(1, len(known) + 1, dtype=rows.dtype, device=rows.device)
+        added = embedding_bag(
+            rows[self._features.ids],
+            has,
+            self._features.offsets.int(),
+            mode="sum",
+            per_sample_weights=self._signs,
+            include_last_offset=True,
+        )  # (U, candidates), small integers
+        sums = lists.first.new_zeros(has.shape[1], len(added) + 1)
+        sums[:, 1:] = added.t()
+        return sums.cumsum_(1).view(end - start, K, -1)

@@ -1,9 +1,8 @@
-"""Features or vectors -> Lattice. Everything that follows is the same for every scorer.
+"""Features or vectors -> Lattice. What follows is the same for every scorer.
 
-base.py            the contract
-sparse_linear.py   weights of feature ids; bags.py sums them
+base.py            base class, and the sum of several scorers
+sparse_linear.py   weights of feature ids
 neural.py          linear scores of an encoder's vectors
-sum.py             several scorers in one lattice
 """
 
 from structperc.scorers.base import LocalWeights, Scorer, Sum

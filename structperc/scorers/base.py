@@ -1,7 +1,4 @@
-"""Several scorers in one lattice.
-
-The contract of a scorer, and what it has in common with everything that holds local weights.
-"""
+"""Base class of scorers and of modules with local weights; the sum of several scorers."""
 
 from abc import ABC, abstractmethod
 from functools import reduce

@@ -1,9 +1,6 @@
-"""Sums of weight rows over ragged lists of feature ids, with a gradient that touches only what it must.
+"""Linear scores of surface features: the scorer of perceptron and CRF taggers.
 
-Where the ids have weights of their own (`Ragged.weights`), each row is multiplied by that of its id. They are called
-`feature_weights` here, since the rows are weights, too.
-
-Linear scores of surface features: the scorer of perceptron and CRF taggers.
+`sum_features` adds up weight rows over ragged lists of feature ids; its gradient touches only what it must.
 """
 
 from typing import Any

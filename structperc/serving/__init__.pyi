@@ -1,2 +1,2 @@
 from .app import application as application
-from .limits import Limits as Limits
+from .requests import Limits as Limits

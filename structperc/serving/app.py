@@ -1,7 +1,4 @@
-"""What a service has been asked and how long it took, as Prometheus reads it.
-
-The service as an application of Starlette.
-"""
+"""The service as a Starlette application, with metrics for Prometheus."""
 
 import asyncio
 import time
@@ -18,10 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from structperc.errors import InputError
-from structperc.predictor import Predictor, SparsePredictor
-from structperc.serving.bodies import SENTENCES, TEXT, sentences_of, text_of
+from structperc.predictor import Predictor
 from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces, label_jobs
-from structperc.serving.limits import Limits, Refusal, unavailable
+from structperc.serving.requests import SENTENCES, TEXT, Limits, sentences_of, text_of, unavailable
 from structperc.serving.scheduler import Scheduler
 from structperc.text import conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import Cut, Split
@@ -32,10 +28,10 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 
 
 class ServiceMetrics:
-    """Counters of one service.
+    """Counters and histograms of one service.
 
     Args:
-        waiting: tells how many requests wait now.
+        waiting: returns the number of waiting requests.
     """
 
     def __init__(self, waiting: Callable[[], float]) -> None:
@@ -61,7 +57,7 @@ class ServiceMetrics:
 
 
 PATHS = {"/annotate": f"POST {TEXT}", "/tag": f"POST {SENTENCES}", "/health": "GET", "/metrics": "GET"}
-LEFT = 499  # the client has gone before its answer; nobody but the counters gets this status
+CLIENT_CLOSED_REQUEST = 499  # only the metrics see this status
 
 
 def application(
@@ -77,10 +73,10 @@ def application(
     GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
     GET  /metrics                       -> counters and times, as Prometheus reads them
 
-    Confidences and probabilities are there where the tagger has them. Short requests that wait together are labelled
-    together; long ones are labelled in pieces that take turns. Requests that are not answered get a status and
-    {"detail": one line}: 422 for mistakes, 413 for bodies that are too large, 503 for what cannot be answered in time.
-    Raises InputError for limits below 1.
+    Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled
+    together; long ones are labelled in pieces that take turns. Errors have a status and {"detail": one line}: 422 for
+    invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time. Raises
+    InputError for limits below 1.
 
     Args:
         tagger: from `structperc.load`.
@@ -89,7 +85,8 @@ def application(
         sentences: gives the boundaries of sentences among them.
     """
     limits.check()
-    _evaluate(tagger)
+    if (evaluate := getattr(tagger, "eval", None)) is not None:  # a module of PyTorch, shared by two threads
+        evaluate()
     cut = partial(tokenize, tokenizer=tokenizer, sentences=sentences)
 
     def together(jobs: Sequence[Job]) -> list[str | Exception]:
@@ -120,8 +117,8 @@ def application(
 
     endpoints = {"/annotate": annotate, "/tag": tag, "/health": health, "/metrics": metrics}
     routes = [Route(path, endpoints[path], methods=[form.split()[0]]) for path, form in PATHS.items()]
-    handlers = {Refusal: _refused, InputError: _wrong, HTTPException: _unknown, ClientDisconnect: _left}
-    app = Starlette(routes=routes, exception_handlers={**handlers, Exception: _failed})
+    handlers = {HTTPException: _http_error, InputError: _input_error, ClientDisconnect: _disconnected}
+    app = Starlette(routes=routes, exception_handlers={**handlers, Exception: _unexpected_error})
     app.router.redirect_slashes = False
     app.state.requests = Requests(scheduler)
     app.add_middleware(_Front, counters=counters, requests=app.state.requests)
@@ -129,32 +126,32 @@ def application(
 
 
 class Requests:
-    """The open requests of an application, which may be refused when it is to end."""
+    """The open requests of an application, which are answered by 503 when it shuts down."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.refusing, self.refused = False, 0
+        self.shutting_down, self.rejected = False, 0
 
     @property
     def busy(self) -> bool:
-        """Whether a thread labels, although nobody may wait for it any more."""
+        """Whether a thread is labelling, even if no client waits for it."""
         return self._scheduler.busy
 
-    def refuse(self) -> None:
-        """Answer every open request, and those that still come, by 503."""
-        self.refusing = True
+    def shut_down(self) -> None:
+        """Answer every open request and all further ones by 503."""
+        self.shutting_down = True
         for task in self.tasks:
             task.cancel()
 
 
 class _Front:
-    """Outermost middleware: counts each request, and refuses it when the service ends.
+    """Outermost middleware: measures each request, and rejects it when the service shuts down.
 
     Args:
         app: the application behind.
-        counters: those of the service.
-        requests: the open ones.
+        counters: metrics of the service.
+        requests: the open requests.
     """
 
     def __init__(self, app: ASGIApp, counters: ServiceMetrics, requests: Requests) -> None:
@@ -175,24 +172,24 @@ class _Front:
 
         self._requests.tasks.add(task)
         try:
-            if self._requests.refusing:
-                await self._refuse(scope, receive, noted)
+            if self._requests.shutting_down:
+                await self._reject(scope, receive, noted)
             else:
                 await self._app(scope, receive, noted)
         except asyncio.CancelledError:
-            if not self._requests.refusing:
+            if not self._requests.shutting_down:
                 raise
             task.uncancel()
             if not status:
-                await self._refuse(scope, receive, noted)
+                await self._reject(scope, receive, noted)
         finally:
             self._requests.tasks.discard(task)
-            path = scope["path"] if scope["path"] in PATHS else "other"  # anybody may invent paths
+            path = scope["path"] if scope["path"] in PATHS else "other"  # clients can send any path
             self._counters.answered(path, status or 500, time.perf_counter() - begin)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._requests.refused += 1
-        await _refusal(unavailable("the service ends; ask again later", seconds=5))(scope, receive, send)
+    async def _reject(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._requests.rejected += 1
+        await _error_response(unavailable("the service shuts down; ask again later", seconds=5))(scope, receive, send)
 
 
 async def _unless_gone(request: Request, answer: Coroutine[Any, Any, str]) -> str:
@@ -214,41 +211,30 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _refusal(error: Refusal) -> JSONResponse:
-    return JSONResponse({"detail": error.detail}, error.status, error.headers)
+def _error_response(error: HTTPException) -> JSONResponse:
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refusal)
-    return _refusal(error)
-
-
-async def _wrong(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": str(error)}, 422)
-
-
-async def _left(request: Request, error: Exception) -> Response:
-    return Response(status_code=LEFT)
-
-
-async def _unknown(request: Request, error: Exception) -> JSONResponse:
-    """Name the paths that there are, or the method of this one."""
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer by the error; for those of the router name the known paths, or the method of this one."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        detail = f"{request.method} {path} is not offered; send {PATHS[path]}"
-    else:
+        error.detail = f"{request.method} {path} is not offered; send {PATHS[path]}"
+    elif error.status_code == 404:
         known = ", ".join(f"{form.split()[0]} {one}" for one, form in PATHS.items())
-        detail = f"there is no {path[:80]!a}; there are {known}"
-    return JSONResponse({"detail": detail}, error.status_code, error.headers)
+        error.detail = f"unknown path {path[:80]!a}; known are {known}"
+    return _error_response(error)
 
 
-async def _failed(request: Request, error: Exception) -> JSONResponse:
-    """Answer what should not happen; the server logs it."""
-    return JSONResponse({"detail": "unexpected failure; the log of the service has it"}, 500)
+async def _input_error(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 422)
 
 
-def _evaluate(tagger: Predictor) -> None:
-    """Leave a whole tagger in evaluation mode: of its two threads none may end what the other needs."""
-    if not isinstance(tagger, SparsePredictor):
-        tagger.eval()  # type: ignore[attr-defined]  # a module of PyTorch
+async def _disconnected(request: Request, error: Exception) -> Response:
+    return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer an unexpected error, which the server logs."""
+    return JSONResponse({"detail": "unexpected error; see the log of the service"}, 500)

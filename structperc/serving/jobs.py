@@ -1,4 +1,4 @@
-"""Questions to a tagger, and the answers as JSON."""
+"""Texts or sentences that requests send to a tagger, and the answers as JSON."""
 
 import json
 from abc import ABC, abstractmethod
@@ -6,30 +6,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.predictor.base import Prediction, text_spans
-from structperc.serving.limits import too_large
+from structperc.serving.requests import too_large
+from structperc.spelling import counted
 from structperc.text import TokenizedText
 
 Rows = list[Mapping[str, list[str]]]
 Cutting = Callable[[str], TokenizedText]
-PIECE = 2**14  # characters of a short question, and those that are labelled at a time of a long one
+PIECE = 2**14  # characters: longer jobs are labelled in pieces of this size
 
 
 class Part(NamedTuple):
-    """Sentences first, ..., stop - 1 of a question, with what was decided about their tokens."""
+    """Sentences first, ..., stop - 1 of a job, with their prediction."""
 
     first: int
     stop: int
-    decided: Prediction
+    prediction: Prediction
 
 
 class Job(ABC):
-    """A document that is to be labelled.
+    """A document to be labelled.
 
     Args:
         size: its number of characters.
@@ -40,11 +39,11 @@ class Job(ABC):
 
     @abstractmethod
     def sentences(self) -> Rows:
-        """Return its sentences, {column: strings} each. Raises InputError for what is wrong with them."""
+        """Return its sentences, {column: strings} each. Raises InputError for invalid ones."""
 
     @abstractmethod
-    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
-        """Return what was decided about a part of it: for each field of the answer the JSON of its items."""
+    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
+        """Return the prediction of a part: for each field of the answer the JSON of its items."""
 
 
 class TextJob(Job):
@@ -60,24 +59,24 @@ class TextJob(Job):
         self.text, self._cut = text, cut
 
     def sentences(self) -> Rows:
-        """Return its sentences, which have words alone."""
+        """Return its sentences, whose only column is `word`."""
         self._found = self._cut(self.text)
         return [{"word": words} for words in self._found.word_lists]
 
-    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
         """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
         bounds = self._found.sentences[part.first : part.stop + 1]
         a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
         own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
         found = []
-        for start, end, kind, confidence in text_spans(own, part.decided, scheme):
+        for start, end, kind, confidence in text_spans(own, part.prediction, scheme):
             sure = {} if confidence is None else {"confidence": confidence}
             found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end], **sure})
         return {"spans": _items(found)}
 
 
 class SentencesJob(Job):
-    """The labels of the tokens of some sentences, which are one document.
+    """The labels of the tokens of sentences, which are one document.
 
     Args:
         sentences: words, or {column: strings}, of each sentence.
@@ -99,47 +98,47 @@ class SentencesJob(Job):
                 raise InputError(f"sentences[{number}]: there is no {missing[0]!r}, which this model reads")
             for role in self._columns:
                 if len(sentence[role]) != len(sentence["word"]):
-                    lengths = f"{_count(sentence[role], 'string')} for {_count(sentence['word'], 'word')}"
+                    lengths = f"{counted(len(sentence[role]), 'string')} for {counted(len(sentence['word']), 'word')}"
                     raise InputError(f"sentences[{number}]: {role!r} has {lengths}")
             if "" in sentence["word"]:
                 raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
         return [{role: one[role] for role in self._columns} for one in self._sentences]
 
-    def written(self, part: Part, scheme: str) -> Mapping[str, str]:
+    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
         """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
         words = (len(one["word"]) for one in self._sentences[part.first : part.stop])
         bounds = list(pairwise(accumulate(words, initial=0)))
-        found = {"labels": _items([part.decided.labels[a:b] for a, b in bounds])}
-        if part.decided.tokens is not None:
-            found["probabilities"] = _items([part.decided.tokens[a:b].tolist() for a, b in bounds])
+        found = {"labels": _items([part.prediction.labels[a:b] for a, b in bounds])}
+        if part.prediction.tokens is not None:
+            found["probabilities"] = _items([part.prediction.tokens[a:b].tolist() for a, b in bounds])
         return found
 
 
 def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> list[str | Exception]:
-    """Return the answer to each question, or what is wrong with it; all are labelled together.
+    """Return the answer to each job, or its error; all are labelled together.
 
     Args:
-        tagger: what labels.
+        tagger: any predictor.
         jobs: any number.
-        tokens: the most that a question may have; the answer to one with more is a Refusal.
+        tokens: limit of a job; the answer to one with more is an HTTPException.
     """
-    if tagger.features.extent == "corpus" and len(jobs) > 1:  # whose texts would look at one another
+    if tagger.features.extent == "corpus" and len(jobs) > 1:  # features of one job would depend on the others
         return [answer for job in jobs for answer in label_jobs(tagger, [job], tokens)]
     read = [_read(job, tokens) for job in jobs]
     rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
     corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
-    decided = split_predictions(tagger.predict(corpus, tagger.probabilistic), [_tokens(found) for found in read])
+    predictions = tagger.predict(corpus, tagger.probabilistic).split(map(_tokens, read))
     return [
-        _joined([job.written(Part(0, len(found), own), tagger.labels.scheme)]) if isinstance(found, list) else found
-        for job, found, own in zip(jobs, read, decided, strict=True)
+        _joined([job.to_json(Part(0, len(found), own), tagger.labels.scheme)]) if isinstance(found, list) else found
+        for job, found, own in zip(jobs, read, predictions, strict=True)
     ]
 
 
 def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
-    """Yield None after each piece of work on a question, and then its answer, that of `label_jobs`.
+    """Yield None before each piece of work on a job, and then its answer, that of `label_jobs`.
 
-    Its sentences are labelled in pieces where they do not depend on one another, else all of them are one piece. Raises
-    InputError for what is wrong with it, Refusal for more tokens than it may have.
+    Independent sentences are labelled in pieces; otherwise there is one piece. Raises InputError for invalid
+    sentences, HTTPException for more tokens than the limit.
     """
     rows = _read(job, tokens)
     if not isinstance(rows, list):
@@ -148,23 +147,13 @@ def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None
         corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
-        decided = tagger.predict(corpus, tagger.probabilistic)
-        found.append(job.written(Part(first, stop, decided), tagger.labels.scheme))
+        part = Part(first, stop, tagger.predict(corpus, tagger.probabilistic))
+        found.append(job.to_json(part, tagger.labels.scheme))
     yield _joined(found)
 
 
-def split_predictions(decided: Prediction, tokens: Sequence[int]) -> list[Prediction]:
-    """Return what was decided about the first, the second, ... so many tokens."""
-    ends = np.cumsum([0, *tokens]).tolist()
-    labels, *sure = decided
-    return [
-        Prediction(labels[a:b], *(None if values is None else values[a:b] for values in sure))
-        for a, b in pairwise(ends)
-    ]
-
-
 def _read(job: Job, most: int) -> Rows | Exception:
-    """The sentences of a question, or what is wrong with it."""
+    """The sentences of a job, or its error."""
     try:
         rows = job.sentences()
     except InputError as error:
@@ -198,7 +187,3 @@ def _items(values: Sequence[Any]) -> str:
 
 def _tokens(found: Rows | Exception) -> int:
     return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0
-
-
-def _count(values: Sequence[str], noun: str) -> str:
-    return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""The order in which questions are answered: short ones together, long ones in pieces that take turns.
+"""The order in which jobs are answered: short ones together, long ones in pieces that take turns.
 
-Short and long questions have a thread each, so that a short one never waits for a long one. The threads are daemons: a
-piece of work that has begun does not keep the process from ending.
+Short and long jobs have a thread each, so that a short one never waits for a long one. The threads are daemons: a piece
+of work that has begun does not keep the process from ending.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from structperc.serving.jobs import PIECE, Job
-from structperc.serving.limits import Limits, unavailable
+from structperc.serving.requests import Limits, unavailable
 
 Found = TypeVar("Found")
 Batch = Callable[[Sequence[Job]], Sequence[str | Exception]]
 Pieces = Callable[[Job], Iterator[str | None]]
-TURNS = 4  # long questions that take turns; each keeps its tokens in memory, others wait for one to be answered
+TURNS = 4  # long jobs in progress; each keeps its tokens in memory, further ones wait
 
 
 class Scheduler:
-    """Answers questions in two threads.
+    """Answers jobs in two threads.
 
-    The short questions that wait when the last call is done are answered by the next one: an idle service answers at
-    once, and a busy one labels many texts in a call, without any time to be set.
+    All short jobs that wait when a call ends are answered by the next call: an idle service answers immediately, and a
+    busy one labels many texts per call, without a delay to be configured.
 
     Args:
-        together: returns the answers to several short questions, or what is wrong with them.
-        in_pieces: yields None after each piece of work on a long question, and then its answer.
-        limits: of waiting questions, of those answered together, and of seconds.
+        together: returns the answers to several short jobs, or their errors.
+        in_pieces: yields None before each piece of work on a long job, and then its answer.
+        limits: of waiting jobs, of those answered together, and of seconds.
     """
 
     def __init__(self, together: Batch, in_pieces: Pieces, limits: Limits) -> None:
@@ -40,21 +40,21 @@ class Scheduler:
         self._long = 0
         self._batches: asyncio.Task[None] | None = None
         self._turns = asyncio.Semaphore(TURNS)
-        self._short_thread, self._long_thread = WorkerThread("short questions"), WorkerThread("long questions")
+        self._short_thread, self._long_thread = WorkerThread("short jobs"), WorkerThread("long jobs")
 
     def __len__(self) -> int:
-        """Return the number of questions that wait, and of long ones that take turns."""
+        """Return the number of waiting jobs and of long ones in progress."""
         return len(self._short) + self._long
 
     @property
     def busy(self) -> bool:
-        """Whether work has begun that cannot be stopped."""
+        """Whether a thread is at work."""
         return self._short_thread.busy or self._long_thread.busy
 
     async def answer(self, job: Job) -> str:
-        """Return the answer to a question; when the caller is cancelled, work on it ends with the present piece.
+        """Return the answer to a job; when the caller is cancelled, work on it ends with the present piece.
 
-        Raises Refusal where too many questions wait or an answer takes too long, and whatever is wrong with it.
+        Raises HTTPException when too many jobs wait or the answer takes too long, and the errors of the job.
         """
         if len(self) >= self._limits.waiting:
             raise unavailable("too many requests wait; come back later")
@@ -66,7 +66,7 @@ class Scheduler:
             raise unavailable(late) from None
 
     async def _answer_long(self, job: Job) -> str:
-        """The thread takes pieces in the order in which they come: one of each long question after the other."""
+        """The thread takes pieces in the order in which they come, one of each long job in turn."""
         self._long += 1
         try:
             async with self._turns:
@@ -85,17 +85,17 @@ class Scheduler:
         return await future
 
     async def _answer_batches(self) -> None:
-        """Answer short questions as long as there are any."""
+        """Answer short jobs until none waits."""
         while batch := self._next_batch():
             await self._answer_batch(batch)
 
     def _next_batch(self) -> list[tuple[Job, asyncio.Future[str]]]:
-        """Take questions that wait, together as long as a piece at most."""
+        """Take waiting jobs, up to the size of a piece."""
         batch: list[tuple[Job, asyncio.Future[str]]] = []
         size = 0
         while self._short and len(batch) < self._limits.together and size <= PIECE:
             job, future = self._short.popleft()
-            if not future.done():  # else its client has gone
+            if not future.done():  # else its client has disconnected
                 batch.append((job, future))
                 size += job.size
         return batch
@@ -104,7 +104,7 @@ class Scheduler:
         found: Sequence[str | Exception]
         try:
             found = await self._short_thread.run(partial(self._together, [job for job, _ in batch]))
-        except Exception as error:  # each client gets it, and the service goes on
+        except Exception as error:  # the clients get it, and the service goes on
             found = [error] * len(batch)
         for (_, future), answer in zip(batch, found, strict=True):
             if future.done():

@@ -17,10 +17,10 @@ from torch import Tensor
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.datamodules import SequenceDataModule
-from structperc.log_levels import at_level
 from structperc.optim import training_protocol
 from structperc.sklearn.sentences import WORD
 from structperc.taggers import Tagger
+from structperc.training.lightning_messages import at_level
 
 
 class TaggerState(NamedTuple):

@@ -31,7 +31,7 @@ def boosting_rounds(model: GlobalReranker) -> list[Round]:
     """Return the rounds of a re-ranker that boosting trains; call this before `finalize` renumbers its strings."""
     ranker = model.ranker
     assert isinstance(ranker, Boosting)
-    names = dict(model.spelled(ranker.chosen.unique()))
+    names = dict(model.feature_strings(ranker.chosen.unique()))
     columns = (ranker.chosen, ranker.steps, ranker.losses, ranker.touched)
     told = zip(*(column.tolist() for column in columns), strict=True)
     return [Round(i, names[k], step, loss, pairs) for i, (k, step, loss, pairs) in enumerate(told, 1)]

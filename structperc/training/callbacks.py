@@ -16,13 +16,15 @@ from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
 from structperc.training.report import parameters
 
+logger = logging.getLogger("pytorch_lightning.structperc")
+
 
 class StopWhenConverged(pl.Callback):
-    """Stops when the training labelling error has settled; Kazama & Torisawa 2007, §6.1.
+    """Stops when the error on the training data has converged; Kazama & Torisawa 2007, §6.1.
 
     The per-word error on the training data is measured during each epoch with the weights of the moment.
     Training stops once its relative change from epoch to epoch stays below `threshold` for `patience`
-    epochs in a row (the paper: 0.0001 and 3). An error of zero that stays zero has settled.
+    epochs in a row (the paper: 0.0001 and 3). An error of zero that stays zero has converged.
     """
 
     def __init__(self, threshold: float = 1e-4, patience: int = 3) -> None:
@@ -30,34 +32,34 @@ class StopWhenConverged(pl.Callback):
             raise InputError(f"StopWhenConverged: threshold >= 0 and patience >= 1 needed, got {threshold}, {patience}")
         self.threshold, self.patience = threshold, patience
         self.previous: float | None = None
-        self.settled = 0
+        self.steady = 0
 
     def observe(self, error: float) -> bool:
         """Take the error of one epoch; return whether training should stop."""
         change = float("inf") if self.previous is None else abs(error - self.previous)
-        self.settled = self.settled + 1 if change < self.threshold * (self.previous or 0) or change == 0 else 0
+        self.steady = self.steady + 1 if change < self.threshold * (self.previous or 0) or change == 0 else 0
         self.previous = error
-        return self.settled >= self.patience
+        return self.steady >= self.patience
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stop the trainer when the rule says so."""
+        """Stop the trainer where the error has converged."""
         if self.observe(pl_module.training_error()):  # type: ignore[operator]
             trainer.should_stop = True
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to go on counting."""
-        return {"previous": self.previous, "settled": self.settled}
+        """Return the error and the count."""
+        return {"previous": self.previous, "steady": self.steady}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the error and the count of a checkpoint."""
-        self.previous, self.settled = state_dict["previous"], state_dict["settled"]
+        """Restore the error and the count of a checkpoint."""
+        self.previous, self.steady = state_dict["previous"], state_dict["steady"]
 
 
 class CheckTermination(pl.Callback):
-    """Refuses, before the first epoch, a training that nothing would ever end.
+    """Raises InputError before the first epoch of a training that nothing would ever end.
 
-    A training is ended by a number of epochs or steps, a time, callbacks that stop it (those of others may), optimizers
-    that come to an end by themselves, and the rankers of global re-ranking, which all do. Raises InputError.
+    A training ends by a number of epochs or steps, a time, callbacks that stop it (those of other libraries may),
+    optimizers that stop by themselves, and the rankers of global re-ranking, which all do.
     """
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -78,21 +80,18 @@ def _may_stop(callback: pl.Callback) -> bool:
     return not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer)
 
 
-logger = logging.getLogger("pytorch_lightning.structperc")
-
-
 class RunSummary(pl.Callback):
-    """Says where a run is kept, and how large its data and its model are.
+    """Logs the folder of a run, and the sizes of its data and its model.
 
     Args:
-        run: its folder.
+        run: folder of the run.
     """
 
     def __init__(self, run: Path) -> None:
         self.run = run
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Print the lines, in the first process; all sizes are known by now."""
+        """Log the lines, in the first process."""
         assert isinstance(pl_module, BaseTagger)
         if trainer.is_global_zero:
             for line in summary_lines(self.run, trainer.datamodule, pl_module):  # type: ignore[attr-defined]

@@ -4,42 +4,25 @@ import inspect
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytorch_lightning as pl
+from lightning_fabric.utilities.warnings import PossibleUserWarning
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from structperc.errors import InputError
-from structperc.log_levels import at_level
 
-WARNINGS = (
-    "Checkpoint directory .* exists and is not empty",  # a resumed run goes on in its own folder
+WARNINGS = (  # without a category of their own
+    "Checkpoint directory .* exists and is not empty",  # a resumed run continues in its own folder
     "Be aware that when using `ckpt_path`",  # callbacks without options are added by the program itself
-    "The number of training batches",
     "Total length of .* across ranks is zero",  # no development data, so none to validate with
     ".*LeafSpec.* is deprecated",
     r".*monitor='dev/score'\)` could not find the monitored key",  # of an epoch cut short, which is not validated
-    "Found .* module.* in eval mode at the start of training",  # the first model of a re-ranker
-    "The '.*_dataloader' does not have many workers",  # batches are cut from arrays in memory
-    "It is recommended to use `self.log.*sync_dist",  # what is logged is the same in all processes
 )
-MESSAGES = (
-    "litlogger",
-    "GPU available: False",
-    "TPU available",
-    "LOCAL_RANK: ",
-    "that has Tensor Cores",  # advice about precision to those who write programs
-    "Seed set to",
-    "Restoring states",
-    "`Trainer.fit` stopped: `max_epochs=",
-    "to estimate number of stepping batches",  # which a schedule of learning rates asks for
-    "Detected KeyboardInterrupt",  # the program says how to go on
-    "Received SIGTERM",
-)
-LOGGERS = (
+LOGGERS = (  # their notices (hardware, seeds, checkpoints, ends of trainings) are those of the program in other words
     "pytorch_lightning.accelerators.cuda",
     "pytorch_lightning.utilities.rank_zero",
     "pytorch_lightning.trainer.connectors.signal_connector",
@@ -49,31 +32,34 @@ LOGGERS = (
 
 def hide_lightning_messages() -> None:
     """Hide, from now on, the warnings and messages of Lightning that only programmers can act on."""
+    warnings.filterwarnings("ignore", category=PossibleUserWarning)
     for warning in WARNINGS:
         warnings.filterwarnings("ignore", message=warning)
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_tells)
-    logging.getLogger("pytorch_lightning.structperc").addFilter(_is_of_the_first)
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("pytorch_lightning.structperc").addFilter(_is_of_first_process)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Hide, within the block, the notices of trainers that are made to find mistakes; warnings are still shown."""
-    with at_level(logging.WARNING, LOGGERS):
+def at_level(level: int, names: Sequence[str]) -> Iterator[None]:
+    """Give loggers this level within the block."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(level)
+    try:
         yield
+    finally:
+        for logger, before in zip(loggers, levels, strict=True):
+            logger.setLevel(before)
 
 
-def _tells(record: logging.LogRecord) -> bool:
-    """Whether a message is for users."""
-    return not any(words in record.getMessage() for words in MESSAGES)
-
-
-def _is_of_the_first(record: logging.LogRecord) -> bool:
-    """Whether nobody else says it: of several processes that train together the first one tells how they get on."""
+def _is_of_first_process(record: logging.LogRecord) -> bool:
+    """Whether a message is a warning or of the first of several processes that train together."""
     return record.levelno >= logging.WARNING or not getattr(rank_zero_only, "rank", 0)
 
 
-LEAST = {  # of what Lightning takes as it comes
+LEAST = {  # which Lightning does not check
     "accumulate_grad_batches": 1,
     "check_val_every_n_epoch": 1,
     "gradient_clip_val": 0,
@@ -83,7 +69,7 @@ LEAST = {  # of what Lightning takes as it comes
     "num_sanity_val_steps": -1,
     "reload_dataloaders_every_n_epochs": 0,
 }
-MOST = {"max_epochs": 10**6, "min_epochs": 10**6}  # more would never end
+MOST = {"max_epochs": 10**6, "min_epochs": 10**6}
 ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
 ADVICE = {  # what optimizers and callbacks cannot do -> where they are configured, and what to do
@@ -98,7 +84,7 @@ LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
 
 @contextmanager
-def options_named(options: Mapping[str, Any]) -> Iterator[None]:
+def named_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Raise InputError, which names the option, if no trainer can be made of these options within the block."""
     _check_numbers(options)
     try:
@@ -106,7 +92,7 @@ def options_named(options: Mapping[str, Any]) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise _refused(options, error) from error
+        raise _first_wrong(options, error) from error
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
@@ -119,17 +105,17 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
         if isinstance(options.get(name), int | float) and options[name] == 0:
             raise InputError(f"trainer.{name} must be > 0, got {options[name]}")
     if options.get("overfit_batches"):
-        raise InputError("trainer.overfit_batches would cut mini-batches anew; leave it out, and name a small file")
+        raise InputError("trainer.overfit_batches is not supported; leave it out, and name a small file")
     for name, most in MOST.items():
         value = options.get(name)
         if value is not None and value > most:
             raise InputError(f"trainer.{name} must be <= {most}, got {value}: such a training never ends")
 
 
-def _refused(options: Mapping[str, Any], error: Exception) -> InputError:
-    """Names the first option with which, beside those before it, no trainer can be made."""
+def _first_wrong(options: Mapping[str, Any], error: Exception) -> InputError:
+    """The error of the first option with which no trainer can be made, given those before it."""
     fine: dict[str, Any] = {}
-    with quiet():
+    with at_level(logging.WARNING, LOGGERS):
         for name in (name for name in DEFAULTS if name in options and options[name] != DEFAULTS[name]):
             fine[name] = options[name]
             try:

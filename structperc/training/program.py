@@ -33,7 +33,7 @@ from structperc.training.checkpoints import (
     use_best_weights,
 )
 from structperc.training.configuration import Configuration, parse_arguments
-from structperc.training.lightning_messages import hide_lightning_messages, input_errors, options_named
+from structperc.training.lightning_messages import hide_lightning_messages, input_errors, named_errors
 from structperc.training.loggers import SaveRunConfig, connect_loggers, log_into, log_scores, without_null
 from structperc.training.overlays import to_yaml
 from structperc.training.predictions import write_predictions
@@ -178,7 +178,7 @@ class Program:
         trainer |= progress_options(options["enable_progress_bar"], callbacks)
         self.checkpoints = ModelCheckpoint(**made.build_group("checkpoint"))
         trainer["callbacks"] += [self.checkpoints, SaveRunConfig(self.config)]
-        with options_named(trainer):
+        with named_errors(trainer):
             self.trainer = pl.Trainer(**trainer)
         self.files = RunCheckpoints()
         if type(self.trainer.strategy.checkpoint_io) is TorchCheckpointIO:

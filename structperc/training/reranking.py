@@ -6,7 +6,6 @@ from structperc.errors import InputError
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
-from structperc.reranking.second_model import SecondModel
 from structperc.training.boosting_rounds import FIGURE, TABLE, boosting_rounds, write_rounds
 from structperc.training.program import Program, run
 
@@ -17,8 +16,8 @@ class RerankingProgram(Program):
     """The `Program` of a Reranker, or of the re-ranker that the configuration's model.class_path names."""
 
     prefix = ("rerank",)
-    base, default = SecondModel, Reranker
-    model: SecondModel
+    base, default = Reranker, Reranker
+    model: Reranker
 
     def before_fit(self) -> None:
         """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
@@ -46,7 +45,7 @@ class RerankingProgram(Program):
         return {**self.first_seconds, "second model": self.seconds}
 
 
-def check_trainer(trainer: pl.Trainer, model: SecondModel) -> None:
+def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
     """Raise InputError for several processes, and for options about gradients where a ranker learns without them."""
     model.check_processes(trainer)
     if model.automatic_optimization:

@@ -12,6 +12,9 @@ from structperc.data.output import remove_stale
 from structperc.errors import InputError
 from structperc.packaged_configs import is_packaged, packaged_root
 
+LOCK = ".lock"  # stays in the folder; the system's lock on it ends with the process
+OPTION = "--ckpt_path"
+
 
 def runs(root: Path) -> list[Path]:
     """Return the folders of the runs under a root, oldest first."""
@@ -43,7 +46,7 @@ def next_run(root: Path) -> Path:
 
 
 def sweep_runs(root: Path) -> None:
-    """Remove the unfinished files that killed runs have left in their folders, since some of these never go on."""
+    """Remove the unfinished files that killed runs have left in their folders, of which some are never resumed."""
     for run in runs(root):
         for folder in (run, run / "checkpoints", run / "predictions"):
             remove_stale(folder)
@@ -59,12 +62,9 @@ def checkpoint(root: Path, name: str) -> Path:
 
 
 def _numbered(root: Path) -> list[Path]:
-    """All whose names are numbers, in their order."""
+    """The entries whose names are numbers, in their order."""
     found = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
     return sorted(found, key=lambda path: int(path.name))
-
-
-LOCK = ".lock"  # stays in the folder; what holds is the system's lock on it, which ends with the process
 
 
 @contextmanager
@@ -120,30 +120,27 @@ def _make(folder: Path) -> None:
         raise InputError(f"{error.filename}: cannot make this folder ({error.strerror})") from None
 
 
-OPTION = "--ckpt_path"
-
-
 @contextmanager
 def resume_hint(command: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Let an interruption within the block end with a message that says by which command to go on.
+    """Add the command that resumes to the message of an interruption within the block.
 
-    The command is asked for when the interruption comes.
+    `command` is called when the interruption comes.
     """
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as end:
         if not _interrupted(end):
             raise
-        raise KeyboardInterrupt(f"go on with: {shlex.join(['structperc', *command()])}") from None
+        raise KeyboardInterrupt(f"resume with: {shlex.join(['structperc', *command()])}") from None
 
 
 def _interrupted(end: BaseException) -> bool:
-    """Also where the trainer has made it an end of the program."""
+    """Whether Ctrl-C or SIGTERM ended the program, also by way of the trainer."""
     return isinstance(end, KeyboardInterrupt | SIGTERMException) or isinstance(end.__context__, KeyboardInterrupt)
 
 
 def resuming(command: Sequence[str], last: Path, root: Path) -> list[str]:
-    """Return a training command changed so that it goes on from a checkpoint of one of the runs under a root."""
+    """Return a training command with the option that resumes from a checkpoint of one of the runs under a root."""
     kept = list(command)
     for at in reversed([i for i, word in enumerate(kept) if word.partition("=")[0] == OPTION]):
         del kept[at : at + (1 if "=" in kept[at] else 2)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from structperc.cli.main import main
-from structperc.cli.tagging import Shown, TextSplitting, tag_file
+from structperc.cli.tagging import FileTagger, OutputOptions, TextSplitting
 from structperc.data.read_options import ReadOptions
 from tests.tiny import without_names
 
@@ -34,24 +34,24 @@ JSONL = "".join(json.dumps(row) + "\n" for row in ROWS)
 NAMED = "".join(json.dumps(row | {"spans": [i]}) + "\n" for i, row in enumerate(ROWS))
 SENTENCE, DOCUMENT = ReadOptions(unit="sentence"), ReadOptions(unit="document")
 CASES = {
-    "columns": (PLAIN, SENTENCE, Shown(), None),
-    "probabilities": (MARKED, SENTENCE, Shown(probabilities=True), None),
-    "documents": (MARKED, DOCUMENT, Shown(), None),
-    "documents without marks": (PLAIN, DOCUMENT, Shown(), None),
-    "no line end": (MARKED + "Anna y", DOCUMENT, Shown(), None),
-    "marks at the end": (MARKED + "-DOCSTART- O\n\n\n", DOCUMENT, Shown(), None),
-    "line ends of Windows": (MARKED.replace("\n", "\r\n"), DOCUMENT, Shown(), None),
-    "lists": (MARKED, SENTENCE, Shown(k=2), None),
-    "columns as objects": (MARKED, SENTENCE, Shown("jsonl"), None),
-    "sentences as objects": (PLAIN, DOCUMENT, Shown("jsonl"), None),
-    "objects": (JSONL, DOCUMENT, Shown(), None),
-    "objects with fields of our names": (NAMED, SENTENCE, Shown(), None),
-    "objects as columns": (JSONL, SENTENCE, Shown("columns"), None),
-    "text": (TEXT, SENTENCE, Shown(), "text"),
-    "text as one document": (TEXT, DOCUMENT, Shown(), "text"),
-    "text as an object": (TEXT, SENTENCE, Shown("jsonl"), "text"),
-    "text as marks": (TEXT, SENTENCE, Shown("brat"), "text"),
-    "a page": (MARKED, SENTENCE, Shown("html"), None),
+    "columns": (PLAIN, SENTENCE, OutputOptions(), None),
+    "probabilities": (MARKED, SENTENCE, OutputOptions(probabilities=True), None),
+    "documents": (MARKED, DOCUMENT, OutputOptions(), None),
+    "documents without marks": (PLAIN, DOCUMENT, OutputOptions(), None),
+    "no line end": (MARKED + "Anna y", DOCUMENT, OutputOptions(), None),
+    "marks at the end": (MARKED + "-DOCSTART- O\n\n\n", DOCUMENT, OutputOptions(), None),
+    "line ends of Windows": (MARKED.replace("\n", "\r\n"), DOCUMENT, OutputOptions(), None),
+    "lists": (MARKED, SENTENCE, OutputOptions(k=2), None),
+    "columns as objects": (MARKED, SENTENCE, OutputOptions("jsonl"), None),
+    "sentences as objects": (PLAIN, DOCUMENT, OutputOptions("jsonl"), None),
+    "objects": (JSONL, DOCUMENT, OutputOptions(), None),
+    "objects with fields of our names": (NAMED, SENTENCE, OutputOptions(), None),
+    "objects as columns": (JSONL, SENTENCE, OutputOptions("columns"), None),
+    "text": (TEXT, SENTENCE, OutputOptions(), "text"),
+    "text as one document": (TEXT, DOCUMENT, OutputOptions(), "text"),
+    "text as an object": (TEXT, SENTENCE, OutputOptions("jsonl"), "text"),
+    "text as marks": (TEXT, SENTENCE, OutputOptions("brat"), "text"),
+    "a page": (MARKED, SENTENCE, OutputOptions("html"), None),
 }
 
 
@@ -64,7 +64,7 @@ def tagged(model, file, tmp_path):
         if piece < 10**9:
             given.write_bytes(gzip.compress(text.encode()) if piece % 2 else text.encode())
         out, cutting = tmp_path / "out", TextSplitting(form)
-        tag_file(str(model), str(given), reading, str(out), shown, cutting, workers=workers, piece=piece)
+        FileTagger(str(model), shown, reading, cutting, workers=workers, piece=piece).tag_file(str(given), str(out))
         return out.read_bytes()
 
     return tagged
@@ -81,9 +81,9 @@ def test_bytes_are_those_of_all_at_once(tagged, case):
 def test_memory_does_not_grow_with_the_text(tagged):
     def peak(tokens):
         text = "".join(f"Anna\nword{i}\n\n" for i in range(tokens // 2))
-        tagged(PLAIN, SENTENCE, Shown(), None)
+        tagged(PLAIN, SENTENCE, OutputOptions(), None)
         tracemalloc.start()
-        tagged(text, SENTENCE, Shown(), None, piece=4000)
+        tagged(text, SENTENCE, OutputOptions(), None, piece=4000)
         found = tracemalloc.get_traced_memory()[1] - len(text)
         tracemalloc.stop()
         return found
@@ -106,7 +106,7 @@ def test_memory_does_not_grow_with_the_text(tagged):
 def test_what_stands_before_a_mistake_is_written(model, tmp_path, capsys, monkeypatch, text, sentences, message, piece):
     given, out = tmp_path / "given", tmp_path / "out"
     given.write_bytes(text.encode("utf-8", "surrogateescape"))
-    monkeypatch.setattr(tag_file, "__defaults__", (*tag_file.__defaults__[:-1], piece))
+    monkeypatch.setattr(FileTagger.__init__, "__defaults__", (*FileTagger.__init__.__defaults__[:-1], piece))
     assert main(["tag", str(model), str(given), "--unit", "sentence"]) == 2
     written, said = capsys.readouterr()
     assert f"error: {given}{message}" in said
@@ -121,8 +121,8 @@ def test_a_document_that_begins_too_late(model, file, tagged):
     text = PLAIN + "-DOCSTART- x\n\nAnna x\n"
     line = PLAIN.count("\n") + 1
     with pytest.raises(ValueError, match=f"text.txt:{line}: a document begins here"):
-        tagged(text, DOCUMENT, Shown(), None, piece=30)
-    assert tagged(text, SENTENCE, Shown(), None, piece=30) == tagged(text, SENTENCE, Shown(), None)
+        tagged(text, DOCUMENT, OutputOptions(), None, piece=30)
+    assert tagged(text, SENTENCE, OutputOptions(), None, piece=30) == tagged(text, SENTENCE, OutputOptions(), None)
 
 
 def test_workers_are_at_least_one(fails, model, file):

@@ -77,7 +77,7 @@ def test_what_the_encoder_reads_is_saved_with_it(encoder):
 
 def torch_lstm(encoder):
     """One bidirectional LSTM of torch with the encoder's weights."""
-    whole = nn.LSTM(encoder.inputs.width, encoder.hidden, encoder.layers, batch_first=True, bidirectional=True)
+    whole = nn.LSTM(encoder.input_width, encoder.hidden, encoder.layers, batch_first=True, bidirectional=True)
     for lstms, end in ((encoder.onward, ""), (encoder.back, "_reverse")):
         for layer, lstm in enumerate(lstms):
             for name, p in lstm.named_parameters():
@@ -90,7 +90,7 @@ def test_bilstm_is_that_of_torch_over_the_vectors_of_one_sentence(layers):
     encoder = learned(BiLSTM([make() for make in INPUTS], hidden=3, layers=layers, dropout=0.5))
     whole, found = torch_lstm(encoder), encoder(batch(encoder))
     for b, words in enumerate(WORDS):
-        expected, _ = whole(encoder.inputs(batch(encoder, rows=[b])))
+        expected, _ = whole(encoder.embed(batch(encoder, rows=[b])))
         torch.testing.assert_close(found[b, : len(words)], expected[0])
 
 

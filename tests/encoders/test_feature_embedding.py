@@ -63,7 +63,7 @@ def tagger():
 def test_features_and_words_stand_side_by_side_in_the_order_of_inputs():
     made, corpus, labels = tagger()
     batch = EncodedCorpus(corpus, made.features, labels, made.inputs(corpus))[[0, 1, 2, 3]]
-    first, words, last = made.scorer.encoder.inputs.embedders
+    first, words, last = made.scorer.encoder.embedders
     expected = torch.cat([first(batch.nodes), words(batch.inputs[0]), last(batch.nodes)], 1)
     real = torch.arange(5) < batch.lengths[:, None]
     assert torch.equal(made.scorer.encoder(batch)[real], expected)

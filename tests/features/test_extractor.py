@@ -314,4 +314,3 @@ def test_ids_are_int32_where_keys_are_searched_for(monkeypatch):
     corpus = Corpus.from_sentences([{"word": ["ab", "Ab", "12"]}])
     extractor = FeatureExtractor(["w[0]", "w[-1]|w[0]"], cutoff=1, progress=False)
     assert extractor.fit_encode(corpus).nodes.ids.dtype == torch.int32
-    assert keys.key_lookup(np.array([1, 5]), 7, (9,))(np.array([5, 2])).dtype == np.int32

@@ -14,13 +14,13 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.fixture(params=[10**6, 0], ids=["compiled", "tensors"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of counting, whatever the number of labellings."""
-    monkeypatch.setattr(segments, "FEW", request.param)
+    monkeypatch.setattr(segments, "MAX_COMPILED", request.param)
 
 
 @pytest.fixture
 def tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting by tensor operations."""
-    monkeypatch.setattr(segments, "FEW", 0)
+    monkeypatch.setattr(segments, "MAX_COMPILED", 0)
 
 
 @pytest.fixture(scope="session")

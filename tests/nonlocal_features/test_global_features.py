@@ -232,7 +232,7 @@ def test_found_are_the_known_strings_once_each(feature: GlobalFeature) -> None:
     known = occurrences.keys.unique()[::2]
     feature.learn(known)
     labellings, ids = feature.found(segments)
-    wanted = set(zip(occurrences.labellings.tolist(), occurrences.keys.tolist(), strict=True))
+    wanted = set(zip(occurrences.candidates.tolist(), occurrences.keys.tolist(), strict=True))
     wanted = sorted((labelling, key) for labelling, key in wanted if key in set(known.tolist()))
     assert wanted == list(zip(labellings.tolist(), known[ids].tolist(), strict=True))
     assert len(feature.weight) == len(known)

@@ -47,7 +47,7 @@ def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, li
         rows = torch.arange(B).flip(0) + 1000 + len(each)
         found.add(occurrences, rows, K)
         held: list[dict[int, set[int]]] = [{} for _ in range(B)]
-        for labelling, key in zip(occurrences.labellings.tolist(), occurrences.keys.tolist(), strict=True):
+        for labelling, key in zip(occurrences.candidates.tolist(), occurrences.keys.tolist(), strict=True):
             b, k = divmod(labelling, K)
             held[B - 1 - b].setdefault(key, set()).add(k)
         each += held

@@ -159,13 +159,13 @@ def test_nothing_more_to_gain():
     lists = [([{0}, set()], [1.0, 0.0], 0), ([{0}, set()], [1.0, 0.0], 1), ([set(), set()], [1.0, 0.0], 0)]
     ranker = Boosting(w0=0.0)
     ranker.start(examples_of(lists, 1, 2))
-    assert ranker.finished is None
+    assert ranker.stop_reason is None
     ranker.epoch()
-    assert "no feature lowers the loss" in ranker.finished
+    assert "no feature lowers the loss" in ranker.stop_reason
     assert [len(getattr(ranker, name)) for name in HISTORY] == [0] * 4
     assert ranker.objective == 3
     ranker.epoch()
-    assert (ranker.finished is not None, ranker.weights.tolist()) == (True, [0.0])
+    assert (ranker.stop_reason is not None, ranker.weights.tolist()) == (True, [0.0])
 
 
 def test_a_loss_that_vanishes():
@@ -176,7 +176,7 @@ def test_a_loss_that_vanishes():
     assert 100 < len(ranker.losses) < 300
     assert 0 < ranker.objective < 1e-290
     assert (ranker.losses.diff() < 0).all()
-    assert ranker.finished
+    assert ranker.stop_reason
 
 
 def test_sequences_without_a_correct_candidate_change_nothing():
@@ -264,15 +264,15 @@ def test_a_restored_state_goes_on_to_the_same_bits(stop, tmp_path):
         resumed.epoch()
     assert len(through.losses) == 85
     assert_same_state(through, resumed)
-    assert (resumed.objective, resumed.finished) == (through.objective, through.finished)
+    assert (resumed.objective, resumed.stop_reason) == (through.objective, through.stop_reason)
 
 
 def test_totals_of_new_lists():
     ranker = Boosting(rounds=30)
     ranker.start(examples_of(drawn(2), 15, 5))
     ranker.epoch()
-    fresh = Boosting()
-    fresh.load_state_dict(ranker.state_dict())  # totals need no start
+    loaded = Boosting()
+    loaded.load_state_dict(ranker.state_dict())  # totals need no start
     lists = drawn(7, S=4, K=3)
     examples = examples_of(lists, 15, 3)
     labellings = torch.arange(12).repeat_interleave(examples.features.offsets.diff())
@@ -280,7 +280,7 @@ def test_totals_of_new_lists():
         torch.cat([labellings, labellings.flip(0)]),
         torch.cat([examples.features.ids, examples.features.ids.flip(0)]),
     )
-    total_scores = fresh.total_scores(*twice, examples.first.float(), examples.valid)
+    total_scores = loaded.total_scores(*twice, examples.first.float(), examples.valid)
     assert total_scores.dtype == torch.float64
     weights, w0 = ranker.weights.tolist(), ranker.first_weight
     for s, (features, first, _) in enumerate(lists):

@@ -20,8 +20,8 @@ def drawn(seed, S, K, F):
     valid = torch.tensor([[k == 0 or chance.random() < 0.7 for k in range(K)] for _ in range(S)]).bool().view(S, K)
     first = torch.randn(S, K, generator=torch.Generator().manual_seed(seed)).where(valid, torch.nan)
     correct = torch.tensor([chance.choice([-1, *valid[s].nonzero()[:, 0].tolist()]) for s in range(S)]).long()
-    labellings, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
-    return (labellings, ids, first, valid, correct, F), sets
+    candidate_ids, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
+    return (candidate_ids, ids, first, valid, correct, F), sets
 
 
 def sets_of(examples):
@@ -56,7 +56,7 @@ def test_differing_drops_what_valid_candidates_share(case):
         shared = set.intersection(*(features for features, v in zip(row, live, strict=True) if v))
         wanted.append([features - shared if v else set() for features, v in zip(row, live, strict=True)])
     examples = Examples.from_pairs(*given)
-    assert sets_of(examples.differing()) == wanted
+    assert sets_of(examples.drop_shared()) == wanted
     assert sets_of(examples) == sets  # which stay as they were
 
 
@@ -115,7 +115,7 @@ BAD = {
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
 def test_bad_input(change, message):
     good = {
-        "labellings": torch.tensor([0, 1]),
+        "candidate_ids": torch.tensor([0, 1]),
         "ids": torch.tensor([0, 2]),
         "first": torch.zeros(1, 2),
         "valid": torch.ones(1, 2, dtype=torch.bool),

@@ -155,7 +155,7 @@ def judged(made, data):
     rows = data.encoded("train")
     batch = rows[list(range(len(rows)))]
     with torch.no_grad():
-        return made.ranker.criterion.losses_and_updates(made.score_list(batch, made.lists.cut(batch.rows)))
+        return made.ranker.criterion.losses_and_updates(made.score_list(batch, made.lists.batch(batch.rows)))
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
@@ -232,7 +232,7 @@ def test_the_first_model_stays_as_it_is(cache, data):
 def test_stops_when_the_ranker_has_finished(cache, data):
     made = ready(cache, data, VotedPerceptron("last"), nonlocal_features=[StartBigrams(), WholeEntity()])
     trainer = fit(made, data, 300, limit_val_batches=0)
-    assert made.ranker.finished
+    assert made.ranker.stop_reason
     assert trainer.current_epoch == len(made.ranker.mistakes) < 300
     assert not judged(made, data)[1].any()
     before = {name: value.clone() for name, value in made.state_dict().items()}
@@ -605,7 +605,7 @@ def test_weights_of_strings_are_listed_as_those_of_local_features(own):
 
 def test_rankers_share_the_lists_of_a_first_model(cache, data, monkeypatch):
     ready(cache, data)
-    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     ready(cache, data, VotedPerceptron())
 
 

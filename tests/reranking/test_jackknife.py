@@ -20,8 +20,8 @@ from structperc.optim import LBFGS, Perceptron
 from structperc.reranking import CandidateLists
 from structperc.reranking import jackknife as module
 from structperc.reranking.bayes_point import BayesPoint
+from structperc.reranking.candidate_lists import TENSORS
 from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
-from structperc.reranking.lists import TENSORS
 from structperc.scorers import SparseLinear
 from structperc.taggers.callbacks import EvaluationWeights
 from structperc.taggers.tagger import Tagger
@@ -162,7 +162,7 @@ def test_lists_are_the_k_best_of_the_fold_models(whole, tmp_path):
         tagger, trainer = by_hand(make_first(), seen, models.tagger.labels, data)
         with trainer.optimizers[0].evaluation_weights(), torch.no_grad():
             for row in np.flatnonzero(fold_of == fold):
-                listed = models.lists.cut(torch.tensor([row]))
+                listed = models.lists.batch(torch.tensor([row]))
                 assert_listed(listed, tagger, tagger.encode(corpus)[[row]], N)
     again = make_plan(tmp_path / "again")(make_first(), data, N, **TRAINER)
     assert_same_lists(again.lists, models.lists)
@@ -328,7 +328,7 @@ def test_lists_of_another_configuration_are_not_used(cached, trainings):
 @pytest.mark.parametrize("done", range(FOLDS + 1))
 def test_an_interrupted_run_goes_on(whole, tmp_path, trainings, monkeypatch, done):
     data = make_data()
-    trained = module._Training.trained
+    trained = module._Training.train
 
     def interrupted(self, corpus, number):
         if number == done:
@@ -336,14 +336,14 @@ def test_an_interrupted_run_goes_on(whole, tmp_path, trainings, monkeypatch, don
         return trained(self, corpus, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(module._Training, "trained", interrupted)
+        patched.setattr(module._Training, "train", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     assert len(trainings) == done
-    finished = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
+    complete = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     assert len(trainings) == FOLDS + 1
-    assert_same_lists(finished.lists, whole[0].lists)
-    assert torch.equal(finished.tagger.scorer.node, whole[0].tagger.scorer.node)
+    assert_same_lists(complete.lists, whole[0].lists)
+    assert torch.equal(complete.tagger.scorer.node, whole[0].tagger.scorer.node)
 
 
 @pytest.mark.parametrize("damaged", ["fold-2.safetensors", "first/model.safetensors", "first/model.json", "first.json"])

@@ -5,7 +5,7 @@ import pytest
 from structperc.chain import KBest
 from structperc.data.words import word_hashes
 from structperc.nonlocal_features import find_segments
-from structperc.reranking.list_features import numbered
+from structperc.reranking.global_reranker import feature_ids
 from tests.ranked import Text, known, naive, ready, segments, training_lists
 
 
@@ -76,7 +76,7 @@ def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
         labellings, ids = made.found(batch, candidates)[1:]
         for k in candidates.valid[0].nonzero()[:, 0].tolist():
             alone = candidates.labels[:, k : k + 1], candidates.valid[:, k : k + 1]
-            owner, own = numbered(made.global_features, find_segments(batch, *alone, made.labels))
+            owner, own = feature_ids(made.global_features, find_segments(batch, *alone, made.labels))
             assert owner.eq(0).all()
             assert own.sort().values.equal(ids[labellings == k].sort().values)
             path = made.labels.decode(candidates.labels[0, k])

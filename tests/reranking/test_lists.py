@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 
 from structperc.data import output
 from structperc.errors import InputError
-from structperc.reranking import CandidateLists, Listed, lists
+from structperc.reranking import CandidateLists, ListBatch
+from structperc.reranking import candidate_lists as lists
 from structperc.structures import Candidates
 
 
@@ -30,7 +31,7 @@ def padded(rows, order):
     T = max((labels.shape[1] for labels, *_ in chosen), default=0)
     labels = torch.stack([torch.nn.functional.pad(x, (0, T - x.shape[1])) for x, *_ in chosen])
     scores, valid, gold = (torch.stack(part) for part in list(zip(*chosen, strict=True))[1:])
-    return Listed(Candidates(labels, scores, valid), gold)
+    return ListBatch(Candidates(labels, scores, valid), gold)
 
 
 def collected(rows, k, n_labels, size=3):
@@ -65,7 +66,7 @@ def test_cut_gives_back_what_was_collected(case):
     assert kept.labels.dtype == (torch.uint8 if n_labels <= 256 else torch.int32)
     assert (len(kept), kept.k, kept.lengths.tolist()) == (len(lengths), k, lengths)
     for order in ([0], list(range(len(lengths))), [len(lengths) - 1, 0]):
-        assert_same(kept.cut(torch.tensor(order)), padded(rows, order))
+        assert_same(kept.batch(torch.tensor(order)), padded(rows, order))
 
 
 def test_take_and_concat():
@@ -88,7 +89,7 @@ def test_contain():
     rows[1] = (torch.tensor([[1, 2], [0, 0], [0, 0]]), rows[1][1], torch.tensor([True, False, False]), rows[1][3])
     gold = [rows[0][0][0], torch.tensor([0, 0]), rows[2][0][0].add(1), torch.tensor([], dtype=torch.int64)]
     rows[2] = (rows[2][0][:1].expand(3, -1), *rows[2][1:])
-    assert collected(rows, 3, 4).contain(torch.cat(gold)).tolist() == [True, False, False, True]
+    assert collected(rows, 3, 4).contains(torch.cat(gold)).tolist() == [True, False, False, True]
 
 
 def test_arrays_that_do_not_fit():

@@ -26,9 +26,9 @@ from structperc.nonlocal_features import LexiconShapes, PhraseConsistency, Quote
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
 from structperc.reranking.bayes_point import seed_all
+from structperc.reranking.candidate_lists import TENSORS
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
-from structperc.reranking.lists import TENSORS
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
@@ -197,7 +197,7 @@ def test_lists_are_the_k_best_without_dropout(made):
         rows, whole = tagger.encode(held), list(range(len(held)))
         with torch.no_grad():
             again = KBest(N)(tagger.eval()(rows[whole]))
-            listed = lists.cut(torch.arange(len(held)))
+            listed = lists.batch(torch.arange(len(held)))
             torch.testing.assert_close(listed.candidates.scores, again.scores)
             for row in range(len(held)):
                 lattice, length = tagger(rows[[row]]), int(held.lengths[row])
@@ -286,7 +286,7 @@ def test_first_models_do_not_depend_on_the_random_state(made, tmp_path, data):
 
 @pytest.mark.parametrize("done", [1, FOLDS])
 def test_an_interrupted_run_goes_on_to_the_same_bits(made, tmp_path, data, monkeypatch, done):
-    trained, numbers = jackknife._Training.trained, []
+    trained, numbers = jackknife._Training.train, []
 
     def interrupted(self, corpus, number):
         numbers.append(number)
@@ -295,7 +295,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(made, tmp_path, data, monke
         return trained(self, corpus, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jackknife._Training, "trained", interrupted)
+        patched.setattr(jackknife._Training, "train", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make_plan(tmp_path)(make_first(), data, N, **QUIET)
     assert numbers == list(range(done + 1))
@@ -307,7 +307,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(made, tmp_path, data, monke
 
 def test_what_was_trained_lists_as_what_was_not(made, cache, data, monkeypatch):
     """The folder in the cache is that of the configuration, whatever words the model has learned."""
-    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     reranker = ranked(cache, Boosting(rounds=2))
     for _ in range(2):
         reranker.train_first(data, **QUIET)
@@ -552,7 +552,7 @@ def test_runs_are_compared(runs, capsys):
 @pytest.mark.slow
 def test_a_resumed_run_ends_in_the_same_bits(runs, tmp_path, monkeypatch):
     """Killed in the second fold, then after an epoch of the second model."""
-    made, trained = Runs(tmp_path), jackknife._Training.trained
+    made, trained = Runs(tmp_path), jackknife._Training.train
 
     def killed(self, corpus, number):
         if number == 1:
@@ -560,7 +560,7 @@ def test_a_resumed_run_ends_in_the_same_bits(runs, tmp_path, monkeypatch):
         return trained(self, corpus, number)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jackknife._Training, "trained", killed)
+        patched.setattr(jackknife._Training, "train", killed)
         with pytest.raises(MemoryError):
             made("voted", "--trainer.max_epochs=3")
     each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one

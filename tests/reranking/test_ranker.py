@@ -25,11 +25,11 @@ def drawn(seed, S=S, step=2):
     """Lists whose candidates have a few of every second feature each."""
     chance = random.Random(seed)
     pairs = [(i, f) for i in range(S * K) for f in chance.sample(range(0, F, step), 6)]
-    labellings, ids = torch.tensor(pairs).unbind(1)
+    candidate_ids, ids = torch.tensor(pairs).unbind(1)
     first = torch.tensor([[chance.randint(-8, 0) / 4 for _ in range(K)] for _ in range(S)])
     valid = torch.tensor([[k == 0 or chance.random() < 0.9 for k in range(K)] for _ in range(S)])
     correct = torch.tensor([chance.choice(valid[s].nonzero()[:, 0].tolist()) for s in range(S)])
-    return Examples.from_pairs(labellings, ids, first, valid, correct, F)
+    return Examples.from_pairs(candidate_ids, ids, first, valid, correct, F)
 
 
 def trained(made, seed, epochs=2):
@@ -42,9 +42,9 @@ def trained(made, seed, epochs=2):
 
 def totals_of(ranker, examples, numbers=None):
     """Totals of lists, with other numbers (F,) for features, -1 for those that are none."""
-    labellings, ids = examples.features.row_ids, examples.features.ids.long()
+    candidate_ids, ids = examples.features.row_ids, examples.features.ids.long()
     ids = ids if numbers is None else numbers[ids]
-    return ranker.total_scores(labellings[ids >= 0], ids[ids >= 0], examples.first, examples.valid)
+    return ranker.total_scores(candidate_ids[ids >= 0], ids[ids >= 0], examples.first, examples.valid)
 
 
 def features_of(ranker):
@@ -91,9 +91,9 @@ def test_pruning_renumbers_and_changes_no_total(made, seed, more):
     assert torch.equal(totals_of(ranker, new, torch.tensor(numbers)), before)
     assert torch.equal(ranker.weights, weights)
     assert features_of(ranker) == features == set(ranker.used.nonzero()[:, 0].tolist())
-    fresh = made()
-    fresh.load_state_dict(ranker.state_dict())
-    assert torch.equal(totals_of(fresh, new, torch.tensor(numbers)), before)
+    loaded = made()
+    loaded.load_state_dict(ranker.state_dict())
+    assert torch.equal(totals_of(loaded, new, torch.tensor(numbers)), before)
 
 
 @each_ranker

@@ -145,7 +145,7 @@ def test_training_compares_the_total_scores_of_the_lists(reranker, data):
     rows = data.encoded("train")
     for order in ([0, 1, 2], [3, 4], [5, 6]):
         batch = rows[order]
-        listed = reranker.lists.cut(batch.rows)
+        listed = reranker.lists.batch(batch.rows)
         scored = reranker.score_list(batch, listed)
         total, gold = scored.candidate_scores + scored.candidate_nonlocal, scored.gold_scores + scored.gold_nonlocal
         for b, row in enumerate(order):
@@ -176,7 +176,7 @@ def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, 
     rows, outside = data.encoded("train"), 0
     for row in range(len(rows)):
         batch = rows[[row]]
-        listed = made.lists.cut(batch.rows)
+        listed = made.lists.batch(batch.rows)
         scored = made.score_list(batch, listed)
         names = [made.labels.decode(path) for path in listed.candidates.labels[0][listed.candidates.valid[0]]]
         wanted = made.labels.decode(batch.gold[0])
@@ -305,7 +305,7 @@ def naive_margin(made, data, epochs, C):
 
 def vectors_of(made, batch):
     """Feature vectors of gold (F,) and of the candidates (K, F), and which of these are not gold."""
-    listed = made.lists.cut(batch.rows)
+    listed = made.lists.batch(batch.rows)
     labels = torch.cat([batch.gold[:, None], listed.candidates.labels], 1)
     first = torch.cat([listed.gold_scores[:, None], listed.candidates.scores], 1)[0].double() / made.scorer.unit
     columns = [first]
@@ -495,7 +495,7 @@ def runs(tmp_path_factory):
 
 def test_both_kinds_share_lists(runs, capsys, monkeypatch):
     assert len(list(runs.candidates.iterdir())) == 1
-    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     assert runs("--trainer.max_epochs=1", number=2) == 0
 
 
@@ -561,7 +561,7 @@ def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
 
 
 def test_a_saved_configuration_runs_again_with_the_same_lists(runs, monkeypatch):
-    monkeypatch.setattr(jackknife._Training, "trained", None)  # a training would fail
+    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     before = len(list((runs.root / "2").iterdir()))
     assert rerank(["-c", str(runs.root / "2" / "1" / "logs" / "version_0" / "config.yaml")]) == 0
     assert len(list((runs.root / "2").iterdir())) == before + 1
@@ -627,7 +627,7 @@ def test_mistakes_are_one_line(runs, options, message):
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
     made = Runs(tmp_path)
-    trained = jackknife._Training.trained
+    trained = jackknife._Training.train
     done = []
 
     def counted(self, corpus, number):
@@ -636,7 +636,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
         done.append(number)
         return trained(self, corpus, number)
 
-    monkeypatch.setattr(jackknife._Training, "trained", counted)
+    monkeypatch.setattr(jackknife._Training, "train", counted)
     with pytest.raises(MemoryError):
         made("--trainer.max_epochs=1")
     assert done == [0, 1]

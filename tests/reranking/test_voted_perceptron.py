@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from structperc.errors import InputError
-from structperc.reranking import Examples, VotedPerceptron, votes
+from structperc.reranking import Examples, VotedPerceptron
+from structperc.reranking import voted_perceptron as votes
 
 F, K = 12, 5
 
@@ -29,18 +30,18 @@ def drawn(seed, S=15, n_features=F, correct=True):
 
 def examples_of(lists, n_features=F):
     pairs = [(s * K + k, f) for s, (features, *_) in enumerate(lists) for k, own in enumerate(features) for f in own]
-    labellings, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
+    candidate_ids, ids = torch.tensor(pairs).long().view(-1, 2).unbind(1)
     first = [[*scores, *[math.nan] * (K - len(scores))] for _, scores, _ in lists]
     first = torch.tensor(first, dtype=torch.float64)
     correct = torch.tensor([-1 if c is None else c for _, _, c in lists])
-    return Examples.from_pairs(labellings, ids, first, first.isfinite(), correct, n_features)
+    return Examples.from_pairs(candidate_ids, ids, first, first.isfinite(), correct, n_features)
 
 
 def totals_of(ranker, lists):
     examples = examples_of(lists)
-    labellings = examples.features.row_ids
-    shuffled = torch.randperm(len(labellings))
-    return ranker.total_scores(labellings[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
+    candidate_ids = examples.features.row_ids
+    shuffled = torch.randperm(len(candidate_ids))
+    return ranker.total_scores(candidate_ids[shuffled], examples.features.ids[shuffled], examples.first, examples.valid)
 
 
 def literal_choice(vector, w0, features, first, unit):
@@ -135,7 +136,7 @@ def test_before_the_first_pass():
     """Only the zero vector is there, and it has not survived anything."""
     ranker = trained(drawn(0), 0)
     assert math.isnan(ranker.objective)
-    assert ranker.finished is None
+    assert ranker.stop_reason is None
     assert ranker.first_weight == 0
     assert set(totals_of(ranker, drawn(5)).flatten().tolist()) == {0, -math.inf}
 
@@ -164,16 +165,16 @@ def test_by_hand():
 
 def test_finished_after_a_pass_without_mistakes():
     ranker = trained([([{0}, {1}], [-1.0, -1.0], 1), ([{0}, {1}], [-1.0, -1.0], 1)], 1)
-    assert (ranker.objective, ranker.finished) == (1, None)
+    assert (ranker.objective, ranker.stop_reason) == (1, None)
     ranker.epoch()
     assert ranker.objective == 0
-    assert "no mistake" in ranker.finished
+    assert "no mistake" in ranker.stop_reason
 
 
 def test_dropping_shared_features_changes_nothing():
     lists = drawn(4, S=30)
     ranker = VotedPerceptron()
-    ranker.start(examples_of(lists).differing())
+    ranker.start(examples_of(lists).drop_shared())
     ranker.epoch()
     assert_same_state(ranker, trained(lists, 1))
 
@@ -238,9 +239,9 @@ def test_a_restored_state_goes_on_to_the_same_bits(stop, shuffle, predict, tmp_p
     for _ in range(stop, 4):
         resumed.epoch()
     assert_same_state(through, resumed)
-    fresh = VotedPerceptron(**options)
-    fresh.load_state_dict(resumed.state_dict())  # totals need no start
-    assert torch.equal(totals_of(fresh, new), totals_of(through, new))
+    loaded = VotedPerceptron(**options)
+    loaded.load_state_dict(resumed.state_dict())  # totals need no start
+    assert torch.equal(totals_of(loaded, new), totals_of(through, new))
 
 
 def test_a_loaded_state_replaces_the_votes():

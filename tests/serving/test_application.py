@@ -244,7 +244,7 @@ class Blocked:
 @pytest.fixture
 def blocked(monkeypatch):
     own = tagger()
-    monkeypatch.setattr(own, "decided", decided := Blocked())
+    monkeypatch.setattr(own, "predict", decided := Blocked())
     yield application(own)
     decided.go.set()
 
@@ -274,14 +274,14 @@ def test_open_requests_are_refused_at_the_end(blocked):
         slow = {"type": "http.request", "body": b"{", "more_body": True}
         tasks = [asyncio.create_task(sent_to(blocked, one)) for one in (BODY, LONG, LONG, slow)]
         await asyncio.sleep(0.1)
-        blocked.state.requests.refuse()
+        blocked.state.requests.shut_down()
         return [*await asyncio.gather(*tasks), await sent_to(blocked, BODY)]
 
     for start, body in asyncio.run(scene()):
         assert start["status"] == 503
         assert b"retry-after" in dict(start["headers"])
         assert set(json.loads(body["body"])) == {"detail"}
-    assert blocked.state.requests.refused == 5
+    assert blocked.state.requests.rejected == 5
     assert blocked.state.requests.busy
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.cli.tagging import Shown, tag_file
+from structperc.cli.tagging import FileTagger, OutputOptions
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
@@ -13,7 +13,7 @@ from structperc.guided import ContextFeatures, GuidedOptimizer
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
-from structperc.training.program import run, train
+from structperc.training.program import Program, run
 from tests.tiny import without_names
 
 CONFIG = """\
@@ -43,7 +43,9 @@ def config(tmp_path):
 
 
 def fitted(config, root, *options):
-    return run(["fit", "-c", str(config), f"--trainer.default_root_dir={root}", *options])
+    program = Program(["fit", "-c", str(config), f"--trainer.default_root_dir={root}", *options])
+    program.run()
+    return program
 
 
 def weights(tagger):
@@ -112,10 +114,10 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")
     capsys.readouterr()
-    tag_file(model, str(text), ReadOptions(["word", "pos"]))
+    FileTagger(model, reading=ReadOptions(["word", "pos"])).tag_file(str(text))
     assert without_names(capsys.readouterr().out).startswith("Nothing NN ")
-    with pytest.raises(InputError, match="GuidedTagger knows the best labelling alone; leave out -k"):
-        tag_file(model, str(text), ReadOptions(["word", "pos"]), shown=Shown(k=3))
+    with pytest.raises(InputError, match=r"GuidedTagger .*-k"):
+        FileTagger(model, OutputOptions(k=3), ReadOptions(["word", "pos"])).tag_file(str(text))
     with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2
@@ -132,7 +134,7 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
 )
 def test_bad_options(config, tmp_path, option, said):
     with pytest.raises(InputError, match=said):
-        train(["fit", "-c", str(config), f"--trainer.default_root_dir={tmp_path / 'run'}", option])
+        run(["fit", "-c", str(config), f"--trainer.default_root_dir={tmp_path / 'run'}", option])
 
 
 def test_without_averages_the_last_weights_count():

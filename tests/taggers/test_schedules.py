@@ -12,7 +12,7 @@ from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, WarmupDecay
 from structperc.optim import Perceptron as PerceptronSteps
-from structperc.reranking.list_cache import fingerprint
+from structperc.reranking.jackknife import fingerprint
 from structperc.taggers.learning import SequentialTraining
 from structperc.training.report import Stopwatch
 from tests.nested import assert_same

@@ -28,7 +28,7 @@ def stopped(capsys):
         capsys.readouterr()
         assert main([*arguments]) == 1
         line = capsys.readouterr().err.splitlines()[-1]
-        start = "structperc: interrupted; go on with: structperc "
+        start = "structperc: interrupted; resume with: structperc "
         assert line.startswith(start)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         return shlex.split(line.removeprefix(start))

@@ -1,13 +1,4 @@
-"""The tokens of a document that have the same word.
-
-How a word is written at its other mentions in the document.
-
-What kind of line a sentence is.
-
-The longest name among the other mentions of a word in its document.
-
-What stands at most of the other mentions of a word in its document.
-"""
+"""Document attributes from the other tokens of a document with the same word, and from the kind of line."""
 
 from typing import ClassVar, Literal, NamedTuple, get_args
 

@@ -1,11 +1,11 @@
-"""The n best labellings of every sequence of a corpus under a first model, kept as compact arrays."""
+"""The n best label sequences of every sequence of a corpus under a first model, stored as compact arrays."""
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from safetensors import safe_open
@@ -17,10 +17,12 @@ from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Candidates, padded_places
 
+Correct = Literal["closest", "gold"]  # the target where gold is not in the list
+
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
 
-class Listed(NamedTuple):
+class ListBatch(NamedTuple):
     """The candidates of B sequences, padded, and the first model's scores of gold."""
 
     candidates: Candidates  # scores are the first model's
@@ -59,12 +61,9 @@ class CandidateLists:
 
     @classmethod
     def collect(
-        cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, Listed]]
+        cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, ListBatch]]
     ) -> "CandidateLists":
-        """Return the lists of all sequences, from (rows (B,), their lists) of mini-batches.
-
-        A sequence that no part names keeps an empty list.
-        """
+        """Return the lists of all sequences from (rows (B,), their lists) of mini-batches; missing rows get no list."""
         starts = boundaries(torch.tensor(lengths, dtype=torch.int64))
         lists = cls(
             torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
@@ -80,17 +79,17 @@ class CandidateLists:
             lists.gold_scores[rows] = gold_scores.float().cpu()
         return lists
 
-    def contain(self, labels: Tensor) -> Tensor:
-        """Return (S,) bool: whether the labelling of each sequence, given as labels (N,), is among its candidates."""
+    def contains(self, labels: Tensor) -> Tensor:
+        """Return (S,) bool: whether each sequence has the given labels (N,) among its candidates."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
         errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.row_ids, wrong)
         return ((errors == 0) & self.valid).any(1)
 
-    def cut(self, rows: Tensor) -> Listed:
+    def batch(self, rows: Tensor) -> ListBatch:
         """Return the lists of sequences rows (B,), padded to the longest of them."""
         places, real = padded_places(self.starts[rows], self.lengths[rows])
         labels = (self.labels[places].long() * real.unsqueeze(2)).transpose(1, 2)
-        return Listed(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
+        return ListBatch(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
 
     def take(self, rows: Tensor) -> "CandidateLists":
         """Return the lists of sequences rows (B,), in that order."""
@@ -114,7 +113,7 @@ class CandidateLists:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Write one safetensors file with the JSON of `about` in its header. It appears whole, see `open_atomic`."""
+        """Write one safetensors file with the JSON of `about` in its header; the file is replaced atomically."""
         tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
         header = {"about": json.dumps(about), "digest": _digest(tensors)}
         with open_atomic(path) as file:
@@ -122,7 +121,7 @@ class CandidateLists:
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["CandidateLists", dict[str, Any]]:
-        """Return the lists and what was said about them. Raises InputError for a missing or damaged file."""
+        """Return the lists and `about`. Raises InputError for a missing or damaged file."""
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file")
         try:

@@ -1,21 +1,64 @@
-"""Bodies of requests: read up to a limit, parsed as JSON and checked, with messages that say what to send."""
+"""Limits of a service, and bodies of requests: read up to a limit, parsed as JSON and checked."""
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from structperc.serving.limits import Limits, Refusal, invalid, too_large
+from structperc.errors import InputError
 
 Sentence = list[str] | dict[str, list[str]]
 TEXT = '{"text": "..."}'
 SENTENCES = '{"sentences": [["Anna", "left"], ...]}'
 
 
+class Limits(NamedTuple):
+    """Limits of a service; requests above them are answered by an error that says what to change or when to retry.
+
+    Args:
+        body: bytes of a request.
+        waiting: requests that wait for the tagger.
+        together: requests that are labelled together.
+        tokens: tokens of a request.
+        seconds: for the body of a request to arrive, and from then to its answer.
+    """
+
+    body: int = 2**20
+    waiting: int = 256
+    together: int = 32
+    tokens: int = 2**18
+    seconds: float = 60.0
+
+    def check(self) -> None:
+        """Raise InputError for a limit below 1, of seconds for one that is not above 0."""
+        for name, value in self._asdict().items():
+            if name == "seconds" and not value > 0:
+                raise InputError(f"the limit seconds must be above 0, not {value:g}")
+            if name != "seconds" and value < 1:
+                raise InputError(f"the limit {name} must be at least 1, not {value}")
+
+
+def invalid(detail: str) -> HTTPException:
+    """Return the error of a request with an invalid body."""
+    return HTTPException(422, detail)
+
+
+def too_large(limit: int, unit: str) -> HTTPException:
+    """Return the error of a request with more bytes or tokens than the limit."""
+    headers = {"Connection": "close"} if unit == "bytes" else {}  # the rest of its body is not read
+    return HTTPException(413, f"a request has at most {limit} {unit}; send less at a time", headers)
+
+
+def unavailable(detail: str, seconds: int = 1) -> HTTPException:
+    """Return the error of a request that may be sent again after so many seconds."""
+    return HTTPException(503, detail, {"Retry-After": str(seconds)})
+
+
 async def text_of(request: Request, limits: Limits) -> str:
-    """Return the text that a request asks about. Raises Refusal."""
+    """Return the text of a request. Raises HTTPException."""
     text = (await _fields(request, limits, "text", TEXT))["text"]
     if not isinstance(text, str):
         raise invalid(f"text is {_kind(text)}; send a string: {TEXT}")
@@ -24,7 +67,7 @@ async def text_of(request: Request, limits: Limits) -> str:
 
 
 async def sentences_of(request: Request, limits: Limits) -> list[Sentence]:
-    """Return the sentences that a request asks about, words or {column: strings} each. Raises Refusal."""
+    """Return the sentences of a request, words or {column: strings} each. Raises HTTPException."""
     sentences = (await _fields(request, limits, "sentences", SENTENCES))["sentences"]
     if not isinstance(sentences, list):
         raise invalid(f"sentences is {_kind(sentences)}; send a list of sentences: {SENTENCES}")
@@ -52,7 +95,7 @@ def _check_strings(values: Any, where: str) -> None:
 
 
 def _check_characters(text: str, where: str) -> None:
-    """Refuse half a surrogate pair: no encoding of an answer has it."""
+    """Raise HTTPException for half a surrogate pair, which no encoding of an answer has."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -79,7 +122,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
         raise too_large(limits.body, "bytes")
     coding = request.headers.get("content-encoding", "identity")
     if coding != "identity":
-        raise Refusal(415, f"the body is compressed ({coding[:40]!a}); send it as it is, without content-encoding")
+        raise HTTPException(415, f"the body is compressed ({coding[:40]!a}); send it without content-encoding")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.seconds):
@@ -89,7 +132,7 @@ async def _read(request: Request, limits: Limits) -> bytes:
                     raise too_large(limits.body, "bytes")
     except TimeoutError:
         late = f"the body has not arrived within {limits.seconds:g} seconds; send it at once"
-        raise Refusal(408, late, {"Connection": "close"}) from None
+        raise HTTPException(408, late, {"Connection": "close"}) from None
     return bytes(body)
 
 
@@ -129,12 +172,6 @@ def _distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of a type of JSON, with its article."""
-    kinds: Sequence[tuple[Any, str]] = (
-        (type(None), "null"),
-        (bool, "true or false"),
-        (str, "a string"),
-        (list, "a list"),
-        (dict, "an object"),
-    )
-    return next((name for kind, name in kinds if isinstance(value, kind)), "a number")
+    """Return the name of a JSON type, with its article."""
+    kinds = {type(None): "null", bool: "true or false", str: "a string", list: "a list", dict: "an object"}
+    return kinds.get(type(value), "a number")
