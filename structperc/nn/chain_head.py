@@ -312,7 +312,7 @@ class ChainHead(nn.Module):
         if not self.probabilistic:
             name = type(self.criterion).__name__
             why = "with non-local features" if self.criterion.probabilistic else f"that learns by {name}"
-            raise InputError(f"a head {why} has scores, not probabilities; learn local scores by Likelihood")
+            raise InputError(f"a head {why} has scores, not probabilities; learn local scores by CRFLoss")
 
 
 def _best(lattice: Lattice) -> tuple[Tensor, Tensor]:

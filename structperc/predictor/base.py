@@ -124,7 +124,7 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
-    return InputError(f"a tagger {how} has scores, not probabilities; train local features with Likelihood")
+    return InputError(f"a tagger {how} has scores, not probabilities; train local features with CRFLoss")
 
 
 class Predictor(ABC):

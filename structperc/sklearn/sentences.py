@@ -1,7 +1,4 @@
-"""The features of a token in Python's types, read as python-crfsuite's `ItemSequence` reads them.
-
-Sentences and labels as users of scikit-learn hold them, as columns of strings.
-"""
+"""Sentences, labels and feature dicts in the forms that users of scikit-learn and python-crfsuite have them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real

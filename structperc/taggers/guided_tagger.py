@@ -84,7 +84,7 @@ class GuidedTagger(BaseTagger):
 
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Raise InputError: a guided tagger has no probabilities."""
-        raise InputError("a guided tagger has scores, not probabilities; train local features with Likelihood")
+        raise InputError("a guided tagger has scores, not probabilities; train local features with CRFLoss")
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:

@@ -51,8 +51,8 @@ def end(process: subprocess.Popen[str]) -> tuple[list[str], str]:
 
 
 @pytest.mark.slow
-def test_one_process_compiles_what_is_kept_until_a_file_of_the_kernels_changes(package: Path) -> None:
-    """It says so, once; a change in another file than the kernel's own counts, too."""
+def test_code_is_compiled_once_until_a_source_file_changes(package: Path) -> None:
+    """The compilation is announced once; a change in another file of the kernels counts, too."""
     both = sorted(end(process) for process in [start(package), start(package)])
     assert [printed for printed, _ in both] == [["[[[1, 1, 1]]]", "0 1"], ["[[[1, 1, 1]]]", "1 0"]]
     assert both[0][1].count("Compiling the operators of structperc") == 1
@@ -63,7 +63,7 @@ def test_one_process_compiles_what_is_kept_until_a_file_of_the_kernels_changes(p
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_written_to_is_no_obstacle(package: Path) -> None:
+def test_kernels_work_without_a_writable_folder(package: Path) -> None:
     for path in (package / "structperc/ops/cpu").rglob("*"):
         if path.suffix in (".nbi", ".nbc"):
             path.unlink()
@@ -107,7 +107,7 @@ def doubling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return made
 
 
-def test_kernels_made_of_a_part_are_kept_whatever_is_made_of_other_parts(doubling: Any, tmp_path: Path) -> None:
+def test_kernels_made_by_a_function_are_cached_by_what_they_call(doubling: Any, tmp_path: Path) -> None:
     for folder, code in (("first", "x"), ("second", "-x")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "of_doubling.py").write_text(f"def part(x):\n    return {code}\n")

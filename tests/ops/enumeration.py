@@ -1,4 +1,4 @@
-"""Every operator by enumeration: all labellings of each sequence of a batch, scored one by one in float64."""
+"""Every operator by enumeration: all label sequences of a batch, scored in float64."""
 
 import itertools
 

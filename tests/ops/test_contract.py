@@ -1,4 +1,4 @@
-"""One contract for all implementations of all operators: what enumeration says, on thousands of lattices."""
+"""One contract for all implementations of all operators, against enumeration on thousands of lattices."""
 
 import importlib.util
 from collections.abc import Callable
@@ -118,7 +118,7 @@ def test_best_before_and_after(device: Device, dtype: torch.dtype) -> None:
             torch.testing.assert_close(found.double(), expected, **NEAR[dtype])
 
 
-def test_expectations(device: Device, dtype: torch.dtype) -> None:
+def test_forward_backward(device: Device, dtype: torch.dtype) -> None:
     expect = operator(device, "forward_backward")
     for tables in batches(device.count // 2, dtype, seed=3):
         total, nodes, pairs = Enumeration(*tables).forward_backward()
@@ -186,7 +186,7 @@ def _drawn_at(noise: torch.Tensor, labels: torch.Tensor, p: torch.Tensor, every:
         alike &= here == chosen
 
 
-def test_log_following(device: Device, dtype: torch.dtype) -> None:
+def test_local_log_partition(device: Device, dtype: torch.dtype) -> None:
     follow = operator(device, "local_log_partition")
     for unary, edge, lengths in batches(device.count // 2, dtype, seed=6):
         B, T, L = unary.shape

@@ -1,4 +1,4 @@
-"""+inf and NaN are no scores: what every operator makes of them, on every device, and of nothing in the padding."""
+"""Scores of +inf and NaN: results of every operator on every device; ignored in the padding."""
 
 import importlib.util
 import itertools
@@ -89,7 +89,7 @@ def results(found: Any) -> tuple[torch.Tensor, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def test_searches_refuse_them_or_have_a_defined_answer(device: str) -> None:
+def test_searches_raise_or_return_nan(device: str) -> None:
     for name, more in SEARCHES:
         search: Callable[..., Any] = implementation(device, name)
         for turn, scores, wrong in cases(device):
@@ -103,7 +103,7 @@ def test_searches_refuse_them_or_have_a_defined_answer(device: str) -> None:
                 assert x[rows].isnan().all() if x.is_floating_point() else not x[rows].any()
 
 
-def test_sums_of_their_sequence_are_nan_and_of_others_what_they_are(device: str) -> None:
+def test_sums_are_nan_for_their_sequence_only(device: str) -> None:
     for name, more in SUMS:
         add = implementation(device, name)
         for turn, scores, wrong in cases(device):

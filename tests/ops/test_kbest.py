@@ -50,7 +50,7 @@ def same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:
 
 
 @pytest.mark.parametrize("T", [200, 260])
-def test_a_tie_far_away_hides_no_labelling(device: str, dtype: torch.dtype, T: int) -> None:
+def test_distant_ties(device: str, dtype: torch.dtype, T: int) -> None:
     """Two labellings are equally good, and leaving either of them costs 1."""
     unary, edge = torch.zeros(1, T, 2, dtype=dtype), torch.zeros(1, T, 2, 2, dtype=dtype)
     unary[0, 2:, 1] = -100
@@ -117,7 +117,7 @@ def test_outliers_leave_the_bound_close(device: str, dtype: torch.dtype) -> None
     same(search[device](unary, edge, lengths, 2000), search["reference"](unary, edge, lengths, 2000))
 
 
-def test_what_is_no_score_does_no_harm(device: str, dtype: torch.dtype) -> None:
+def test_invalid_scores(device: str, dtype: torch.dtype) -> None:
     for value in (torch.nan, torch.inf):
         for k in (3, 300):
             unary, edge, lengths = clear(3, 40, dtype, 2)

@@ -77,7 +77,7 @@ def test_each_sequence_is_worked_on_once(B: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
+def test_results_and_errors_of_any_thread_are_returned(threads: int) -> None:
     torch.set_num_threads(threads)
     visits, marked = np.zeros((30, 1), np.int64), np.zeros(30, np.int64)
     marked[17] = 1
@@ -88,7 +88,7 @@ def test_one_true_is_enough_and_errors_come_out(threads: int) -> None:
     assert (visits_of(30) == 1).all()
 
 
-def test_helpers_that_do_not_come_are_not_waited_for() -> None:
+def test_absent_helpers_are_not_waited_for() -> None:
     visits, nobody = np.zeros((30, 1), np.int64), torch.zeros(3, dtype=torch.int64)
     assert not sharing._shared(visit)(lend(nobody), 4, 30, (visits, np.zeros(30, np.int64)))
     assert (visits == 1).all()
@@ -110,8 +110,8 @@ def test_helpers_sleep_and_wake() -> None:
         time.sleep(0.02)
 
 
-def test_threads_of_python_that_ask_at_the_same_time() -> None:
-    """One of them is helped, the others work alone; a mailbox serves one job."""
+def test_concurrent_callers() -> None:
+    """One of them is helped, the others work alone."""
     wrong = []
 
     def ask() -> None:
@@ -154,7 +154,7 @@ def visit_until_alarm(seconds: float) -> None:
         visits_of(64, 500)
 
 
-def test_ctrl_c_is_heard_and_nothing_is_left_behind() -> None:
+def test_ctrl_c_leaves_nothing_behind() -> None:
     def press(*_: object) -> None:
         raise KeyboardInterrupt
 

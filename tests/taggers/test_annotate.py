@@ -93,7 +93,7 @@ def test_decided_says_how_sure_it_is_of_each_token():
 def test_a_tagger_without_probabilities_has_no_confidence():
     made = tagger(criterion=PerceptronLoss)
     assert [one.confidence for one in made.annotate(TEXT)] == [None] * len(made.annotate(TEXT))
-    with pytest.raises(InputError, match="trained with Perceptron has scores, not probabilities"):
+    with pytest.raises(InputError, match="trained with PerceptronLoss"):
         made.predict(made.read([["Anna"]]), confident=True)
 
 

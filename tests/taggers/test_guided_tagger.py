@@ -13,7 +13,7 @@ from structperc.guided import ContextFeatures, GuidedOptimizer
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
-from structperc.training.program import run, train
+from structperc.training.program import Program, run
 from tests.tiny import without_names
 
 CONFIG = """\
@@ -43,7 +43,9 @@ def config(tmp_path):
 
 
 def fitted(config, root, *options):
-    return run(["fit", "-c", str(config), f"--trainer.default_root_dir={root}", *options])
+    program = Program(["fit", "-c", str(config), f"--trainer.default_root_dir={root}", *options])
+    program.run()
+    return program
 
 
 def weights(tagger):
@@ -132,7 +134,7 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
 )
 def test_bad_options(config, tmp_path, option, said):
     with pytest.raises(InputError, match=said):
-        train(["fit", "-c", str(config), f"--trainer.default_root_dir={tmp_path / 'run'}", option])
+        run(["fit", "-c", str(config), f"--trainer.default_root_dir={tmp_path / 'run'}", option])
 
 
 def test_without_averages_the_last_weights_count():

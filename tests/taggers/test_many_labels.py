@@ -1,6 +1,7 @@
 """With a table of transitions for all tokens nothing is as large as one for each token would be."""
 
 import random
+import sys
 
 import pytest
 import torch
@@ -8,7 +9,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from structperc.chain import entropy
-from structperc.chain import marginals as neighbours
 from structperc.criteria import CRFLoss, HingeLoss, Logistic, MarginLoss, MCEFLoss, MCELoss, PerceptronLoss
 from tests.tiny import Sentences, make_tagger
 
@@ -77,7 +77,7 @@ def test_a_step_of_training(name, data):
 
 
 def test_labels_and_probabilities(data, monkeypatch):
-    monkeypatch.setattr(neighbours, "MOST", 0)
+    monkeypatch.setattr(sys.modules["structperc.chain.marginals"], "MAX_PAIRS", 0)
     tagger = make_tagger(data, CRFLoss(), k=3).eval()
     batch = tagger.encode(data.corpus("train"))[[0, 1]]
     L = len(tagger.labels)

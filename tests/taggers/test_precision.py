@@ -106,7 +106,7 @@ def in_double(tagger, batch):
         batch.first,
         batch.last,
     )
-    lattice = tagger.criterion.reads(lattice)
+    lattice = tagger.criterion.transform_lattice(lattice)
     candidates = tagger.search(tagger.criterion.augment(lattice, batch.gold))
     return lattice, tagger.criterion(tagger.score(batch, lattice, candidates)).sum()
 

@@ -173,7 +173,7 @@ def complaint(*arguments, **options):
 
 @pytest.mark.parametrize("repo", ["", "a/b/c", "me/x y", "me/--"])
 def test_an_id_that_is_none(hub, saved, repo):
-    assert "no id of a repository" in complaint(saved, repo)
+    assert "invalid id of a repository" in complaint(saved, repo)
     assert not hub.asked
 
 
@@ -182,7 +182,7 @@ def test_an_id_that_is_none(hub, saved, repo):
     [
         ("model.safetensors", b"damaged", "model.safetensors is damaged"),
         ("model.json", None, "model.json is missing"),
-        ("README.md", None, "there is no README.md"),
+        ("README.md", None, "README.md"),
         ("README.md", b"---\na: [\n---\n# x\n", "metadata cannot be read"),
         ("README.md", b"---\nmodel-index: [{results: [1]}]\n---\n# x\n", "metadata cannot be read"),
     ],
