@@ -1,10 +1,10 @@
 """Many trainings and one table: studies of configurations over seeds, sweeps over values of options.
 
-experiment.py    the loop that both share: the rows (row.py) are trained one by one, all that is known is written
-trial.py         one training, in a process of its own; draft.py is the same without training
-studies.py       one study, or several side by side (comparison_figure.py)
-study_*.py       rows from a file, and their outcome: a table of means and of tests of significance
-grid.py, sweep_*.py    rows from a grid of values, and their outcome: the best of them, trained on all data
+experiment.py           trainings, each in its own process, and the loop over them
+dry_run.py              builds a training without running it, to find mistakes before a series of trainings
+rows.py                 configurations to be trained, from a file or a grid of values
+studies.py, study_*.py  studies: rows from a file; a table of means and of tests of significance
+sweeps.py               sweeps: rows from a grid; the best of them, trained on all data
 """
 
 from structperc.experiments.studies import study

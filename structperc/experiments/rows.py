@@ -1,7 +1,4 @@
-"""Rows of an experiment: configurations that are trained once per seed; and whether a folder holds runs of a row.
-
-The rows of a sweep: all combinations of the values of some options.
-"""
+"""Rows of an experiment: configurations that are trained once per seed, from a study file or a grid of values."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,7 +11,7 @@ from urllib.parse import quote
 from structperc.errors import InputError
 from structperc.training.overlays import read_configuration
 
-LONGEST = 150  # characters of a folder's name
+MAX_FOLDER_NAME = 150  # characters
 
 
 class Row(NamedTuple):
@@ -30,7 +27,7 @@ class Row(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The name of the row, changed so that it can be the name of a folder."""
+        """The folder name of the row."""
         return folder_name(self.name)
 
     @property
@@ -49,17 +46,16 @@ class Row(NamedTuple):
 
 
 def folder_name(name: str) -> str:
-    """Return a name for a folder: one that a path can hold, that is not hidden and not too long.
-
-    Different names give different folders.
-    """
-    held = quote(name, safe=" ,=+-_.[]{}()'")
-    held = f"%2E{held[1:]}" if held.startswith(".") else held
-    return held if len(held) <= LONGEST else f"{held[:LONGEST]}-{sha256(held.encode()).hexdigest()[:8]}"
+    """Return a distinct folder name that is valid in a path, not hidden and not too long."""
+    quoted = quote(name, safe=" ,=+-_.[]{}()'")
+    quoted = f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+    if len(quoted) <= MAX_FOLDER_NAME:
+        return quoted
+    return f"{quoted[:MAX_FOLDER_NAME]}-{sha256(quoted.encode()).hexdigest()[:8]}"
 
 
 def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
-    """Return what trainings share: the contents of configuration files and further facts, as plain JSON types."""
+    """Return the contents of configuration files and further facts that trainings share, as plain JSON types."""
     return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
 
 
@@ -70,7 +66,7 @@ def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice:
 
 
 def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
-    """Return {KEY: values} of ["KEY=V1,V2", ...], each value once, in their order; commas within brackets part nothing.
+    """Return {KEY: values} of ["KEY=V1,V2", ...], each value once, in their order; commas in brackets do not separate.
 
     Raises InputError for a text of another form, a key without values or with an empty one, and a key given twice.
     """

@@ -1,7 +1,4 @@
-"""Study files: which configurations are trained with which seeds, and which of them the others are compared with.
-
-Checks before the first training of a study: mistakes in configurations, and rows that cannot be compared.
-"""
+"""Study files: the configurations, seeds and baseline of a study, and checks before its first training."""
 
 import hashlib
 import json
@@ -24,13 +21,8 @@ KEYS = ("baseline", "options", "rows", "seeds", "split")
 ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
 COMMANDS = ("fit", "rerank")
 SPLITS = ("dev", "test")
-RESERVED_OPTIONS = (
-    "--ckpt_path",
-    "--config",
-    "--data.seed",
-    "--seed_everything",
-    "--trainer.default_root_dir",
-)  # options
+RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
+BATCH_OPTIONS = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
 
 class Study(NamedTuple):
@@ -45,7 +37,7 @@ class Study(NamedTuple):
 def read_study(file: str) -> Study:
     """Return the contents of a study file.
 
-    Raises InputError, with file and key, for whatever cannot be meant, also for files that are missing.
+    Raises InputError, with file and key, for invalid values and missing files.
 
     ```yaml
     baseline: CRF                         # default: the first row
@@ -74,7 +66,7 @@ def read_study(file: str) -> Study:
 
 def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> Row:
     if not isinstance(name, str) or not name.strip():
-        raise InputError(f"{file}: rows: {name!r} is no name; write it in quotes")
+        raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
     where = f"rows.{name}"
     row = _mapping(given, file, where, ROW_KEYS, ("configs",))
     configs = _texts(row["configs"], file, f"{where}.configs", "[FILE, ...]")
@@ -108,10 +100,10 @@ def _check_start(row: Row, above: Sequence[Row], where: str) -> None:
     if row.init_from is None:
         return
     if row.command != "fit":
-        raise InputError(f"{where}: a re-ranker starts anew; leave it out")
+        raise InputError(f"{where}: a re-ranker cannot start from another model; leave it out")
     source = next((one for one in above if one.name == row.init_from and one.command == "fit"), None)
     if source is None:
-        raise InputError(f"{where}: {row.init_from!r} is no row above that fit trains")
+        raise InputError(f"{where}: {row.init_from!r} is not a row above this one that fit trains")
     lacking = [seed for seed in row.seeds if seed not in source.seeds]
     if lacking and len(source.seeds) > 1:
         raise InputError(f"{where}: {source.name} has no seed {lacking[0]}; give both rows the same seeds")
@@ -130,7 +122,7 @@ def _mapping(given: Any, file: str, where: str, known: Sequence[str], needed: Se
 
 def _one_of(given: Any, known: Sequence[str], file: str, where: str) -> str:
     if given not in known:
-        raise InputError(f"{file}: {where}: {given!r} is none of {', '.join(known)}")
+        raise InputError(f"{file}: {where}: {given!r} is invalid; choose from {', '.join(known)}")
     return given
 
 
@@ -151,27 +143,24 @@ def _options(given: Any, file: str, where: str) -> list[str]:
     for option in _texts(given, file, where, "[--data.batch_size=8]"):
         key, equals, _ = option.partition("=")
         if not (key.startswith("--") and equals):
-            raise InputError(f"{file}: {where}: {option!r} is no option; write --KEY=VALUE")
+            raise InputError(f"{file}: {where}: invalid option {option!r}; write --KEY=VALUE")
         if key in RESERVED_OPTIONS:
             raise InputError(f"{file}: {where}: a study sets {key} itself; leave it out")
     return given
 
 
-BATCH_OPTIONS = ("batch_size", "eval_batch_size", "shuffle", "predict")
-
-
 class Task(NamedTuple):
-    """What rows must have in common to be compared: the text, its gold labels and the score."""
+    """The text, gold labels and score that rows must share to be compared."""
 
     text: str  # digest of words and sentences of the split
     gold: str  # digest of its gold labels, of segments whatever their scheme
-    measure: str  # what the score is: "accuracy", or "F1"
+    measure: str  # name of the score: "accuracy", or "F1"
 
 
 def check_study(study: Study) -> Task:
     """Return the task that all rows of a study share.
 
-    Raises InputError for what fit would refuse, as far as that shows at once, and if rows have different tasks.
+    Raises InputError for mistakes that show before training, and if rows have different tasks.
     """
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
@@ -189,7 +178,7 @@ def check_study(study: Study) -> Task:
 
 
 def _source(program: Program) -> str:
-    """What names the sequences of a program: its data without the options that only say how they are cut up."""
+    """A key of the sequences of a program: its data options without those of mini-batches."""
     data = program.config["data"]
     options = {name: value for name, value in data.get("init_args", {}).items() if name not in BATCH_OPTIONS}
     return json.dumps([data["class_path"], options], sort_keys=True, default=str)

@@ -1,7 +1,4 @@
-"""Numbers that are logged during training, written as people read them.
-
-Progress of a training: a bar over all epochs with the latest measurements, or a log line for each epoch.
-"""
+"""Progress of a training: one bar over all epochs with the latest metrics, or a log line for each epoch."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +13,12 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from structperc.progress import bar, bars_are_shown
 
+LOGGER = logging.getLogger("pytorch_lightning")
+logger = logging.getLogger("pytorch_lightning.structperc")
+EVERY = 60  # seconds after which a long epoch has another line in the log
+MIN_BAR_WIDTH = 10  # columns; fields that do not fit beside it are left out
+RUNNING = "{desc} |{bar}| {remaining} left{postfix}"
+DONE = "{desc} |{bar}| {elapsed}{postfix}"
 SHARES = ("dev/", "test/", "train/error")  # logged as 0..1, shown in per cent
 
 
@@ -38,7 +41,7 @@ def format_metrics(values: Mapping[str, float], score: str = "score") -> list[st
 
 
 def score_name(tagger: Any) -> str:
-    """Return what the score of a tagger is: "F1", "F0.5", ... of segments, "accuracy" of labels without segments."""
+    """Return the name of a tagger's score: "F1", "F0.5", ... of segments, or "accuracy" of labels without segments."""
     labels = getattr(tagger, "labels", None)
     if labels is None:
         return "score"
@@ -53,7 +56,7 @@ def best_score(checkpoints: ModelCheckpoint, score: str = "score") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people read it: 12 s, 3 min 20 s, 2 h 5 min."""
+    """Return a time in readable units: 12 s, 3 min 20 s, 2 h 5 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -61,69 +64,60 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-LOGGER = logging.getLogger("pytorch_lightning")
-logger = logging.getLogger("pytorch_lightning.structperc")
-EVERY = 60  # seconds after which a long epoch has another line in the log
-NARROWEST = 10  # columns of a bar, beside which only as much is written as there is room for
-RUNNING = "{desc} |{bar}| {remaining} left{postfix}"
-DONE = "{desc} |{bar}| {elapsed}{postfix}"
-
-
 class EpochBar(ProgressBar):
-    """One line on standard error for a whole training: the epoch, the time that is left, speed, the last scores.
+    """One line on standard error for a whole training: epoch, remaining time, speed, latest scores in per cent.
 
-    Scores are in per cent, and those of the epoch before while one is under way; the speed is its own. What else takes
-    more than two seconds (development data after an epoch, test, predict) has a bar of its own for that time.
+    The scores are those of the epoch before. Evaluations and predictions of more than two seconds have their own bar.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.is_enabled = True
         self._epochs: tqdm | None = None
-        self._look: tqdm | None = None
+        self._evaluation: tqdm | None = None
         self._open = ExitStack()
         self._start, self._sequences, self._speed = 0.0, 0, 0.0
         self._scores: list[str] = []
 
     def enable(self) -> None:
-        """Let bars be shown; standard error must still be a terminal that shows them."""
+        """Show bars if standard error is a terminal."""
         self.is_enabled = True
 
     def disable(self) -> None:
-        """Let no bar be shown; the trainer asks this of processes other than the first."""
+        """Show no bars; the trainer calls this in all processes but the first."""
         self.is_enabled = False
 
     # -- training --------------------------------------------------------------------------------------------
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Open the bar of the training; messages of the program are printed above it from here on."""
-        batches, epochs = trainer.num_training_batches, trainer.max_epochs
-        finite = epochs is not None and epochs > 0 and batches != float("inf")
+        """Open the bar of the training; log messages are printed above it."""
+        epochs = _max_epochs(trainer)
+        finite = epochs is not None and trainer.num_training_batches != float("inf")
         self._epochs = self._open.enter_context(
             bar(
-                total=int(epochs * batches) if finite else None,  # type: ignore[operator]
+                total=int((epochs or 0) * trainer.num_training_batches) if finite else None,
                 show=self.is_enabled,
                 initial=trainer.fit_loop.total_batch_idx + 1 if finite else 0,
                 bar_format=RUNNING,
-                smoothing=0,  # epochs end with development data, so that steps are no measure of each other
+                smoothing=0,  # steps take different times, since epochs end with an evaluation
                 delay=0,
                 leave=True,
             )
         )
         if not self._epochs.disable and LOGGER.handlers:
             self._open.enter_context(logging_redirect_tqdm([LOGGER]))
-        if trainer.fit_loop.restarted_mid_epoch:
-            self.on_train_epoch_start(trainer, pl_module)  # which the trainer does not call then
+        if trainer.fit_loop.restarted_mid_epoch:  # the trainer does not call it then
+            self.on_train_epoch_start(trainer, pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Show the number of the epoch that begins, and the scores of the one before it."""
+        """Show the number of the epoch and the scores of the one before it."""
         self._start, self._sequences = perf_counter(), 0
-        self._say(trainer, trainer.current_epoch + 1)
+        self._describe(trainer, trainer.current_epoch + 1)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Move the bar of the training on by one mini-batch, and show how many sequences a second are learned."""
+        """Advance by one mini-batch and update the sequences per second."""
         if self._epochs is None:
             return
         self._sequences += len(batch.lengths)
@@ -135,18 +129,18 @@ class EpochBar(ProgressBar):
         """Show the scores of the last epoch, and close the bar so that its last line stays on the screen."""
         if self._epochs is not None:
             self._epochs.bar_format = DONE
-            self._say(trainer, trainer.current_epoch)
+            self._describe(trainer, trainer.current_epoch)
         self._close()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Close all bars, so that the message about the exception begins on a line of its own."""
+        """Close all bars, so that the error message begins on a new line."""
         self._close()
 
-    def _say(self, trainer: pl.Trainer, epoch: int) -> None:
+    def _describe(self, trainer: pl.Trainer, epoch: int) -> None:
         if self._epochs is None:
             return
-        of = f"/{trainer.max_epochs}" if trainer.max_epochs is not None and trainer.max_epochs > 0 else ""
-        self._epochs.set_description_str(f"epoch {epoch}{of}", refresh=False)
+        epochs = _max_epochs(trainer)
+        self._epochs.set_description_str(f"epoch {epoch}" if epochs is None else f"epoch {epoch}/{epochs}", False)
         self._scores = format_metrics(trainer.progress_bar_metrics, score_name(trainer.lightning_module))
         self._epochs.set_postfix_str(self._postfix())
 
@@ -155,138 +149,117 @@ class EpochBar(ProgressBar):
         assert self._epochs is not None
         fields = [*self._scores, *([f"{self._speed:,.0f} sequences/s"] if self._speed else [])]
         columns = self._epochs.format_dict["ncols"]
-        if not isinstance(columns, int):  # what is no terminal has no width
+        if not isinstance(columns, int):  # not a terminal
             return ", ".join(fields)
-        room = columns - len(f"{self._epochs.desc} || 0:00:00 left") - NARROWEST
-        return ", ".join(field for n, field in enumerate(fields) if _length(fields[: n + 1]) <= room)
+        free = columns - len(f"{self._epochs.desc} || 0:00:00 left") - MIN_BAR_WIDTH
+        return ", ".join(field for n, field in enumerate(fields) if len("".join(fields[: n + 1])) + 2 * n + 2 <= free)
 
     # -- validation, test, predict ---------------------------------------------------------------------------
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Open a bar for the development data, also where they are evaluated within a training."""
-        self._begin(trainer.num_val_batches, "validating")
+        """Open the bar of an evaluation or prediction."""
+        subject, batches = _evaluation(trainer)
+        total = sum(batches)
+        self._evaluation = bar(None, subject, None if total == float("inf") else int(total), self.is_enabled)
 
-    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Open a bar for the test data."""
-        self._begin(trainer.num_test_batches, "testing")
-
-    def on_predict_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Open a bar for the data that are labelled."""
-        self._begin(trainer.num_predict_batches, "predicting")
-
-    def on_validation_batch_end(self, *args: Any) -> None:
-        """Move the bar of the evaluation on by one mini-batch."""
-        if self._look is not None:
-            self._look.update()
-
-    def on_test_batch_end(self, *args: Any) -> None:
-        """Move the bar of the test on by one mini-batch."""
-        self.on_validation_batch_end()
-
-    def on_predict_batch_end(self, *args: Any) -> None:
-        """Move the bar of the prediction on by one mini-batch."""
-        self.on_validation_batch_end()
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Advance the bar of an evaluation or prediction by one mini-batch."""
+        if self._evaluation is not None:
+            self._evaluation.update()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Close the bar of the evaluation; test and prediction end in the same way."""
-        if self._look is not None:
-            self._look.close()
-            self._look = None
+        """Close the bar of an evaluation or prediction."""
+        self._close_evaluation()
 
+    on_test_start = on_predict_start = on_validation_start
+    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
     on_test_end = on_predict_end = on_validation_end
 
-    def _begin(self, batches: Iterable[float], what: str) -> None:
-        total = sum(batches)
-        self._look = bar(None, what, None if total == float("inf") else int(total), self.is_enabled)
+    def _close_evaluation(self) -> None:
+        if self._evaluation is not None:
+            self._evaluation.close()
+            self._evaluation = None
 
     def _close(self) -> None:
-        if self._look is not None:
-            self._look.close()
+        self._close_evaluation()
         self._open.close()
-        self._epochs = self._look = None
-
-
-def _length(fields: Sequence[str]) -> int:
-    """Columns of fields, each after a comma and a space."""
-    return sum(len(field) + 2 for field in fields)
+        self._epochs = None
 
 
 class EpochLines(pl.Callback):
     """Logs a line for each epoch, such as "epoch 3 of 10: dev F1 48.45, objective 3,158, 12 s left".
 
-    It has the place of `EpochBar` where no bar is shown. Epochs and evaluations of more than a minute have a line a
-    minute.
+    It replaces `EpochBar` where no bar is shown. Epochs and evaluations of more than a minute have a line a minute.
 
     Args:
-        what: what is trained, which begins each line; "" for the only training of a program.
+        subject: what is trained, which begins each line; "" for the only training of a program.
     """
 
-    def __init__(self, what: str = "") -> None:
-        self.what = f"{what}, " if what else ""
+    def __init__(self, subject: str = "") -> None:
+        self.subject = f"{subject}, " if subject else ""
         self._begun = self._last = 0.0
         self._first = 0.0  # epochs that were done before
         self._epochs = 0  # that have a line
         self._validated = False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock; a training that goes on has epochs before."""
+        """Start the clock; a resumed training has epochs before."""
         self._begun = self._last = perf_counter()
         self._epochs = trainer.current_epoch
-        within = trainer.fit_loop.epoch_loop.batch_progress.current.completed if self._is_cut(trainer) else 0
-        self._first = trainer.current_epoch + within / _batches(trainer)
+        loop = trainer.fit_loop
+        done = loop.epoch_loop.batch_progress.current.completed if loop.restarted_mid_epoch else 0
+        self._first = trainer.current_epoch + done / max(trainer.num_training_batches, 1)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Log the epoch before, all of whose values are known now."""
-        self._close_epoch(trainer)
+        self._log_epoch(trainer)
         self._validated = False
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Log the last epoch."""
-        self._close_epoch(trainer)
+        self._log_epoch(trainer)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Log how far a long epoch is."""
-        part = (batch_idx + 1) / _batches(trainer)
+        """Log the progress of a long epoch."""
+        part = (batch_idx + 1) / max(trainer.num_training_batches, 1)
         if part < 1 and self._is_due():
             self._log(trainer, trainer.current_epoch + 1, f", {100 * part:.0f} %", trainer.current_epoch + part, [])
 
-    def on_validation_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
-    ) -> None:
-        """Log how far a long evaluation is."""
-        if not trainer.sanity_checking:
-            self._evaluating("scoring dev", batch_idx, trainer.num_val_batches)
-
-    def on_test_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
-    ) -> None:
-        """Log how far a long test is."""
-        self._evaluating("scoring test", batch_idx, trainer.num_test_batches)
-
-    def on_predict_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int, *_: Any
-    ) -> None:
-        """Log how far a long prediction is."""
-        self._evaluating("predicting", batch_idx, trainer.num_predict_batches)
-
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Note that the epoch has scores of its own; evaluations start the clock where nothing is trained."""
+        """Note that the epoch has its own scores; start the clock of an evaluation without a training."""
         self._validated = not trainer.sanity_checking
         self._last = self._last or perf_counter()
 
-    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock."""
-        self._last = perf_counter()
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Log the progress of a long evaluation or prediction."""
+        if not trainer.sanity_checking and self._is_due():
+            self._last = perf_counter()
+            subject, batches = _evaluation(trainer)
+            percent = 100 * (batch_idx + 1) / max(sum(batches), 1)
+            logger.info("%s%s: %.0f %%", self.subject, subject, percent)
 
-    on_predict_start = on_test_start
+    on_test_start = on_predict_start = on_validation_start
+    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
 
-    @staticmethod
-    def _is_cut(trainer: pl.Trainer) -> bool:
-        return bool(trainer.fit_loop.restarted_mid_epoch)
-
-    def _close_epoch(self, trainer: pl.Trainer) -> None:
+    def _log_epoch(self, trainer: pl.Trainer) -> None:
         epoch = trainer.current_epoch
         if epoch > self._epochs:
             values = trainer.progress_bar_metrics
@@ -297,40 +270,43 @@ class EpochLines(pl.Callback):
             self._epochs = epoch
 
     def _log(self, trainer: pl.Trainer, epoch: int, part: str, done: float, fields: list[str]) -> None:
-        epochs = trainer.max_epochs if trainer.max_epochs is not None and trainer.max_epochs > 0 else None
+        epochs = _max_epochs(trainer)
         self._last = perf_counter()
+        passed = self._last - self._begun
         if epochs is not None and self._first < done < epochs:
-            seconds = (self._last - self._begun) / (done - self._first) * (epochs - done)
-            fields = [*fields, f"{duration(seconds)} left"]
+            fields = [*fields, f"{duration(passed / (done - self._first) * (epochs - done))} left"]
         else:
-            fields = [*fields, f"{duration(self._last - self._begun)} in all"]
+            fields = [*fields, f"{duration(passed)} in all"]
         of = "" if epochs is None else f" of {epochs}"
-        logger.info("%sepoch %d%s%s: %s", self.what, epoch, of, part, ", ".join(fields))
-
-    def _evaluating(self, what: str, batch_idx: int, batches: Sequence[float]) -> None:
-        if self._is_due():
-            self._last = perf_counter()
-            part = (batch_idx + 1) / max(sum(batches), 1)
-            logger.info("%s%s: %s", self.what, what, f"{100 * part:.0f} %")
+        logger.info("%sepoch %d%s%s: %s", self.subject, epoch, of, part, ", ".join(fields))
 
     def _is_due(self) -> bool:
         return perf_counter() - self._last >= EVERY
 
 
-def _batches(trainer: pl.Trainer) -> float:
-    return max(trainer.num_training_batches, 1)
+def _max_epochs(trainer: pl.Trainer) -> int | None:
+    return trainer.max_epochs if trainer.max_epochs is not None and trainer.max_epochs > 0 else None
 
 
-def progress_options(wanted: bool | None, callbacks: Iterable[pl.Callback], what: str = "") -> dict[str, Any]:
-    """Return the options of a trainer that show how far it is: an `EpochBar`, or `EpochLines` where no bar is shown.
+def _evaluation(trainer: pl.Trainer) -> tuple[str, Sequence[float]]:
+    """What is evaluated now, and the number of its mini-batches for each data loader."""
+    if trainer.testing:
+        return "scoring test", trainer.num_test_batches
+    if trainer.predicting:
+        return "predicting", trainer.num_predict_batches
+    return "scoring dev", trainer.num_sanity_val_batches if trainer.sanity_checking else trainer.num_val_batches
+
+
+def progress_options(wanted: bool | None, callbacks: Iterable[pl.Callback], subject: str = "") -> dict[str, Any]:
+    """Return the options of a trainer that show its progress: an `EpochBar`, or `EpochLines` where no bar is shown.
 
     Args:
         wanted: whether bars are shown; None: where standard error is a terminal.
-        callbacks: of the trainer; one of them that is a progress bar has the place of ours.
-        what: of `EpochLines`.
+        callbacks: of the trainer; a progress bar among them replaces ours.
+        subject: of `EpochLines`.
     """
     callbacks = [*callbacks]
     if any(isinstance(callback, ProgressBar) for callback in callbacks):
         return {"callbacks": callbacks, "enable_progress_bar": wanted}
     shown = bars_are_shown(wanted)
-    return {"callbacks": [*callbacks, EpochBar() if shown else EpochLines(what)], "enable_progress_bar": shown}
+    return {"callbacks": [*callbacks, EpochBar() if shown else EpochLines(subject)], "enable_progress_bar": shown}

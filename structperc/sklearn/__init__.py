@@ -1,12 +1,10 @@
 """Taggers as estimators of scikit-learn: fit, predict, score, and whatever scikit-learn does with these.
 
-estimator.py      the estimator
-sentences.py      the forms that sentences and labels come in
-feature_dicts.py  dicts of features, as python-crfsuite reads them
-algorithms.py     the taggers behind the names of algorithms, and what takes the place of options of sklearn-crfsuite
-scores.py         scores of label sequences for `scoring=`, and of single tokens
-quiet_fit.py      a training that says and writes nothing
-tagger_state.py   taggers that can be copied and pickled
+estimator.py   the estimator
+sentences.py   sentences, labels and feature dicts as columns of strings
+algorithms.py  the taggers behind the names of algorithms, and replacements for options of sklearn-crfsuite
+fitting.py     training in memory, and taggers that can be copied and pickled
+scores.py      scores of label sequences for `scoring=`, and of single tokens
 """
 
 try:

@@ -1,7 +1,4 @@
-"""A tagger as plain values and tensors, which can be copied and pickled.
-
-A training in memory: no files, and no messages unless they are asked for.
-"""
+"""Training in memory without files, and taggers as plain values that can be copied and pickled."""
 
 import logging
 import warnings
@@ -24,7 +21,7 @@ from structperc.training.lightning_messages import at_level
 
 
 class TaggerState(NamedTuple):
-    """All that a saved model has, and the names of the modules that its parts are from."""
+    """The configuration and tensors of a saved model, and the names of the modules of its parts."""
 
     config: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -37,7 +34,7 @@ def state_of(tagger: Tagger) -> TaggerState:
 
 
 def tagger_of(state: TaggerState) -> Tagger:
-    """Return a tagger of a state, apart from any trainer, ready to tag."""
+    """Return a tagger with this state that belongs to no trainer."""
     tagger = Tagger.from_state(state.config, state.tensors, Builder(state.trusted))
     tagger.features.progress = False
     return tagger

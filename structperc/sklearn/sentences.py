@@ -1,7 +1,4 @@
-"""The features of a token in Python's types, read as python-crfsuite's `ItemSequence` reads them.
-
-Sentences and labels as users of scikit-learn hold them, as columns of strings.
-"""
+"""Sentences, labels and feature dicts in the forms that users of scikit-learn and python-crfsuite have them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -88,7 +85,7 @@ class Sentences(NamedTuple):
         return [len(row[WORD]) for row in self.rows]
 
 
-def corpus_from_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
+def read_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
     """Return sentences that are all of one form: lists of words, dicts of columns, or lists of features for each token.
 
     Features become strings of the column `features`, whose words are empty. Raises InputError, with sentence, token and
