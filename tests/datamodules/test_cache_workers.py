@@ -10,7 +10,7 @@ from itertools import cycle
 import pytest
 
 from structperc import process_pool as workers
-from structperc import shared_memory as parcels
+from structperc import shared_memory
 from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -131,7 +131,7 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
 
 @pytest.mark.slow
 def test_three_processes_write_what_one_writes(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(parcels, "LARGE", 1)  # of what this process sends
+    monkeypatch.setattr(shared_memory, "LARGE", 1)  # of what this process sends
     options = {"cutoff": 1, "documents": {"case": CaseElsewhere()}}
     assert build(text, tmp_path / "3", 3, **options) == build(text, tmp_path / "1", 1, **options)
 
@@ -189,7 +189,7 @@ def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, left, monk
 
 @pytest.mark.slow
 def test_what_a_killed_build_shared_with_its_workers_is_swept(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(parcels, "LARGE", 1)
+    monkeypatch.setattr(shared_memory, "LARGE", 1)
     corpus = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document").corpus("train")
 
     def work():
