@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
 
 from structperc.errors import InputError
-from structperc.shared_memory import Parcel, parcel
+from structperc.shared_memory import Packed, pack
 
 CHECKED = 0.2  # seconds between two looks whether the parent process is there
 AHEAD = 2  # times as many items as there are processes, at most, are given before the first result is returned
@@ -65,7 +65,7 @@ def start_workers(
     from loky import ProcessPoolExecutor
 
     with _own_folder(workers.folder) as folder:
-        executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=(parcel(make, folder), folder))
+        executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=(pack(make, folder), folder))
         try:
             with _ignoring_interrupts():
                 executor.submit(os.getpid)  # starts all processes
@@ -86,11 +86,11 @@ def _in_order(executor: Any, workers: Workers, folder: Path | None, given: Itera
     try:
         for item in given:
             if item is not None:
-                waiting.append(executor.submit(_work, parcel(item, folder)))
+                waiting.append(executor.submit(_work, pack(item, folder)))
             while waiting and (item is None or waiting[0].done() or len(waiting) >= AHEAD * workers.number):
-                yield waiting.popleft().result().taken()
+                yield waiting.popleft().result().take()
         while waiting:
-            yield waiting.popleft().result().taken()
+            yield waiting.popleft().result().take()
     except BrokenProcessPool:
         raise InputError(f"a worker process ended, perhaps for lack of memory; {workers.advice}") from None
 
@@ -99,12 +99,12 @@ _made: Any = None  # in a worker: what does the work, or the error of `make`
 _folder: Path | None = None
 
 
-def _initialize(make: Parcel, folder: Path | None) -> None:
+def _initialize(make: Packed, folder: Path | None) -> None:
     global _made, _folder
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     _folder = folder
     try:
-        _made = make.opened()()
+        _made = make.load()()
     except Exception as error:
         _made = error
 
@@ -115,10 +115,10 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(item: Parcel) -> Parcel:
+def _work(item: Packed) -> Packed:
     if isinstance(_made, Exception):
         raise _made
-    return parcel(_made(item.taken()), _folder)
+    return pack(_made(item.take()), _folder)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Things sent from process to process, whose large arrays lie in files that all who receive them share."""
+"""Objects sent from process to process, whose large arrays lie in files that all receivers map into memory."""
 
 import mmap
 import os
@@ -8,47 +8,46 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import Any, NamedTuple
 
-LARGE = 2**20  # bytes of an array from which on it is worth a file
+LARGE = 2**20  # bytes of an array from which on a file is faster
 
 
-class Parcel(NamedTuple):
-    """A thing as bytes, and the files of its large arrays."""
+class Packed(NamedTuple):
+    """A pickled object, and the files of its large arrays."""
 
-    told: bytes
+    pickled: bytes
     files: list[str]
 
-    def opened(self) -> Any:
-        """Return the thing. Its large arrays are read when they are looked at; what is written to them stays here."""
-        return pickle.loads(self.told, buffers=map(_mapped, self.files))
+    def load(self) -> Any:
+        """Return the object. Its large arrays are read on use; what is written to them stays in this process."""
+        return pickle.loads(self.pickled, buffers=map(_mapped, self.files))
 
-    def taken(self) -> Any:
-        """Return the thing, which nobody else is to open."""
-        thing = self.opened()
+    def take(self) -> Any:
+        """Return the object and remove the files: nobody else can load it."""
+        found = self.load()
         for file in self.files:
             with suppress(PermissionError):  # of systems that keep files as long as they are open
                 os.unlink(file)
-        return thing
+        return found
 
 
-def parcel(thing: Any, folder: Path | None) -> Parcel:
-    """Return a thing to be sent, whose large arrays are written into files of a folder; None: they are sent, too.
+def pack(content: Any, folder: Path | None) -> Packed:
+    """Return an object to be sent, its large arrays in files of a folder; None: in the pickle.
 
     Raises OSError where a file cannot be written.
     """
     files: list[str] = []
 
-    def beside(buffer: pickle.PickleBuffer) -> bool:
-        """Whether an array is sent with the thing."""
-        content = buffer.raw()
-        if folder is None or content.nbytes < LARGE:
+    def in_pickle(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if folder is None or raw.nbytes < LARGE:
             return True
         number, path = mkstemp(dir=folder)
         files.append(path)
         with open(number, "wb") as file:
-            file.write(content)
+            file.write(raw)
         return False
 
-    return Parcel(pickle.dumps(thing, protocol=5, buffer_callback=beside), files)
+    return Packed(pickle.dumps(content, protocol=5, buffer_callback=in_pickle), files)
 
 
 def _mapped(file: str) -> mmap.mmap:

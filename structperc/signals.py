@@ -1,4 +1,4 @@
-"""Signals that end a process: SIGTERM, by which systems ask for it, treated as Ctrl-C is; Ctrl-C that can wait."""
+"""Signals that end a process: SIGTERM treated like Ctrl-C, and Ctrl-C that waits for the end of a block."""
 
 import signal
 import threading
@@ -23,17 +23,17 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 @contextmanager
 def delay_interrupt() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: a callback after a fork that it meets would swallow it."""
-    if threading.current_thread() is not threading.main_thread():  # which alone hears it
+    """Delay Ctrl-C until the end of the block: callbacks after a fork would swallow it."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives it
         yield
         return
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if heard:
+    if received:
         signal.raise_signal(signal.SIGINT)
 
 

@@ -1,4 +1,4 @@
-"""How messages spell what they quote: suggestions for names, numbers with nouns, characters that nobody sees."""
+"""Text of messages: suggestions for misspelt names, numbers with nouns, invisible characters as escapes."""
 
 import re
 from collections.abc import Iterable

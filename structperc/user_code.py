@@ -1,4 +1,4 @@
-"""Parts of a user's own modules: where they are written, what they were made with, and where they failed."""
+"""Code of users: whether a class is theirs, where it is defined, and where it failed."""
 
 import inspect
 import os
@@ -12,11 +12,11 @@ from typing import Any
 PACKAGE = Path(__file__).parent
 INSTALLED = ("site-packages", "dist-packages")  # folders of packages
 NAMED_BY_PATH = ("__init__", "<module>")
-_QUOTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>[0-9]+)')  # as compilers of functions say it
+_QUOTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>[0-9]+)')  # as in errors of numba
 
 
 def is_user_class(cls: type) -> bool:
-    """Return whether a class is a user's: of no module of this library, and derived from one of its classes."""
+    """Return whether a class is defined outside this library and derived from one of its classes."""
     above = [one.__module__.partition(".")[0] for one in cls.__mro__]
     return above[0] != PACKAGE.name and PACKAGE.name in above
 
@@ -46,7 +46,7 @@ def function_location(function: Any) -> str:
 
 
 def error_location(error: BaseException) -> str | None:
-    """Return where a user's code failed: "own.py:12, in judge"; None where no code of a user was running."""
+    """Return where a user's code failed: "own.py:12, in forward"; None where no code of a user was running."""
     if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
         return f"{shown_path(error.filename)}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
@@ -62,17 +62,17 @@ def error_location(error: BaseException) -> str | None:
 
 
 def is_numba_error(error: BaseException) -> bool:
-    """Return whether an error is that of numba, which cannot compile a function."""
+    """Return whether an error is one of numba's compiler."""
     return type(error).__module__.startswith("numba.")
 
 
 def error_reason(error: BaseException) -> str:
-    """Return type and message of an error; of numba's, which fill a page, what could not be compiled."""
+    """Return type and message of an error; of numba's, which fill a page, the first line."""
     text = str(error)
     if is_numba_error(error):
         lines = [line.strip() for line in text.splitlines()]
-        told = [line for line in lines if line and not line.startswith("Failed in nopython")]
-        text = f"numba cannot compile this function ({' '.join(told[:1])})"
+        kept = [line for line in lines if line and not line.startswith("Failed in nopython")]
+        text = f"numba cannot compile this function ({' '.join(kept[:1])})"
     return f"{type(error).__name__}: {text}"
 
 
@@ -86,7 +86,7 @@ def shown_path(file: str) -> str:
 
 @lru_cache(1000)
 def _is_users(file: str) -> bool:
-    """Whether a file is neither of this library nor of an installed package nor of Python itself."""
+    """Whether a file belongs neither to this library nor to an installed package nor to Python."""
     path = Path(os.path.abspath(file))
     if not file.endswith(".py") or not path.is_file() or path.is_relative_to(PACKAGE):
         return False

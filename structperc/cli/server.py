@@ -1,4 +1,4 @@
-"""What serve does: the application of a saved model, run by uvicorn until the process is asked to stop."""
+"""The HTTP server of the command serve: the application of a saved model, run by uvicorn until SIGTERM or Ctrl-C."""
 
 import argparse
 import asyncio
@@ -42,11 +42,11 @@ def serve(options: argparse.Namespace) -> None:
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which refuses what is not answered shortly before the time is over.
+    """uvicorn that answers open requests with 503 shortly before the grace period ends.
 
     Args:
         app: the application.
-        requests: those that are open.
+        requests: the open ones.
         grace: seconds from the signal to the end.
     """
 
@@ -70,14 +70,14 @@ def _end(requests: Requests, grace: int) -> None:
 
 
 def _warm(tagger: Predictor) -> None:
-    """Answer a question, so that all is compiled before the first request."""
+    """Label one token, so that all kernels are compiled before the first request."""
     columns = ["word", *tagger.features.columns]
     with suppress(InputError):  # of a column in which this is no value
         label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
+    """A listening socket."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)

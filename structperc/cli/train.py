@@ -13,10 +13,10 @@ from structperc.errors import InputError
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Let modules be imported within the block, whose objects are never looked at again for cycles of garbage.
+    """Exclude the objects of modules that are imported within the block from garbage collection.
 
-    They are some hundred thousands, and stay until the process ends: to look through them again and again takes a
-    fifth of the time in which a training starts.
+    They are some hundred thousands, and stay until the process ends: collecting among them takes a fifth of the time
+    in which a training starts.
     """
     looked, known = gc.isenabled(), len(sys.modules)
     gc.disable()

@@ -119,7 +119,7 @@ def _not_an_option(word: str) -> str:
 
 
 class Configuration:
-    """What a command line and its files come to.
+    """The options of a command line and its files, checked and with defaults.
 
     Args:
         arguments: those of the command.

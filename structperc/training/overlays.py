@@ -1,4 +1,4 @@
-"""Configurations that are laid over others: a file names these under `overlays`, and says itself what is its own."""
+"""Configuration files laid over others, which they name under `overlays`."""
 
 import os
 import re
@@ -215,7 +215,7 @@ def _class(node: yaml.MappingNode) -> str | None:
 
 
 def _own(node: yaml.MappingNode) -> yaml.MappingNode:
-    """What a file says itself."""
+    """The entries of a file without its overlays."""
     entries = [entry for entry in node.value if entry[0].value != KEY]
     return yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark)
 

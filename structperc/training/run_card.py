@@ -1,4 +1,4 @@
-"""The card of a trained model: what it was trained on and how, and what it reaches."""
+"""The model card of a trained model: data, scores, command and configuration."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of 
 
 
 class RunRecord(NamedTuple):
-    """What is known of a run when it ends."""
+    """The facts about a finished run that its model card states."""
 
     name: str
     command: Sequence[str]
@@ -35,7 +35,7 @@ class RunRecord(NamedTuple):
 
 
 def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, record: RunRecord) -> None:
-    """Give the tagger its card and write it into the folder of its saved model. Raises InputError if it cannot."""
+    """Set the tagger's card and write it into the folder of its saved model. Raises InputError if that fails."""
     sections = [*_data_section(data), *_scores_section(record.evaluations), *_training_section(record)]
     config, tensors = tagger.to_state()
     results = [*hub_results(data, record.evaluations)]

@@ -54,6 +54,11 @@ dev.txt against train.txt
 """
 
 
+def squeezed(text):
+    """The text with one space in place of several, as widths of columns depend on the table."""
+    return "\n".join(" ".join(line.split()) for line in text.splitlines())
+
+
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -62,13 +67,14 @@ def files(tmp_path, monkeypatch):
 
 
 def test_a_file(run):
-    assert run("check", "train.txt") == REPORT
+    assert squeezed(run("check", "train.txt")) == squeezed(REPORT)
 
 
 def test_a_second_file_against_the_first(run):
-    printed = run("check", "train.txt", "dev.txt")
-    assert printed.startswith(REPORT + "dev.txt: columns\n  sentences: 2, tokens: 4, documents: not marked\n")
-    assert printed.endswith("\n\n" + COMPARISON)
+    printed = squeezed(run("check", "train.txt", "dev.txt"))
+    assert printed.startswith(squeezed(REPORT))
+    assert "\n\ndev.txt: columns\nsentences: 2, tokens: 4, documents: not marked\n" in printed
+    assert printed.endswith("\n\n" + squeezed(COMPARISON))
 
 
 def test_a_scheme_that_is_named(run):
@@ -79,11 +85,11 @@ def test_a_scheme_that_is_named(run):
 
 def test_a_treebank(run, treebank):
     Path("train.conllu").write_text(treebank)
-    lines = run("check", "train.conllu").splitlines()
+    lines = squeezed(run("check", "train.conllu")).splitlines()
     assert lines[0] == "train.conllu: CoNLL-U"
-    assert "       4    upos                 2  PROPN VERB" in lines
-    assert "  labels: 2, without segments (scheme none)" in lines
-    assert "    PROPN                             12" in lines
+    assert "4 upos 2 PROPN VERB" in lines
+    assert "labels: 2, without segments (scheme none)" in lines
+    assert "PROPN 12" in lines
 
 
 def test_lines_stay_within_80_columns(run):
@@ -120,7 +126,7 @@ def test_texts_with_spans(run):
     assert "spans: 2, 1 of them does not fit the tokens" in printed
     assert "a.jsonl:1: span 5..7 'Li' cuts the token 'Lind' at 5..9" in printed
     assert "data.misaligned" in printed
-    assert "    PER                                2           2\n" in printed
+    assert "PER 2 2" in squeezed(printed).splitlines()
 
 
 def test_tables_are_compared(run):

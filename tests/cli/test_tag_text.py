@@ -182,8 +182,8 @@ def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
         ('{"tokens": ["New York"]}', ["--format", "columns"], "'New York' cannot be a CoNLL field"),
         ("Anna.\n", ["--input", "text", "--columns", "word"], "--columns is for files of columns"),
         ("Anna\n", ["--format", "brat"], "brat has a pair of files for each text"),
-        ("Anna\n", ["--format", "html", "-k", "2"], "-k is shown in columns alone"),
-        ("Anna\n", ["--probabilities", "-k", "2"], "-k and --probabilities are not shown together"),
+        ("Anna\n", ["--format", "html", "-k", "2"], "-k writes columns only"),
+        ("Anna\n", ["--probabilities", "-k", "2"], "-k excludes --probabilities"),
     ],
 )
 def test_what_cannot_be_tagged_is_one_line(fails, file, model, tmp_path, text, options, message):

@@ -10,7 +10,7 @@ from itertools import cycle
 import pytest
 
 from structperc import process_pool as workers
-from structperc import shared_memory as parcels
+from structperc import shared_memory
 from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -23,9 +23,9 @@ from structperc.features import (
     CaseElsewhere,
     FeatureExtractor,
     Gazetteer,
+    exact_index,
     format_weighted_features,
     hashed_index,
-    index,
 )
 from structperc.features.windows import View
 from structperc.process_pool import Workers
@@ -46,9 +46,10 @@ def text(tmp_path_factory):
 def small_pieces(monkeypatch):
     """All is cut into many pieces, each worth a worker."""
     monkeypatch.setattr(arrays, "PIECE", 37)
-    monkeypatch.setattr(View.pieces, "__defaults__", (37,))
-    for module in (arrays, index, hashed_index):
-        monkeypatch.setattr(module, "WORTH", 1)
+    monkeypatch.setattr(View.chunks, "__defaults__", (37,))
+    monkeypatch.setattr(arrays, "WORTH", 1)
+    for module in (exact_index, hashed_index):
+        monkeypatch.setattr(module, "MIN_CHUNKS", 1)
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
 
 @pytest.mark.slow
 def test_three_processes_write_what_one_writes(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(parcels, "LARGE", 1)  # of what this process sends
+    monkeypatch.setattr(shared_memory, "LARGE", 1)  # of what this process sends
     options = {"cutoff": 1, "documents": {"case": CaseElsewhere()}}
     assert build(text, tmp_path / "3", 3, **options) == build(text, tmp_path / "1", 1, **options)
 
@@ -188,7 +189,7 @@ def test_what_goes_wrong_among_workers_leaves_nothing(text, tmp_path, left, monk
 
 @pytest.mark.slow
 def test_what_a_killed_build_shared_with_its_workers_is_swept(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(parcels, "LARGE", 1)
+    monkeypatch.setattr(shared_memory, "LARGE", 1)
     corpus = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document").corpus("train")
 
     def work():

@@ -6,7 +6,7 @@ import torch
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
-from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules.encoded import EncodedCorpus, single_sequence, split_flat
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -99,3 +99,19 @@ def encoder(templates, data):
     )
     features.fit(data.corpus("train"))
     return lambda corpus: EncodedCorpus(corpus, features, labels)
+
+
+@pytest.mark.parametrize("unit", ["sentence", "document"])
+def test_flat_batches_are_the_padded_ones_without_padding(unit):
+    rows, _ = encoded(unit)
+    order = list(reversed(range(len(rows))))
+    padded, flat = rows[order], rows.flat(order)
+    real = torch.arange(padded.sentences.shape[1]) < padded.lengths[:, None]
+    for name in ("gold", "sentences", "first", "last"):
+        assert torch.equal(getattr(flat, name), getattr(padded, name)[real])
+    assert all(torch.equal(own, whole[real]) for own, whole in zip(flat.words, padded.words, strict=True))
+    for row, part in zip(order, split_flat(flat, len(order)), strict=True):
+        batch, wanted = single_sequence(part), rows[[row]]
+        assert torch.equal(batch.gold, wanted.gold)
+        assert torch.equal(batch.nodes.ids, wanted.nodes.ids)
+        assert torch.equal(batch.first, wanted.first)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structperc.shared_memory import LARGE, parcel
+from structperc.shared_memory import LARGE, pack
 
 LONG = np.arange(LARGE // 4, dtype=np.int32)
 
@@ -22,9 +22,9 @@ def sent():
 
 def test_what_arrives_is_what_was_sent(sent, tmp_path):
     for folder, files in ((tmp_path, 2), (None, 0)):
-        packed = parcel(sent, folder)
+        packed = pack(sent, folder)
         assert len(packed.files) == len(list(tmp_path.iterdir())) == files
-        for found in (packed.opened(), packed.taken()):
+        for found in (packed.load(), packed.take()):
             assert found.keys() == sent.keys()
             assert found["text"] == sent["text"]
             assert found["twice"][0] is found["twice"][1]
@@ -36,12 +36,12 @@ def test_what_arrives_is_what_was_sent(sent, tmp_path):
 
 
 def test_what_one_writes_to_an_array_no_other_sees(tmp_path):
-    packed = parcel(LONG, tmp_path)
-    one, other = packed.opened(), packed.taken()
+    packed = pack(LONG, tmp_path)
+    one, other = packed.load(), packed.take()
     one[:] = 0
     np.testing.assert_array_equal(other, LONG)
 
 
 def test_files_that_cannot_be_written_are_told(tmp_path):
     with pytest.raises(FileNotFoundError):
-        parcel(LONG, tmp_path / "none")
+        pack(LONG, tmp_path / "none")
