@@ -122,7 +122,7 @@ def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
     """Return (B, T, D) with the vectors (n, D) of the real tokens of a batch and zeros in the padding."""
     (B, T), D = batch.sentences.shape, vectors.shape[1]
     real = real_tokens(batch.lengths.to(vectors.device), T)
-    places = real.flatten().nonzero_static(size=vectors.shape[0]).squeeze(1)  # their number is known without a look
+    places = real.flatten().nonzero_static(size=vectors.shape[0]).squeeze(1)  # n is known without a sync
     return vectors.new_zeros(B * T, D).index_copy(0, places, vectors).view(B, T, D)
 
 

@@ -49,7 +49,7 @@ class BiLSTM(ContextEncoder):
             tagger that was trained on sentences gives documents the same scores.
 
     Raises:
-        InputError: no input, sizes below 1, a share that is none, another `within`.
+        InputError: no input, sizes below 1, an invalid share, another `within`.
     """
 
     def __init__(

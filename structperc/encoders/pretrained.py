@@ -34,8 +34,8 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
     """Return a network in float32 and its tokenizer. `model` is a local folder, or an id that is looked for on the hub.
 
     Raises:
-        InputError: what looks like a path but is no folder, a model or revision that cannot be had, one with a decoder
-            of its own, one without a fast tokenizer, one that would run code of its own.
+        InputError: a path that is not a folder, a model or revision that cannot be downloaded, one with a decoder, one
+        without a fast tokenizer, one that would run code of its own.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
@@ -66,7 +66,7 @@ def _place(model: str) -> str:
         return str(folder)
     there = folder.exists() or ("/" in model and folder.parent.is_dir())
     if there or str(folder) != model or not HUB_ID.fullmatch(model):
-        raise InputError(f"Transformer: model {folder} is no folder; give one with a saved model, or an id of the hub")
+        raise InputError(f"Transformer: model {folder} is not a folder; give a folder with a saved model, or a hub id")
     return model
 
 

@@ -42,7 +42,7 @@ class StringVocabulary:
         """
         check_value(known, list[str], place)
         if len(set(known)) < len(known):
-            raise InputError(f"{place}: a string stands twice")
+            raise InputError(f"{place}: a string is repeated")
         return cls(known)
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class WordEmbedding(TokenEmbedder):
         frozen: leave the rows as the file has them.
 
     Raises:
-        InputError: sizes below 1, a share that is none, frozen rows that are from no file; in training,
+        InputError: sizes below 1, an invalid share, frozen rows that are from no file; in training,
             vectors of another width, and as of `read_vectors`.
     """
 
@@ -164,7 +164,7 @@ class CharCNN(TokenEmbedder):
         dropout: share of the components of characters' vectors that is dropped in training.
 
     Raises:
-        InputError: sizes below 1, an even window, a share that is none.
+        InputError: sizes below 1, an even window, an invalid share.
     """
 
     table: nn.Parameter  # (V, characters)
@@ -227,7 +227,7 @@ class FeatureEmbedding(TokenEmbedder):
         dropout: share of the features that is left out in training, each by itself.
 
     Raises:
-        InputError: a width below 1, a share that is none; in training, templates that give no feature.
+        InputError: a width below 1, an invalid share; in training, templates that give no feature.
     """
 
     n_inputs = 0

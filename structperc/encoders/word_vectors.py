@@ -68,11 +68,11 @@ def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
     except (SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"{file}: no word vectors as `write_vectors` writes them ({error})") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f"{file}: its {WORDS} are no list of strings")
+        raise InputError(f"{file}: its {WORDS} are not a list of strings")
     if vectors.ndim != 2 or len(words) != len(vectors) or not vectors.numel():
         raise InputError(f"{file}: {len(words)} words, but {VECTORS} has shape {tuple(vectors.shape)}")
     if len(bad := (~vectors.isfinite()).any(1).nonzero()):
-        raise InputError(f"{file}: the vector of {words[int(bad[0])]!r} is not finite; mend it or leave the word out")
+        raise InputError(f"{file}: the vector of {words[int(bad[0])]!r} is not finite; correct it or remove the word")
     return words, vectors
 
 
@@ -100,7 +100,7 @@ def _read_text(file: Path) -> tuple[list[str], Tensor]:
 
 def _numbers(file: Path, number: int, fields: list[str], width: int) -> np.ndarray:
     if len(fields) <= width or width < 1 or any(map(_is_number, fields[1:-width])):
-        raise InputError(f"{file}:{number}: {len(fields) - 1} numbers follow the word, {max(width, 1)} are due")
+        raise InputError(f"{file}:{number}: {len(fields) - 1} numbers follow the word, {max(width, 1)} are expected")
     try:
         with np.errstate(over="ignore"):
             vector = np.array(fields[-width:], dtype=np.float32)
@@ -108,7 +108,7 @@ def _numbers(file: Path, number: int, fields: list[str], width: int) -> np.ndarr
         raise InputError(f"{file}:{number}: what follows the word must be {width} numbers") from None
     if not np.isfinite(vector).all():
         word = " ".join(fields[:-width])
-        raise InputError(f"{file}:{number}: the vector of {word!r} is not finite; mend it or leave the word out")
+        raise InputError(f"{file}:{number}: the vector of {word!r} is not finite; correct it or remove the word")
     return vector
 
 

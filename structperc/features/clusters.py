@@ -38,7 +38,7 @@ class Clusters:
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
         """Return the attribute c4, c6, ... of clusters called c: so many leading bits, all of a shorter path.
 
-        None if the name is not such a one.
+        None for any other name.
         """
         match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
         bits = int(match[1]) if match else 0
@@ -59,7 +59,7 @@ class Clusters:
         """Rebuild clusters from `to_json`; InputError, naming the place, for anything else, such as a path."""
         check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
         if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
-            raise InputError(f"{place}.words: {wrong[0]!r} is no bit path")
+            raise InputError(f"{place}.words: {wrong[0]!r} is not a bit path")
         return cls({word: path for path, words in state["words"].items() for word in words}, state["lower_case"])
 
 

@@ -76,7 +76,7 @@ class FeatureExtractor:
         progress: show a bar when it takes longer than two seconds.
         hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
             of the same hash are one feature. `cutoff` then is how often a hash must occur.
-        attributes: attributes of words of one's own, by their names: functions of a module, from a string to a string,
+        attributes: attributes of words of a user, by their names: functions of a module, from a string to a string,
             "" where there is no value.
     """
 

@@ -26,7 +26,7 @@ def string_hash(text: str, kind: Kind) -> int:
     return int.from_bytes(digest, "little")
 
 
-def mixed(x):  # type: ignore[no-untyped-def]  # of a number, when it is compiled, or of an array
+def mixed(x: Any) -> Any:  # a number where it is compiled, else an array
     """Return numbers (uint64) each bit of which depends on each bit of x; different ones for different x."""
     x = (x ^ (x >> SHIFTS[0])) * FACTORS[0]
     x = (x ^ (x >> SHIFTS[1])) * FACTORS[1]
@@ -81,7 +81,7 @@ class Buckets:
 
     @classmethod
     def restore(cls, bits: int, numbers: np.ndarray, place: str) -> "Buckets":
-        """Return the buckets with these numbers. Raises InputError, naming the place, for numbers that are none."""
+        """Return the buckets with these numbers. Raises InputError, naming the place, for invalid numbers."""
         ascending = numbers.dtype == np.int32 and numbers.ndim == 1 and bool((np.diff(numbers) > 0).all())
         if not ascending or (len(numbers) and not (numbers[0] >= 0 and numbers[-1] < 2**bits)):
             raise InputError(f"{place}: buckets are ascending numbers below 2**{bits}, as int32")

@@ -70,7 +70,7 @@ class ValueCodes:
     def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
         """Take `values` as they were saved; InputError, naming the place, for one that is empty or there twice."""
         if "" in values or len(set(values)) < len(values):
-            raise InputError(f"{place}: a value is empty or stands twice")
+            raise InputError(f"{place}: a value is empty or is repeated")
         return cls(values, max_offset)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:

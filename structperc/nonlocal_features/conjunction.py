@@ -45,7 +45,7 @@ class ConjunctionConsistency(NonlocalFeature):
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
         if segments.compiled:
-            from structperc.nonlocal_features.kernels import count_chains  # which needs a compiler
+            from structperc.nonlocal_features.kernels import count_chains  # needs a compiler
 
             flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
             return torch.from_numpy(count_chains(*segments.lists, *flat, C))

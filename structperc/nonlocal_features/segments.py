@@ -66,7 +66,7 @@ class CandidateSegments:
     @cached_property
     def lists(self) -> SegmentLists:
         """The segments of each label sequence, on a CPU."""
-        from structperc.nonlocal_features.kernels import list_segments  # which needs a compiler
+        from structperc.nonlocal_features.kernels import list_segments  # needs a compiler
 
         own = self.labels, self.valid, self.batch.lengths, self.batch.first
         tables = self.label_set.types, self.label_set.opening

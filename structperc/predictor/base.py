@@ -20,7 +20,7 @@ Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class Prediction(NamedTuple):
-    """What a tagger decides about a corpus of N tokens; probabilities where they were asked for."""
+    """Labels of a corpus of N tokens, and their probabilities on request."""
 
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
@@ -37,7 +37,7 @@ class Prediction(NamedTuple):
 
 
 def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[TextSpan]:
-    """Return what is decided about the tokens of a text, in their order, as spans of its characters.
+    """Return the labels of a text, in their order, as spans of its characters.
 
     These are its segments, or in the scheme "none", which has no segments, all tokens with their labels.
     """
@@ -181,7 +181,7 @@ class Predictor(ABC):
     def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
         """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
 
-        A tagger whose labels are no segments gives a span for each token. Confidences are probabilities where the
+        A tagger whose labels are not segments returns a span for each token. Confidences are probabilities where the
         tagger has them, else None. A tagger of documents takes the text as one.
 
         Args:
@@ -195,8 +195,8 @@ class Predictor(ABC):
         self.check_reads_words_only()
         found = tokenize(text, tokenizer, sentences)
         documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
-        decided = self.predict(self.read(found.word_lists, documents), self.probabilistic)
-        return text_spans(found, decided, self.labels.scheme)
+        prediction = self.predict(self.read(found.word_lists, documents), self.probabilistic)
+        return text_spans(found, prediction, self.labels.scheme)
 
     def check_reads_words_only(self) -> None:
         """Raise InputError for a tagger that reads more of a text than its words."""
@@ -227,6 +227,6 @@ class Predictor(ABC):
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
         """Return sentences as a corpus.
 
-        Raises InputError for a string in place of a list of words, and for words that are none.
+        Raises InputError for a string in place of a list of words, and for invalid words.
         """
         return corpus_from_sentences(sentences, documents)

@@ -21,22 +21,22 @@ class Sequences(NamedTuple):
 
 
 @kernel
-def best_labels(sequences, features, weights, scheme, apart, labels):
+def best_labels(sequences, features, weights, scheme, independent, labels):
     """Fill labels (n,), zeros before, with the best label sequence of each sequence, the lowest label among equals.
 
     The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal label sequence
-    keeps its zeros. Where sentences are `apart`, a pair of labels on both sides of their boundary scores 0.
+    keeps its zeros. Where sentences are independent, a pair of labels on both sides of their boundary scores 0.
     -> the first token with a score of +inf, at which the search ends; -1 where there is none.
     """
     bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, apart)
+    unary, edges = _lattice(bounds, weights, independent)
     (T, L), each = unary.shape, len(edges)
     suffix, best = padded_array(T, L, unary), padded_array(T, L, unary)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, unary, edges)
         for t in range(length):
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
@@ -48,21 +48,21 @@ def best_labels(sequences, features, weights, scheme, apart, labels):
 
 
 @kernel
-def label_probabilities(sequences, features, weights, scheme, apart, segmentation, labels, tokens, segments):
+def label_probabilities(sequences, features, weights, scheme, independent, segmentation, labels, tokens, segments):
     """Fill tokens (n,) float64 with the probabilities of labels (n,), and segments (n,) with those of their segments.
 
     That of a segment is the probability of exactly this segment, `metrics.segment_confidence`, at each of its tokens;
     NaN stands outside of segments. Scores are those of `best_labels`, none of them +inf.
     """
     bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, apart)
+    unary, edges = _lattice(bounds, weights, independent)
     (T, L), each = unary.shape, len(edges)
     nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, apart, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, unary, edges)
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
@@ -72,18 +72,18 @@ def label_probabilities(sequences, features, weights, scheme, apart, segmentatio
 
 
 @subkernel
-def _lattice(bounds, weights, apart):
+def _lattice(bounds, weights, independent):
     """Return arrays for the scores of a sequence: unary (T, L), edges (T or 1, L, L), those of the first token 0."""
     T, L = longest_sequence(bounds), weights.node.shape[1]
-    each = T if len(weights.edge) or apart else 1
+    each = T if len(weights.edge) or independent else 1
     return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
 
 
 @subkernel
-def _score(start, length, sequences, features, weights, scheme, apart, unary, edges):
+def _score(start, length, sequences, features, weights, scheme, independent, unary, edges):
     """Fill unary and edges with the scores of the tokens from start on."""
     score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
-    for t in range(1, length if apart else 0):
+    for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
             edges[t] = 0
 

@@ -26,7 +26,7 @@ class SparsePredictor(Predictor):
         unit: "sentence" or "document", what one sequence was in training.
         training_files: how the training files were read, see `data.read_options`.
         weights: float32, `transition` may be without rows.
-        apart: whether the sentences of a document have nothing to do with one another.
+        independent_sentences: whether the sentences of a document are scored independently.
         criterion: the name of the class by which it was trained.
         probabilistic: whether this makes the scores log-probabilities up to a constant.
     """
@@ -38,13 +38,18 @@ class SparsePredictor(Predictor):
         unit: str,
         training_files: Mapping[str, Any],
         weights: WeightTables,
-        apart: bool,
+        independent_sentences: bool,
         criterion: str,
         probabilistic: bool,
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
-        self._weights, self._apart, self._criterion, self._probabilistic = weights, apart, criterion, probabilistic
+        self._weights, self._independent, self._criterion, self._probabilistic = (
+            weights,
+            independent_sentences,
+            criterion,
+            probabilistic,
+        )
 
     @property
     def probabilistic(self) -> bool:
@@ -68,13 +73,13 @@ class SparsePredictor(Predictor):
         best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
         if not corpus.tokens:
             return best, tokens, segments
-        from structperc.predictor.search import Sequences, best_labels, label_probabilities  # which need a compiler
+        from structperc.predictor.search import Sequences, best_labels, label_probabilities  # needs a compiler
 
         bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
         sequences, scheme = Sequences(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
-        scores = sequences, self._features(corpus), self._weights, scheme, self._apart
+        scores = sequences, self._features(corpus), self._weights, scheme, self._independent
         invalid = best_labels(*scores, best)
         if invalid >= 0:
             raise InvalidScore(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")

@@ -146,7 +146,7 @@ class SparseLinear(Scorer):
         node, (B, T) = self.node, batch.sentences.shape
         L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
         real = real_tokens(batch.lengths.to(node.device), T)
-        places = real.flatten().nonzero_static(size=n).squeeze(1)  # of the tokens in B * T; n is known without a look
+        places = real.flatten().nonzero_static(size=n).squeeze(1)  # of the tokens in B * T; n is known without a sync
         unary = at_places(sum_features(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 

@@ -21,7 +21,7 @@ from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Hyperparameters, check_options, get_algorithm
 from structperc.sklearn.fitting import InMemoryData, fit_tagger, state_of, tagger_of
-from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, corpus_from_sentences, read_labels
+from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 
@@ -108,7 +108,7 @@ class SequenceTagger(BaseEstimator):
         Further sentences and labels, X_dev and y_dev, are scored in the end, see `dev_score_`; as in sklearn-crfsuite
         they change nothing in what is learned. Raises InputError for invalid options and data.
         """
-        sentences = corpus_from_sentences(X, "give [X] and [y]")
+        sentences = read_sentences(X, "give [X] and [y]")
         labels = read_labels(y, sentences.lengths)
         dev = None if X_dev is None and y_dev is None else _read_dev(X_dev, y_dev)
         if sentences.form is None:
@@ -223,7 +223,7 @@ class SequenceTagger(BaseEstimator):
 
     def _read(self, X: Iterable[Any], instead: str) -> Sentences:
         check_is_fitted(self)
-        return self._same_form(corpus_from_sentences(X, instead), "X", instead)
+        return self._same_form(read_sentences(X, instead), "X", instead)
 
     def _same_form(self, sentences: Sentences, name: str, instead: str) -> Sentences:
         if sentences.form not in (None, self._form):
@@ -235,7 +235,7 @@ class SequenceTagger(BaseEstimator):
     def _is_read(self, X: Any) -> bool:
         """Whether X is a list of sentences of the form of the training data."""
         try:
-            return corpus_from_sentences(X).form == self._form
+            return read_sentences(X).form == self._form
         except InputError:
             return False
 
@@ -261,7 +261,7 @@ def _read_dev(X_dev: Any, y_dev: Any) -> tuple[Sentences, list[list[str]]]:
         raise InputError(
             f"{'X_dev' if X_dev is None else 'y_dev'} is missing; give both of X_dev and y_dev, or neither"
         )
-    sentences = corpus_from_sentences(X_dev, DEV, "X_dev")
+    sentences = read_sentences(X_dev, DEV, "X_dev")
     return sentences, read_labels(y_dev, sentences.lengths, ("X_dev", "y_dev"))
 
 

@@ -85,7 +85,7 @@ class Sentences(NamedTuple):
         return [len(row[WORD]) for row in self.rows]
 
 
-def corpus_from_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
+def read_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
     """Return sentences that are all of one form: lists of words, dicts of columns, or lists of features for each token.
 
     Features become strings of the column `features`, whose words are empty. Raises InputError, with sentence, token and

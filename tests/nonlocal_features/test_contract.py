@@ -158,7 +158,7 @@ def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature
 def test_both_ways_count_the_same(cls: type[NonlocalFeature], case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     feature, counts = made(cls, case), []
     for few in (0, case.valid.shape[1]):
-        monkeypatch.setattr(segments, "FEW", few)
+        monkeypatch.setattr(segments, "MAX_COMPILED", few)
         counts.append(feature.counts(segments_of(case))[case.valid.flatten()])
     assert counts[0].equal(counts[1])
 

@@ -34,7 +34,7 @@ from structperc.sklearn import (
     sequence_accuracy_score,
 )
 from structperc.sklearn.algorithms import ALGORITHMS
-from structperc.sklearn.sentences import corpus_from_sentences
+from structperc.sklearn.sentences import read_sentences
 
 QUICK = {"algorithm": "averaged_perceptron", "max_iterations": 3, "random_state": 1, "templates": ["w[0]", "w[-1]"]}
 
@@ -357,7 +357,7 @@ def test_the_tagger_can_be_saved(dicts, tmp_path):
     tagger.tagger_.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model")
     assert again.features.columns == ["word", "features"]
-    assert again.tag(corpus_from_sentences(X).rows) == tagger.predict(X)
+    assert again.tag(read_sentences(X).rows) == tagger.predict(X)
 
 
 def test_predictions_of_folds_are_lists(words):

@@ -114,7 +114,7 @@ def _within(numbers: np.ndarray, n: int) -> bool:
 def restore(
     described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
 ) -> DocumentAttribute:
-    """Return the attribute that `to_json` and `arrays` told of. Raises InputError for what is none."""
+    """Return the attribute that `to_json` and `arrays` told of. Raises InputError for an invalid description."""
     options = {name: value for name, value in described.items() if name != LEARNED}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
     if LEARNED in described:
