@@ -295,10 +295,10 @@ def test_a_sweep_without_a_grid(runs, fails):
 # -- trainings ------------------------------------------------------------------------------------------------
 
 FAILING = """
-from structperc.criteria import Perceptron
+from structperc.criteria import PerceptronLoss
 
 
-class Moody(Perceptron):
+class Moody(PerceptronLoss):
     def __init__(self, mood: str = "good") -> None:
         super().__init__()
         self.mood = mood

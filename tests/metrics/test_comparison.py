@@ -1,7 +1,11 @@
+"""Comparisons of two and of more systems."""
+
+from itertools import combinations
+
 import pytest
 
 from structperc.errors import InputError
-from structperc.metrics import compare
+from structperc.metrics import compare, compare_all
 
 GOLD = [["B-P", "I-P", "O"], ["O", "B-L"], ["B-P"]]
 A = [["B-P", "I-P", "O"], ["O", "O"], ["I-P"]]  # 2 of 2 segments found are right, 2 tokens wrong
@@ -51,19 +55,20 @@ def test_empty_sentences_are_passed_over():
 
 
 def test_table():
-    assert compare(GOLD, A, B, names=("crf", "a-long-name")).table().splitlines() == [
-        "                              crf  a-long-name  difference",
-        "F1                          80.00        33.33      -46.67",
-        "precision                  100.00        33.33      -66.67",
-        "recall                      66.67        33.33      -33.33",
-        "F1 L                         0.00        66.67      +66.67",
-        "F1 P                       100.00         0.00     -100.00",
-        "token accuracy              66.67        66.67       +0.00",
-        "sentence accuracy           33.33        33.33       +0.00",
+    table = compare(GOLD, A, B, names=("crf", "a-long-name")).table()
+    assert [" ".join(line.split()) for line in table.splitlines()] == [
+        "crf a-long-name difference",
+        "F1 80.00 33.33 -46.67",
+        "precision 100.00 33.33 -66.67",
+        "recall 66.67 33.33 -33.33",
+        "F1 L 0.00 66.67 +66.67",
+        "F1 P 100.00 0.00 -100.00",
+        "token accuracy 66.67 66.67 +0.00",
+        "sentence accuracy 33.33 33.33 +0.00",
         "",
-        "McNemar, only right:          crf  a-long-name           p",
-        "tokens                          1            1           1",
-        "sentences                       1            1           1",
+        "McNemar, only right: crf a-long-name p",
+        "tokens 1 1 1",
+        "sentences 1 1 1",
     ]
 
 
@@ -104,3 +109,51 @@ def test_no_text():
 def test_unknown_scheme():
     with pytest.raises(InputError, match="IOB3"):
         compare(GOLD, A, B, "IOB3")
+
+
+TEXTS = {"a": A, "b": B, "gold": GOLD}
+
+
+@pytest.mark.parametrize("beta", [1.0, 2.0])
+def test_every_pair_is_what_comparing_two_gives(beta):
+    result = compare_all(GOLD, list(TEXTS.values()), list(TEXTS), beta=beta)
+    assert [(pair.a, pair.b) for pair in result.pairs()] == list(combinations(TEXTS, 2))
+    for pair in result.pairs():
+        two = compare(GOLD, TEXTS[pair.a], TEXTS[pair.b], beta=beta)
+        assert (pair.tokens, pair.sentences) == (two.tokens, two.sentences)
+        rows = {name: pytest.approx((x, y)) for name, x, y in two.rows()}
+        places = [list(TEXTS).index(name) for name in (pair.a, pair.b)]
+        found = {name: tuple(column[i] for i in places) for name, column in result.columns().items()}
+        assert found[f"F{beta:g}"] == rows[f"F{beta:g}"]
+        assert (found["precision"], found["recall"]) == (rows["precision"], rows["recall"])
+        assert (found["tokens"], found["sentences"]) == (rows["token accuracy"], rows["sentence accuracy"])
+
+
+def test_table_of_several():
+    table = compare_all(GOLD, list(TEXTS.values()), list(TEXTS)).table()
+    assert [" ".join(line.split()) for line in table.splitlines()] == [
+        "F1 precision recall tokens sentences",
+        "a 80.00 100.00 66.67 66.67 33.33",
+        "b 33.33 33.33 33.33 66.67 33.33",
+        "gold 100.00 100.00 100.00 100.00 100.00",
+        "",
+        "McNemar, only right:",
+        "A B tokens: A B p sentences: A B p",
+        "a b 1 1 1 1 1 1",
+        "a gold 0 2 0.5 0 2 0.5",
+        "b gold 0 2 0.5 0 2 0.5",
+    ]
+
+
+def test_several_without_segments():
+    result = compare_all([["N", "V"]], [[["N", "N"]], [["V", "V"]], [["V", "N"]]], ["a", "b", "c"], "none")
+    assert result.columns() == {"tokens": [0.5, 0.5, 0.0], "sentences": [0.0, 0.0, 0.0]}
+
+
+def test_mistakes_of_several_are_named():
+    with pytest.raises(InputError, match="gold has 3 sentences, c has 2"):
+        compare_all(GOLD, [A, B, A[:2]], ["a", "b", "c"])
+    with pytest.raises(InputError, match="names has 1, predictions 2"):
+        compare_all(GOLD, [A, B], ["a"])
+    with pytest.raises(InputError, match="beta"):
+        compare_all(GOLD, [A, B], ["a", "b"], beta=-1)

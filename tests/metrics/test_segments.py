@@ -1,17 +1,23 @@
-"""Segment counts: hand-worked cases of the conlleval rule, the plain `spans`, and seqeval's default mode."""
+"""Segment metrics against naive readers and exact fractions."""
+
+from fractions import Fraction
 
 import matplotlib
 import pytest
+import pytorch_lightning as pl
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 from seqeval.metrics.sequence_labeling import get_entities
+from torch.utils.data import DataLoader
+from torchmetrics import MetricCollection, MetricTracker
 
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import SCHEMES, first_violation, spans
 from structperc.errors import InputError
-from structperc.metrics import SegmentF1, segment_counts
+from structperc.metrics import SegmentF1, SegmentFScore, SegmentPrecision, SegmentRecall, f_measure, segment_counts
+from structperc.metrics.segments import SegmentScore, SegmentScores
 
 matplotlib.use("Agg")
 
@@ -288,3 +294,168 @@ def test_plot_has_a_bar_per_type_and_one_for_all(padded):
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["all", "A", "B"]
     assert len(metric.plot([scores, scores])[1].patches) == 6
     matplotlib.pyplot.close("all")
+
+
+COUNTS = [(c, f, g) for f in range(4) for g in range(4) for c in range(min(f, g) + 1)]
+
+
+@pytest.mark.parametrize("beta", [0.25, 0.5, 1.0, 2.0, 10.0])
+@pytest.mark.parametrize(("correct", "found", "gold"), COUNTS)
+def test_equation_13_in_fractions(correct, found, gold, beta):
+    tp, fn, fp, square = correct, gold - correct, found - correct, Fraction(beta) ** 2
+    denominator = square * fn + fp + (square + 1) * tp
+    expected = (square + 1) * tp / denominator if denominator else 0
+    assert f_measure(correct=correct, found=found, gold=gold, beta=beta) == pytest.approx(float(expected), abs=1e-15)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+def test_weighted_harmonic_mean_of_precision_and_recall(beta):
+    score = SegmentScore(6, 8, 15)
+    p, r = score.precision, score.recall
+    assert score.f(beta) == pytest.approx((beta**2 + 1) * p * r / (beta**2 * p + r))
+
+
+def test_gamma_one_is_f1():
+    for counts in COUNTS:
+        assert f_measure(**SegmentScore(*counts)._asdict()) == SegmentScore(*counts).f1
+
+
+def test_extreme_gammas_are_precision_and_recall():
+    score = SegmentScore(6, 8, 15)
+    assert score.f(1e-6) == pytest.approx(score.precision)
+    assert score.f(1e6) == pytest.approx(score.recall)
+
+
+def test_sums_over_types_come_before_the_division():
+    scores = SegmentScores({"A": SegmentScore(1, 2, 3), "B": SegmentScore(2, 2, 4)}, 0, 20, 15)
+    assert scores.f(2.0) == f_measure(correct=3, found=4, gold=7, beta=2.0)
+
+
+def test_table_names_gamma():
+    scores = SegmentScores({"A": SegmentScore(1, 2, 3)}, 0, 20, 15)
+    assert "FB1:  40.00" in scores.table()
+    assert scores.table(2.0).count(f"FB2: {100 * f_measure(correct=1, found=2, gold=3, beta=2.0):6.2f}") == 2
+
+
+@pytest.mark.parametrize("beta", [0, -0.5, float("nan"), float("inf")])
+def test_gamma_out_of_range(beta):
+    with pytest.raises(InputError, match="beta must be > 0"):
+        f_measure(correct=1, found=1, gold=1, beta=beta)
+
+
+LABELS = LabelSet(("O", "B-A", "I-A", "B-B", "I-B", "B-C", "I-C", "B-D", "I-D"))
+KINDS = {"precision": SegmentPrecision, "recall": SegmentRecall, "f1-score": SegmentFScore}
+
+
+def some(seed, n=12, T=9):
+    """Predicted and gold; of C there is only gold, of D nothing at all."""
+    draw = torch.Generator().manual_seed(seed)
+    gold = torch.randint(0, 7, (n, T), generator=draw)
+    other = torch.randint(0, 5, (n, T), generator=draw)
+    return other.where((torch.rand(n, T, generator=draw) < 0.3) | (gold > 4), gold), gold
+
+
+def names(rows, kept):
+    return [LABELS.decode(row[own]) for row, own in zip(rows, kept, strict=True)]
+
+
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
+def test_shares_are_those_of_seqeval(average):
+    predicted, gold = some(1)
+    kept = torch.rand(gold.shape, generator=torch.Generator().manual_seed(2)) < 0.8
+    report = classification_report(names(gold, kept), names(predicted, kept), output_dict=True, zero_division=0)
+    for name, kind in KINDS.items():
+        metric = kind(LABELS, average)
+        for rows in (slice(0, 5), slice(5, 12)):
+            metric.update(predicted[rows], gold[rows].where(kept[rows], -100))
+        assert metric.compute().item() == pytest.approx(report[f"{average} avg"][name], abs=1e-12)
+    counted = SegmentF1(LABELS)
+    counted.update(predicted, gold, torch.full((12,), 9))
+    report = classification_report(
+        names(gold, gold >= 0), names(predicted, gold >= 0), output_dict=True, zero_division=0
+    )
+    assert counted.compute().macro_f1 == pytest.approx(report["macro avg"]["f1-score"], abs=1e-12)
+
+
+def test_lengths_and_sentences_are_those_of_segment_f1():
+    predicted, gold = some(3)
+    lengths, sentences = torch.arange(12) % 10, torch.tensor([0, 0, 1, 1, 1, 2, 2, 2, 2]).expand(12, -1)
+    whole = SegmentF1(LABELS)
+    whole.update(predicted, gold, lengths, sentences)
+    labelled = gold.where(torch.arange(9) < lengths[:, None], -100)
+    for beta in (1.0, 2.0):
+        for arguments in ((gold, lengths, sentences), (labelled, None, sentences)):
+            metric = SegmentFScore(LABELS, beta=beta)
+            metric.update(predicted, *arguments)
+            assert metric.compute().item() == pytest.approx(whole.compute().f(beta), abs=1e-12)
+
+
+def test_nothing_scores_zero():
+    for average in ("micro", "macro", "weighted"):
+        metric = SegmentFScore(LABELS, average)
+        metric.update(torch.zeros(1, 3, dtype=torch.int64), torch.zeros(1, 3, dtype=torch.int64))
+        assert metric.compute() == 0
+
+
+def test_collections_trackers_and_plots_take_them():
+    shares = MetricCollection(
+        {name: kind(LABELS) for name, kind in KINDS.items()} | {"macro": SegmentFScore(LABELS, "macro")}
+    )
+    tracker = MetricTracker(shares, maximize=[True] * 4)
+    single = MetricTracker(SegmentFScore(LABELS))
+    expected = []
+    for seed in range(3):
+        predicted, gold = some(seed)
+        alone = SegmentF1(LABELS)
+        for metric in (tracker, single):
+            metric.increment()
+            metric.update(predicted[:6], gold[:6])
+            metric(predicted[6:], gold[6:])
+        alone.update(predicted, gold, torch.full((12,), 9))
+        expected.append(alone.compute().f1)
+    assert [round(float(f), 9) for f in tracker.compute_all()["f1-score"]] == [round(f, 9) for f in expected]
+    best, step = single.best_metric(return_step=True)
+    assert (best, step) == (pytest.approx(max(expected)), expected.index(max(expected)))
+    _, axes = SegmentFScore(LABELS).plot(list(single.compute_all()))
+    assert axes.lines[0].get_ydata().tolist() == pytest.approx(expected)
+
+
+class Network(pl.LightningModule):
+    """Predicts what it is given, and logs how good that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.f1, self.macro = SegmentFScore(LABELS), SegmentFScore(LABELS, "macro")
+
+    def validation_step(self, batch, _):
+        self.f1.update(*batch)
+        self.macro(*batch)
+        self.log("f1", self.f1)
+        self.log("macro", self.macro)
+
+
+def test_lightning_logs_them_over_batches():
+    predicted, gold = some(4)
+    trainer = pl.Trainer(
+        accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False, barebones=False
+    )
+    (logged,) = trainer.validate(
+        Network(), DataLoader(list(zip(predicted, gold, strict=True)), batch_size=5), verbose=False
+    )
+    for name, average in (("f1", "micro"), ("macro", "macro")):
+        whole = SegmentFScore(LABELS, average)
+        whole.update(predicted, gold)
+        assert logged[name] == pytest.approx(whole.compute().item())
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "complaint"),
+    [
+        (LabelSet(("a", "b"), "none"), {}, "SegmentFScore: labels of scheme none have no segments; use TokenAccuracy"),
+        (LABELS, {"average": "most"}, "SegmentFScore: average must be micro, macro or weighted, got 'most'"),
+        (LABELS, {"beta": 0}, "beta must be > 0"),
+    ],
+)
+def test_refusals(labels, options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        SegmentFScore(labels, **options)

@@ -1,4 +1,4 @@
-"""One optimizer after another: whose steps, whose state, whose weights; also in Lightning and from YAML."""
+"""Phases and Averaging against their parts."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -11,9 +11,12 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.constructors import parameters_of
+from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
-from structperc.optim import GPD, LBFGS, Perceptron, Phases, QuickProp
+from structperc.errors import InputError
+from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, Phases, QuickProp
 from structperc.taggers.checkpoints import use_evaluation_weights
+from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
 
@@ -162,7 +165,7 @@ class Module(pl.LightningModule):
         return (self.line(x)[:, 0] - y).square().sum()
 
 
-def fit(folder, epochs, resume=None):
+def fit_module(folder, epochs, resume=None):
     pl.seed_everything(0)
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(20, 2, generator=generator)
@@ -176,10 +179,10 @@ def fit(folder, epochs, resume=None):
 
 @pytest.mark.parametrize("stop", [1, 2, 4])
 def test_lightning_resumes_it_exactly(tmp_path, stop):
-    trainer, module = fit(tmp_path, 7)
-    half, _ = fit(tmp_path, stop)
+    trainer, module = fit_module(tmp_path, 7)
+    half, _ = fit_module(tmp_path, stop)
     half.save_checkpoint(tmp_path / "half.ckpt")
-    resumed, other = fit(tmp_path, 7, tmp_path / "half.ckpt")
+    resumed, other = fit_module(tmp_path, 7, tmp_path / "half.ckpt")
     assert isinstance(trainer.optimizers[0].active, LBFGS)
     assert trainer.optimizers[0].status == resumed.optimizers[0].status
     for a, b in zip(module.parameters(), other.parameters(), strict=True):
@@ -221,3 +224,97 @@ def test_one_setting_of_a_configuration():
     run(p, made, range(5))
     run(q, expected, range(5))
     assert torch.equal(p, q)
+
+
+ADAM = partial(torch.optim.Adam, lr=0.1)
+
+
+def weights(n):
+    torch.manual_seed(5)
+    return [torch.nn.Parameter(torch.randn(3)) for _ in range(n)]
+
+
+def run_averaging(optimizer, parameters, epochs, seen=None):
+    """Two steps an epoch; the last parameter has no gradient in the first one."""
+    for epoch in epochs:
+        optimizer.begin_epoch(epoch)
+        for i in range(2):
+            for p in parameters:
+                p.grad = p.detach() - 0.3 if epoch + i or p is not parameters[-1] else None
+            optimizer.step()
+            if seen is not None:
+                seen.append((epoch, [p.detach().clone() for p in parameters]))
+
+
+@pytest.mark.parametrize(("start", "decay"), [(0, None), (2, None), (0, 0.6), (1, 0.9)])
+def test_averages_are_those_of_naive_sums(start, decay):
+    own, plain, seen = weights(2), weights(2), []
+    optimizer = Averaging(own, ADAM, start, decay)
+    run_averaging(optimizer, own, range(4), seen)
+    adam = ADAM(plain)
+    adam.begin_epoch = lambda epoch: None
+    run_averaging(adam, plain, range(4))
+    assert all(torch.equal(a, b) for a, b in zip(own, plain, strict=True))
+    average, n = None, 0
+    for _, found in ((epoch, found) for epoch, found in seen if epoch >= start):
+        n += 1
+        share = 1 / n if decay is None else max(1 / n, 1 - decay)
+        mixed = found if average is None else [a + share * (f - a) for a, f in zip(average, found, strict=True)]
+        average = mixed
+    if decay is None:
+        average = [sum(parts) / n for parts in zip(*(found for epoch, found in seen if epoch >= start), strict=True)]
+    with optimizer.evaluation_weights():
+        for p, wanted in zip(own, average, strict=True):
+            torch.testing.assert_close(p.detach(), wanted)
+    assert torch.equal(own[0], plain[0])
+
+
+def test_before_its_first_epoch_the_raw_weights_are_served():
+    own = weights(1)
+    optimizer = Averaging(own, ADAM, start=3)
+    run_averaging(optimizer, own, range(3))
+    assert optimizer.use_evaluation_weights() == {}
+
+
+def test_a_resumed_run_is_an_unbroken_one(tmp_path):
+    whole, first, second = weights(2), weights(2), weights(2)
+    unbroken, before, after = (Averaging(p, ADAM, 1, 0.8) for p in (whole, first, second))
+    run_averaging(unbroken, whole, range(4))
+    run_averaging(before, first, range(2))
+    torch.save(before.state_dict(), tmp_path / "state.pt")
+    with torch.no_grad():
+        for p, q in zip(second, first, strict=True):
+            p.copy_(q)
+    after.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    run_averaging(after, second, range(2, 4))
+    with unbroken.evaluation_weights(), after.evaluation_weights():
+        assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))
+
+
+def test_taggers_and_checkpoints_serve_it():
+    data = Sentences(sentences(6, seed=3), batch_size=2)
+    tagger = make_tagger(data, CRFLoss(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime)
+    trainer = fit(tagger, data, 3)
+    (optimizer,) = trainer.optimizers
+    assert optimizer.averaged == 9
+    assert optimizer.active.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
+    names = [name for name, _ in tagger.named_parameters()]
+    checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
+    use_evaluation_weights(checkpoint, names)
+    with optimizer.evaluation_weights():
+        assert all(torch.equal(checkpoint["state_dict"][name], p) for name, p in tagger.named_parameters())
+    assert not torch.equal(checkpoint["state_dict"][names[0]], tagger.state_dict()[names[0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"of": ADAM, "start": -1}, "Averaging: start must be >= 0, got -1"),
+        ({"of": ADAM, "decay": 1.0}, "Averaging: decay must be > 0 and < 1, got 1.0"),
+        ({"of": Perceptron}, "Averaging: Perceptron has"),
+        ({"of": LBFGS}, "Averaging: LBFGS has"),
+    ],
+)
+def test_refusals(options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        Averaging(weights(1), **options)
