@@ -295,10 +295,10 @@ def test_a_sweep_without_a_grid(runs, fails):
 # -- trainings ------------------------------------------------------------------------------------------------
 
 FAILING = """
-from structperc.criteria import Perceptron
+from structperc.criteria import Criterion, PerceptronLoss
 
 
-class Moody(Perceptron):
+class Moody(Criterion):
     def __init__(self, mood: str = "good") -> None:
         super().__init__()
         self.mood = mood
@@ -306,7 +306,7 @@ class Moody(Perceptron):
     def losses_and_updates(self, scored):
         if self.mood == "bad":
             raise RuntimeError("the objective is not a number")
-        return super().losses_and_updates(scored)
+        return PerceptronLoss().losses_and_updates(scored)
 """
 
 
