@@ -1,4 +1,4 @@
-"""A file of CoNLL columns, or a table, as the corpus that a saved tagger reads, with gold labels in its scheme."""
+"""Files of columns, treebanks and tables as corpora for a saved tagger, with gold labels in its scheme."""
 
 import logging
 from collections.abc import Sequence, Set
@@ -29,7 +29,7 @@ def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_REA
     """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
 
     A file whose name is that of a table (.jsonl, .parquet, a saved folder) is one, see `table_corpus`; CoNLL-U is
-    recognised. What the columns of other files are is said by `reading` or found as `column_roles` does. The unit is
+    detected. The columns of other files are named by `reading` or found by `column_roles`. The unit is
     that of the tagger unless named, the scheme of the file that of the training files, or of the tagger, if the labels
     are legal in it alone. Labels are repaired and converted as `SequenceDataModule` does. Raises InputError for a bad
     file, missing columns and labels that are not of the scheme.
@@ -40,7 +40,7 @@ def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_REA
 
 
 def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
-    """The file as `read_corpus` gives it."""
+    """The corpus of `read_corpus`, whose labels may be unknown to the tagger."""
     due = reading.or_else(tagger.unit, tagger.training_files.get("labels", tagger.labels.scheme))
     if is_table(tagger, file, reading.columns):
         return checked_corpus(table_corpus(tagger, file, due), due, tagger.labels.scheme, UNMARKED)

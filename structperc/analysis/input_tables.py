@@ -1,4 +1,4 @@
-"""A table as the corpus that a saved tagger reads: which of its columns are what."""
+"""Tables as corpora for a saved tagger: the roles of their columns."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ LABEL_ROLES = ("label", SPANS)
 def is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
     """Return whether a file is a table by its name.
 
-    CSV, which may be columns, is one where ROLE=COLUMN says so, or the training files were tables and nothing is said.
+    CSV, which may be columns, is one if ROLE=COLUMN is given, or the training files were tables and nothing is given.
     """
     kind = table_format(expand_path(file))
     if kind is None or kind not in DELIMITERS:
@@ -33,9 +33,9 @@ def table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme that `reading` names.
 
     Its columns name roles as ROLE=COLUMN; without them those of the training files are taken, if they were tables and
-    these columns are there, or columns are found by their usual names, which is said. Spans are read with the offsets
-    and tokens with which most of them fit, and otherwise as those of the training files. Raises InputError for columns
-    that the tagger needs and nothing names, and as `data.Table` does.
+    these columns exist, or columns are found by their usual names, which is logged. Spans are read with the offsets and
+    tokens with which most of them fit, and otherwise as those of the training files. Raises InputError for missing
+    columns, and as `data.Table` does.
     """
     from structperc.data.table_files import iterate_rows, read_best_fit
     from structperc.data.tables import TableOptions

@@ -1,7 +1,4 @@
-"""How a file that is to be labelled is read and written, from its beginning and the model: the same for all of it.
-
-Blocks of columns, running text or JSON lines: the corpora that a tagger labels, and the texts they are about.
-"""
+"""Input of a tagger: how a file of columns, running text or JSON lines is read, and its blocks as corpora."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +20,7 @@ from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, Cut, Split
 
-PREFIX = f"{PREDICTED}_"  # begins the names of new fields of JSON lines where these are there already
+PREFIX = f"{PREDICTED}_"  # of new fields of JSON lines whose names are taken
 NEW = ("labels", "probabilities", "spans")
 ENDS: dict[str, Ends] = {
     "nowhere": nowhere,
@@ -35,7 +32,7 @@ ENDS: dict[str, Ends] = {
 
 
 class TextSplitting(NamedTuple):
-    """How a file is taken apart; None for its form: that is recognised."""
+    """The form of a file (None: detected), and the tokenizer and sentence splitter of running text."""
 
     form: InputFormat | None = None
     tokens: str = "conll"
@@ -43,31 +40,31 @@ class TextSplitting(NamedTuple):
 
     @property
     def tokenizer(self) -> Cut:
-        """What gives the tokens of running text."""
+        """The tokenizer of running text."""
         return TOKENIZERS[self.tokens]
 
     @property
     def split(self) -> Split:
-        """What gives its sentences."""
+        """The sentence splitter of running text."""
         return SENTENCES[self.sentences]
 
 
 class InputPlan(NamedTuple):
-    """What is known of a file before it is read, so that each of its blocks can be read alone; it can be pickled."""
+    """How a file is read, so that each of its blocks can be read independently; it can be pickled."""
 
     name: str
     form: InputFormat
     unit: str
     text_options: TextSplitting
-    columns: Sequence[str]  # roles, of a file of columns
-    line_format: LineFormat  # the same
-    above: FileContext  # the same
+    columns: Sequence[str]  # roles of the columns, for a file of columns
+    line_format: LineFormat  # for a file of columns
+    above: FileContext  # for a file of columns
     cut: str  # where it may be cut, one of ENDS
-    together: bool  # whether documents are looked at, so that they must be marked as the file begins
+    together: bool  # whether documents are read as a whole, and so must be marked from the first line
     whole: bool  # whether the beginning was all of the file
     prefix: str  # of new fields of JSON lines
-    names: Sequence[str]  # of all columns of a file of columns
-    shown: str | None = None  # the format of what is written
+    names: Sequence[str]  # names of the columns, for a file of columns
+    shown: str | None = None  # output format
     mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
     @property
@@ -84,12 +81,12 @@ def plan_input(
     reading: ReadOptions = DEFAULT_READING,
     text_options: TextSplitting = TextSplitting(),  # noqa: B008  # immutable
 ) -> InputPlan:
-    """Return how to read the file `name`, of which labels are written in the format `shown` (None: as columns).
+    """Return how to read the file `name`, whose labels are written in the format `shown` (None: as columns).
 
-    A file is cut into sentences, or into documents where the model or the format wants these, JSON lines into lines and
-    running text into paragraphs. Not cut are a text that is one document for the model or the format, whatever is to
-    become a page, columns of which no documents are marked for brat, and all that a model reads whose attributes count
-    in all of the corpus. Raises InputError for a form that cannot be told or that the model cannot read.
+    A file is cut into sentences, or into documents where the model or the format needs them; JSON lines into lines;
+    running text into paragraphs. It is not cut if it is one document for the model or the format, if it becomes a page,
+    for brat if columns mark no documents, and for models whose features depend on the whole corpus. Raises InputError
+    for an unknown form and one that the model cannot read.
     """
     lines = opening.lines
     named = column_option(reading) or (lines and header_names(lines[0]))
@@ -119,7 +116,7 @@ def plan_input(
 
 
 def column_option(reading: ReadOptions) -> str | None:
-    """Return the name of an option that is given and for files of columns alone; None for none."""
+    """Return the name of an option that is given and applies only to files of columns, or None."""
     given = {"columns": reading.columns, "separator": reading.separator, "comments": reading.comments}
     return next((name for name, value in given.items() if value), None)
 
@@ -127,7 +124,7 @@ def column_option(reading: ReadOptions) -> str | None:
 def _documents_matter(
     tagger: Predictor, form: InputFormat, shown: str | None, unit: str, text_options: TextSplitting
 ) -> bool:
-    """Whether a document is to be read as a whole."""
+    """Whether a document must be read as a whole."""
     one = form == "text" and text_options.sentences == "one"
     return unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns") or one
 
@@ -144,12 +141,12 @@ def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: b
 
 
 def _prefix(lines: Sequence[str]) -> str:
-    """What new fields begin with, so that they replace none of the objects on these lines."""
+    """The prefix of new fields, so that they replace none of the objects on these lines."""
     return PREFIX if any(map(_has_new, lines)) else ""
 
 
 def _has_new(line: str) -> bool:
-    """Whether a line is an object with a field that is to be written."""
+    """Whether a line is an object with the name of a new field."""
     if not any(name in line for name in NEW):
         return False
     try:
@@ -163,7 +160,7 @@ TEXT_FIELD, TOKENS_FIELD = "text", "tokens"  # fields of JSON lines
 
 
 class TagInput(NamedTuple):
-    """What is to be labelled: a corpus, and what else is known of its block."""
+    """A block of input as a corpus to be labelled."""
 
     plan: InputPlan
     block: Block
@@ -178,9 +175,9 @@ class TagInput(NamedTuple):
 
     @property
     def opened(self) -> Sequence[int] | None:
-        """The tokens before which a document is opened, for files of columns; None: by what the corpus has.
+        """The tokens before which a document begins, for output as columns; None: as in the corpus.
 
-        What follows is not known, so all documents are, of which running text is one.
+        In a block the number of documents is unknown, so all of them are marked; running text is one document.
         """
         if self.plan.whole:
             return None
@@ -190,11 +187,11 @@ class TagInput(NamedTuple):
 
 
 def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
-    """Return what a block of a file gives a tagger to label.
+    """Return a block of a file as input of a tagger.
 
     A file of running text is one document. So is each JSON line; its field "tokens" is a sentence, with a field for
     each further column that the tagger reads, or its field "text" is cut into tokens and sentences; where it has both,
-    these are the tokens of this text. Raises InputError with the place of what cannot be read.
+    these are the tokens of this text. Raises InputError with the place of invalid input.
     """
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))

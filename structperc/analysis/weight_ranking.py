@@ -1,7 +1,4 @@
-"""The weights of a tagger as tables with names for their rows and columns, ready to be ranked.
-
-The weights of a saved model: the largest ones by name, and sums by label and template.
-"""
+"""The largest weights of a saved model by name, and sums by label and template."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -30,7 +27,6 @@ class WeightTable(NamedTuple):
     columns: list[str]  # names of the C columns
     features: Callable[[Tensor], list[str]]  # rows in ascending order -> their names
     templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
-    told: str = ""  # what else is to be known about the features
 
 
 def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
@@ -44,14 +40,14 @@ def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
         yield _extracted(tagger, "edge", scorer.edge, pairs)
     if scorer.transition is not None:
         weights = scorer.transition.detach().view(1, -1)
-        yield WeightTable("transition", weights, pairs, partial(_looked_up, [""]), [])
+        yield WeightTable("transition", weights, pairs, partial(_names_at, [""]), [])
 
 
 def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
     for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
         weight = first.weight.detach().unsqueeze(1)
-        yield WeightTable("FirstScore", weight, [""], partial(_looked_up, ["first score"]), [])
+        yield WeightTable("FirstScore", weight, [""], partial(_names_at, ["first score"]), [])
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
 
 
@@ -76,19 +72,21 @@ def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -
 def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
     feature = cast(NonlocalFeature, module)
     names = feature.names(tagger.labels.type_names)
-    return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_looked_up, names), [])
+    return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_names_at, names), [])
 
 
 def title(part: nn.Module) -> str:
     """Return a class and those of its options that are not the default: "PhraseConsistency(match='folded')"."""
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    special = [f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _told(getattr(part, o.name), o.default)]
+    special = [
+        f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _differs(getattr(part, o.name), o.default)
+    ]
     return f"{type(part).__name__}({', '.join(special)})" if special else type(part).__name__
 
 
-def _told(value: object, default: object) -> bool:
-    """Whether an option is not the default: a part with default options, where a part is made when none is given."""
+def _differs(value: object, default: object) -> bool:
+    """Whether an option is not the default; None as default stands for a part with default options."""
     if isinstance(value, nn.Module) and default is None:
         return "(" in title(value)
     return value not in (default, list(default) if isinstance(default, tuple) else default)
@@ -103,16 +101,15 @@ def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
     return tagger.features.feature_names(kind, rows.cpu().numpy())
 
 
-def _looked_up(names: list[str], rows: Tensor) -> list[str]:
+def _names_at(names: list[str], rows: Tensor) -> list[str]:
     return [names[row] for row in rows.tolist()]
 
 
 def weights(tagger: Tagger, top: int = 20) -> Weights:
-    """Return nodes, edges, transitions and non-local features of a tagger, as far as it has them.
+    """Return the largest weights of nodes, edges, transitions and non-local features of a tagger.
 
-    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with a few
-    names, which are all listed. Of equal weights at the boundary of a list it is not defined which are in it. Raises
-    InputError for top < 1.
+    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with few
+    names, which are all listed. Ties at the end of a list are broken arbitrarily. Raises InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
@@ -126,7 +123,7 @@ def weights(tagger: Tagger, top: int = 20) -> Weights:
 
 
 def _transitions(tagger: Tagger) -> Transitions | None:
-    """The matrix of label pairs: that of the scorer, or the edge weights that every token has."""
+    """The matrix of label pairs: that of the scorer, or the edge weights of the bias feature."""
     names = list(tagger.labels.names)
     for table in reversed([*scorer_tables(tagger)]):
         row = 0

@@ -23,9 +23,9 @@ from structperc.features import (
     CaseElsewhere,
     FeatureExtractor,
     Gazetteer,
+    exact_index,
     format_weighted_features,
     hashed_index,
-    index,
 )
 from structperc.features.windows import View
 from structperc.process_pool import Workers
@@ -46,9 +46,10 @@ def text(tmp_path_factory):
 def small_pieces(monkeypatch):
     """All is cut into many pieces, each worth a worker."""
     monkeypatch.setattr(arrays, "PIECE", 37)
-    monkeypatch.setattr(View.pieces, "__defaults__", (37,))
-    for module in (arrays, index, hashed_index):
-        monkeypatch.setattr(module, "WORTH", 1)
+    monkeypatch.setattr(View.chunks, "__defaults__", (37,))
+    monkeypatch.setattr(arrays, "WORTH", 1)
+    for module in (exact_index, hashed_index):
+        monkeypatch.setattr(module, "MIN_CHUNKS", 1)
 
 
 @pytest.fixture

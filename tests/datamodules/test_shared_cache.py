@@ -37,21 +37,21 @@ QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
 def noted(file):
     """Adds the kind of each folder that is built to the lines of a file, from now on."""
-    real = cache.whole_folder
+    real = cache.atomic_folder
 
     @contextmanager
-    def whole_folder(place):
+    def atomic_folder(place):
         with file.open("a") as lines:
             lines.write(f"{place.name.partition('-')[0]}\n")
         with real(place) as fresh:
             yield fresh
 
-    return whole_folder
+    return atomic_folder
 
 
 def work(folder, found, process):
     """Trains as one of two processes, without a cache and with one."""
-    cache.whole_folder = noted(found / "built")
+    cache.atomic_folder = noted(found / "built")
     for own in (None, str(found / "cache")):
         data = Conll(str(folder), FILES, COLUMNS, unit="document", batch_size=2, cache=own)
         features = FeatureExtractor([{"of": ["w", "shape"], "at": [-1, 0, 1]}], cutoff=1, progress=False)
@@ -88,7 +88,7 @@ def test_two_processes_of_a_training(zygote, folder, tmp_path):
 def test_rows_of_a_study(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)])))
-    monkeypatch.setattr(cache, "whole_folder", noted(tmp_path / "built"))
+    monkeypatch.setattr(cache, "atomic_folder", noted(tmp_path / "built"))
     read = {"path": str(folder), "files": FILES, "columns": COLUMNS, "unit": "document"}
     configuration = yaml.safe_load(QUICKSTART.read_text())
     configuration["data"] = {"class_path": "structperc.data.Conll", "init_args": read}

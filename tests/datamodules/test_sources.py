@@ -57,7 +57,7 @@ def test_path_may_name_an_environment_variable(folder, monkeypatch):
 def test_split_that_is_not_there(folder):
     data = conll(folder)
     assert not data.has("dev")
-    with pytest.raises(InputError, match="no dev split"):
+    with pytest.raises(InputError, match="split dev is missing"):
         data.corpus("dev")
 
 
@@ -79,10 +79,10 @@ UNTAGGED = CONLLU.replace("VERB", "_").replace("PRON", "_").replace("ADP", "_").
 def test_training_data_without_labels(folder):
     (folder / "untagged.conllu").write_text(UNTAGGED)
     for data, message in (
-        (Conll(str(folder), {"train": "a.txt"}, ["word"]), r"a\.txt:3: there are no gold labels; .* data\.columns"),
+        (Conll(str(folder), {"train": "a.txt"}, ["word"]), r"a\.txt:3: gold labels are missing; .* data\.columns"),
         (
             Conllu(str(folder), {"train": "untagged.conllu"}),
-            r"conllu:4: there are no gold labels; all tags .* data\.tags",
+            r"conllu:4: gold labels are missing; all tags .* data\.tags",
         ),
     ):
         assert data.has("train")
@@ -110,7 +110,7 @@ def test_data_without_any_segment(folder, caplog):
 def test_unlabelled_text_is_for_predictions_alone(folder):
     data = Conll(str(folder), {"dev": "a.txt"}, ["word"])
     for stage in ("fit", "validate"):
-        with pytest.raises(InputError, match=r"a\.txt:3: there are no gold labels|there is no train split"):
+        with pytest.raises(InputError, match=r"a\.txt:3: gold labels are missing|split train is missing"):
             data.encode(lambda corpus: corpus, stage)
     data.encode(lambda corpus: corpus, "predict")
     assert data.encoded("dev").columns["word"][0] == "Anna"
@@ -119,10 +119,10 @@ def test_unlabelled_text_is_for_predictions_alone(folder):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Conll(".", {"valid": "a"}, []), "data.files: there is no split 'valid'; .*; did you mean dev?"),
-        (lambda: Conllu(".", {"Test": "a"}), "data.files: there is no split 'Test'; .*; did you mean test?"),
-        (lambda: Hub("a/b", {}, {"validation": "a"}), "data.splits: there is no split 'validation'; .* dev?"),
-        (lambda: Synthetic(predict="trian"), "data.predict: there is no split 'trian'; .*; did you mean train?"),
+        (lambda: Conll(".", {"valid": "a"}, []), "data.files: unknown split 'valid'; .*; did you mean dev?"),
+        (lambda: Conllu(".", {"Test": "a"}), "data.files: unknown split 'Test'; .*; did you mean test?"),
+        (lambda: Hub("a/b", {}, {"validation": "a"}), "data.splits: unknown split 'validation'; .* dev?"),
+        (lambda: Synthetic(predict="trian"), "data.predict: unknown split 'trian'; .*; did you mean train?"),
         (lambda: Synthetic(batch_size=0), "data.batch_size must be >= 1, got 0"),
         (lambda: Synthetic(eval_batch_size=0), "data.eval_batch_size must be >= 1, got 0"),
         (lambda: Synthetic(seed=-1), "data.seed must be >= 0, got -1"),

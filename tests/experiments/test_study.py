@@ -371,7 +371,7 @@ def test_rerankers_are_trained_by_rerank(checked):
     [
         ({"options": ["--model.nothing=1"]}, "rows.other: .*model.nothing"),
         ({"options": ["--model.search.k=0"]}, "rows.other: .*k must be >= 1"),
-        ({"options": ["--data.dev=0"]}, "rows.other: .*no dev split"),
+        ({"options": ["--data.dev=0"]}, "rows.other: .*dev"),
         ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split are not those"),
         ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split are not those"),
         ({"options": ["--data.scheme=none"]}, r"rows.other: its scores of the dev split \(accuracy, not F1\)"),

@@ -127,6 +127,7 @@ def test_a_training_that_goes_on_counts_all_its_epochs(make_runs, caplog):
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
 def test_narrow_terminals_lose_fields_and_not_the_bar(columns):
+    progress.show_bars(None)
     made = EpochBar()
     with terminal(columns) as written, progress.bar(total=10, delay=0, bar_format=RUNNING, show=True) as made._epochs:
         made._epochs.set_description_str("epoch 12/20", refresh=False)

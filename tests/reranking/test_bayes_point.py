@@ -335,7 +335,7 @@ def interrupted(number):
         (
             killed,
             InputError,
-            "BayesPoint: pass 1 died with exit code -9, perhaps for want of memory: set fewer processes",
+            "BayesPoint: pass 1 died with exit code -9, perhaps out of memory: set fewer processes",
         ),
     ],
 )
@@ -492,7 +492,7 @@ def test_the_average_is_over_the_steps_from_the_start(data, tmp_path):
     history = list(naive_steps(naive, data, 0, 1.0))
     for name, final in history[-1].items():
         torch.testing.assert_close(learning_parameters(tagger)[name], final)
-    assert int(trainer.callback_metrics["train/updates"]) == naive._sums.updates
+    assert int(trainer.callback_metrics["train/updates"]) == naive.training_method.sums.updates
     with trainer.optimizers[0].evaluation_weights():
         for name, w in learning_parameters(tagger).items():
             torch.testing.assert_close(w, torch.stack([step[name] for step in history]).double().mean(0).float())

@@ -15,6 +15,7 @@ from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, ExponentialLoss, MarginLoss, PerceptronLoss
 from structperc.data.lexicon import LowerCaseLexicon
+from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import (
@@ -25,11 +26,12 @@ from structperc.nonlocal_features import (
     QuotedTags,
     StartBigrams,
     WholeEntity,
+    find_segments,
 )
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker, jackknife
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.reranking.global_reranker import GlobalReranker
+from structperc.reranking.global_reranker import GlobalReranker, feature_ids
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
@@ -47,6 +49,7 @@ from tests.ranked import (
     make_reranker,
     naive,
     ready,
+    segments,
     total_scores,
     training_lists,
 )
@@ -248,8 +251,8 @@ def test_where_nothing_is_searched_no_error_settles(cache, data):
 
 def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
     made, read = ready(cache, data), []
-    found = GlobalReranker.found
-    monkeypatch.setattr(GlobalReranker, "found", lambda *given: read.append(1) or found(*given))
+    find_features = GlobalReranker.find_features
+    monkeypatch.setattr(GlobalReranker, "find_features", lambda *given: read.append(1) or find_features(*given))
     fit(made, data, 4)
     assert len(read) == 1
     with monkeypatch.context() as broken:
@@ -450,19 +453,16 @@ def test_a_checkpoint_is_not_resumed_with_other_lists(cache, data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"nonlocal_features": [WholeEntity(), PhraseConsistency()]},
-            "PhraseConsistency counts, a ranker needs global",
-        ),
-        ({"nonlocal_features": []}, "a re-ranker needs some"),
+        ({"nonlocal_features": [WholeEntity(), PhraseConsistency()]}, "nonlocal_features: PhraseConsistency"),
+        ({"nonlocal_features": []}, "nonlocal_features"),
         ({"search": KBest(1)}, "search.k is 1"),
-        ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1: a list to choose from"),
+        ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1"),
         ({"min_sequences": 0}, "min_sequences must be >= 1, got 0"),
         ({"correct": "nonsense"}, "correct must be closest or gold, got 'nonsense'"),
         ({"first": make_first(nonlocal_features=[WholeEntity()])}, "first.nonlocal_features"),
     ],
 )
-def test_parts_that_make_no_reranker(tmp_path, options, message):
+def test_invalid_parts(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         make_reranker(tmp_path, **options)
 
@@ -480,7 +480,7 @@ def test_mistakes_that_show_before_training(tmp_path):
     lexicon = LowerCaseLexicon(str(tmp_path / "none.txt"))
     assert "none.txt" in early(tmp_path, Text(), nonlocal_features=[LexiconShapes(lexicon=lexicon)])
     assert "WholeEntity needs segment labels" in early(tmp_path, Text(scheme="none"))
-    assert "train split" in early(tmp_path, Text(train=0))
+    assert "train" in early(tmp_path, Text(train=0))
 
 
 def test_global_features_in_other_models(tmp_path, data):
@@ -489,7 +489,7 @@ def test_global_features_in_other_models(tmp_path, data):
         fit(tagger, data, 1)
     assert not tagger.fitted
     plain = Reranker(make_first(), FirstScore(), MarginLoss(C=1), KBest(3), [WholeEntity()])
-    with pytest.raises(InputError, match="WholeEntity takes its strings from candidate lists"):
+    with pytest.raises(InputError, match=r"WholeEntity .*GlobalReranker"):
         plain.train_first(data, **QUIET)
 
 
@@ -501,7 +501,7 @@ def silent(**options):
 def test_candidates_that_never_differ(cache, data):
     made = ready(cache, data, first=silent(), nonlocal_features=[QuotedTags(LIMIT)], min_sequences=100)
     assert made.examples.n_features == 0
-    with pytest.raises(InputError, match="candidates of a list never differ"):
+    with pytest.raises(InputError, match="add other features"):
         fit(made, data, 1)
 
 
@@ -511,7 +511,7 @@ def test_gold_that_is_never_listed(cache, data):
     data._corpora["train"] = corpus.replace_column("label", labels)
     made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
     assert made.examples.correct.eq(-1).all()
-    with pytest.raises(InputError, match=r"no candidate list has a correct candidate.* or correct: closest"):
+    with pytest.raises(InputError, match="or correct: closest"):
         fit(made, data, 1)
     made = ready(cache, data, VotedPerceptron(), first=silent(), search=KBest(2))
     fit(made, data, 1)
@@ -583,7 +583,7 @@ def test_explanations_add_up_to_the_totals(cache, data):
 
 def test_a_vote_is_not_explained(cache, data):
     made = ready(cache, data, VotedPerceptron("vote"))
-    with pytest.raises(InputError, match="weight vectors vote, which no sum explains"):
+    with pytest.raises(InputError, match="predict: average"):
         explain(made, data.corpus("dev"), 0)
 
 
@@ -620,3 +620,79 @@ def test_same_lists_and_choices_on_cuda(tmp_path, data, ranker):
         made.finalize()
         found.append(made.cpu().label(data.corpus("dev")))
     assert found[0] == found[1]
+
+
+# -- features of lists ------------------------------------------------------------------------------------------
+
+
+def closest(corpus, row, paths):
+    """The candidate of highest F1, of those with the fewest segments, of those the first."""
+    start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
+    boundaries = [b - start for b in corpus.sentences.tolist() if start <= b <= end]
+    wanted, own = (
+        segments(corpus.columns["label"][start:end], boundaries),
+        [segments(path, boundaries) for path in paths],
+    )
+    f1 = [2 * len(wanted & one) / max(1, len(wanted) + len(one)) for one in own]
+    return max(range(len(paths)), key=lambda k: (f1[k], -len(own[k]), -k))
+
+
+@pytest.mark.parametrize(
+    ("unit", "correct", "min_sequences"),
+    [("sentence", "closest", 1), ("sentence", "gold", 3), ("document", "closest", 2), ("document", "gold", 1)],
+)
+def test_examples_are_the_strings_of_the_lists(cache, unit, correct, min_sequences):
+    data = Text(unit=unit)
+    made = ready(cache, data, correct=correct, min_sequences=min_sequences)
+    lists, corpus, examples = list(training_lists(made, data)), data.corpus("train"), made.examples
+    holders = {}
+    for row, listed in enumerate(lists):
+        for string in set().union(*(strings for *_, strings in listed)):
+            holders.setdefault(string, set()).add(row)
+    features = known(made)
+    assert len(features) == len(set(features)) == examples.n_features
+    assert set(features) == {string for string, rows in holders.items() if len(rows) >= min_sequences}
+    assert [len(rows) < min_sequences for rows in holders.values()].count(True) > 0 or min_sequences == 1
+    outside = 0
+    for row, listed in enumerate(lists):
+        shared = set.intersection(*(strings for *_, strings in listed))
+        for k, (_, score, strings) in enumerate(listed):
+            found = [features[i] for i in examples.features_of(row, k).tolist()]
+            assert len(set(found)) == len(found)
+            assert set(found) == (strings - shared) & set(features)
+            assert float(examples.first[row, k]) == score
+        assert examples.valid[row].tolist() == [k < len(listed) for k in range(5)]
+        paths = [path for path, *_ in listed]
+        gold = corpus.columns["label"][int(corpus.starts[row]) : int(corpus.starts[row + 1])]
+        outside += gold not in paths
+        if gold in paths or correct == "gold":
+            assert int(examples.correct[row]) == (paths.index(gold) if gold in paths else -1)
+        else:
+            assert int(examples.correct[row]) == closest(corpus, row, paths)
+    assert 0 < outside < len(lists)
+    assert min_sequences > 1 or {feature for feature, _ in features} == set(range(5))
+
+
+def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
+    made = ready(cache, data)
+    features, corpus, by_hand = known(made), data.corpus("dev"), naive(made, data)
+    for row in range(len(corpus)):
+        batch = made.encode(corpus)[[row]]
+        candidates = KBest(5)(made(batch))
+        candidate_ids, ids = made.find_features(batch, candidates)[1:]
+        for k in candidates.valid[0].nonzero()[:, 0].tolist():
+            alone = candidates.labels[:, k : k + 1], candidates.valid[:, k : k + 1]
+            owner, own = feature_ids(made.global_features, find_segments(batch, *alone, made.labels))
+            assert owner.eq(0).all()
+            assert own.sort().values.equal(ids[candidate_ids == k].sort().values)
+            path = made.labels.decode(candidates.labels[0, k])
+            assert {features[i] for i in own.tolist()} == by_hand.strings(corpus, row, path) & set(features)
+
+
+def test_the_lexicons_are_those_of_the_training_words(cache, data):
+    made = ready(cache, data)
+    wanted = sorted(word_hashes(naive(made, data).lexicon).tolist())
+    assert wanted
+    lexicons = [feature.lexicon for feature in made.global_features if hasattr(feature, "lexicon")]
+    assert len(lexicons) == 4
+    assert all(lexicon.words.tolist() == wanted for lexicon in lexicons)

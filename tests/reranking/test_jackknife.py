@@ -66,7 +66,7 @@ def cached(whole, tmp_path):
 
 
 def files(plan):
-    (folder,) = (path for path in module.expand(plan.cache).iterdir())
+    (folder,) = (path for path in module.expand_path(plan.cache).iterdir())
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -273,7 +273,7 @@ def test_lists_are_taken_from_the_cache(tmp_path, trainings, caplog):
     with caplog.at_level(logging.INFO, "pytorch_lightning.structperc"):
         taken = make_plan(tmp_path)(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == FOLDS + 1
-    assert caplog.text.count("taken from") == FOLDS + 1
+    assert caplog.text.count("loaded from") == FOLDS + 1
     assert_same_lists(taken.lists, made.lists)
     assert torch.equal(taken.tagger.scorer.node, made.tagger.scorer.node)
     assert taken.tagger.vocabulary() == made.tagger.vocabulary()
@@ -347,19 +347,19 @@ def test_an_interrupted_run_goes_on(whole, tmp_path, trainings, monkeypatch, don
 
 
 @pytest.mark.parametrize("damaged", ["fold-2.safetensors", "first/model.safetensors", "first/model.json", "first.json"])
-def test_what_is_damaged_is_made_anew_and_said(whole, cached, trainings, caplog, damaged):
+def test_damaged_files_are_computed_again(whole, cached, trainings, caplog, damaged):
     folder = files(cached)["first"].parent
     (folder / damaged).write_bytes((folder / damaged).read_bytes()[:-1] + b"]")
     again = cached(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == 1
-    assert "anew" in caplog.text
+    assert str(folder) in caplog.text
     assert_same_lists(again.lists, whole[0].lists)
     trainings.clear()
     cached(make_first(), make_data(), N, **TRAINER)
     assert not trainings
 
 
-def test_lists_of_other_sequences_are_made_anew(cached, trainings, caplog):
+def test_lists_of_other_sequences_are_computed_again(cached, trainings, caplog):
     kept = files(cached)
     lists, about = CandidateLists.load(kept["fold-1.safetensors"])
     lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
@@ -397,7 +397,7 @@ def test_callbacks_that_cannot_be_told_apart(tmp_path):
         def __init__(self, option):
             self._option = option
 
-    with pytest.raises(InputError, match="Opaque does not keep its option 'option'"):
+    with pytest.raises(InputError, match=r"Opaque .* 'option'"):
         make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
 
 

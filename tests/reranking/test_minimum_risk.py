@@ -93,10 +93,10 @@ def test_what_cannot_decide_together(data, taggers):
     document = make_tagger(data, MarginLoss(1))
     document.unit = "document"
     for together, temperature, message in [
-        ([], 1.0, "there is no tagger"),
+        ([], 1.0, "taggers is empty"),
         (taggers, [1.0], "1 temperatures for 3 taggers"),
         (taggers[:1], 0.0, "a temperature must be > 0, got 0"),
-        ([taggers[0], other], 1.0, "tagger 2 has other labels"),
+        ([taggers[0], other], 1.0, "tagger 2 has different labels"),
         ([taggers[0], document], 1.0, "tagger 2 reads documents, the first one sentences"),
     ]:
         with pytest.raises(InputError, match=message):

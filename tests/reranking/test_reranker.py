@@ -396,12 +396,12 @@ def test_trained_again_it_starts_anew_with_the_same_lists(cache, data):
     ("options", "message"),
     [
         ({"search": KBest(1)}, "search.k is 1"),
-        ({"nonlocal_features": []}, "needs some"),
-        ({"criterion": CRFLoss()}, "Likelihood looks at all labellings"),
+        ({"nonlocal_features": []}, "model.nonlocal_features"),
+        ({"criterion": CRFLoss()}, "model.criterion: CRFLoss"),
         ({"first": make_first(nonlocal_features=[PhraseConsistency()])}, "first.nonlocal_features"),
     ],
 )
-def test_parts_that_make_no_reranker(tmp_path, options, message):
+def test_invalid_parts(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         make_reranker(tmp_path, **options)
 
@@ -481,7 +481,7 @@ class Runs:
             *("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"),
             *("--trainer.accelerator=cpu", *options),
         ]
-        return rerank(given)
+        rerank(given)
 
 
 @pytest.fixture(scope="module")
@@ -489,14 +489,14 @@ def runs(tmp_path_factory):
     """One finished run of two epochs of each kind."""
     made = Runs(tmp_path_factory.mktemp("reranking"))
     for number in (1, 2):
-        assert made("--trainer.max_epochs=2", number=number) == 0
+        made("--trainer.max_epochs=2", number=number)
     return made
 
 
 def test_both_kinds_share_lists(runs, capsys, monkeypatch):
     assert len(list(runs.candidates.iterdir())) == 1
     monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
-    assert runs("--trainer.max_epochs=1", number=2) == 0
+    runs("--trainer.max_epochs=1", number=2)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -516,7 +516,7 @@ def test_a_run_leaves_a_model_and_results(runs, number):
 
 
 def test_the_printed_results_name_the_seconds_of_each_part(runs, capsys):
-    assert runs("--trainer.max_epochs=1") == 0
+    runs("--trainer.max_epochs=1")
     printed = capsys.readouterr().out
     assert "seconds of training (folds " in printed
     assert "first model" in printed
@@ -531,9 +531,9 @@ def last(run):
 def test_two_epochs_equal_one_resumed_bit_for_bit(runs, tmp_path, number):
     whole, resumed = Runs(tmp_path / "whole", runs.candidates), Runs(tmp_path / "resumed", runs.candidates)
     each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one
-    assert whole("--trainer.max_epochs=2", each, number=number) == 0
-    assert resumed("--trainer.max_epochs=1", each, number=number) == 0
-    assert resumed("--trainer.max_epochs=2", each, "--ckpt_path=last", number=number) == 0
+    whole("--trainer.max_epochs=2", each, number=number)
+    resumed("--trainer.max_epochs=1", each, number=number)
+    resumed("--trainer.max_epochs=2", each, "--ckpt_path=last", number=number)
     a, b = (last(made.root / str(number) / "1") for made in (whole, resumed))
     assert (a["epoch"], a["global_step"]) == (b["epoch"], b["global_step"]) == (1, 24)
     assert "first.scorer.node" in a["state_dict"]
@@ -563,7 +563,7 @@ def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
 def test_a_saved_configuration_runs_again_with_the_same_lists(runs, monkeypatch):
     monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     before = len(list((runs.root / "2").iterdir()))
-    assert rerank(["-c", str(runs.root / "2" / "1" / "logs" / "version_0" / "config.yaml")]) == 0
+    rerank(["-c", str(runs.root / "2" / "1" / "logs" / "version_0" / "config.yaml")])
     assert len(list((runs.root / "2").iterdir())) == before + 1
 
 
@@ -574,12 +574,12 @@ def test_a_checkpoint_is_not_resumed_with_other_lists(runs):
 
 def test_scores_of_other_numbers_of_candidates(runs, capsys):
     """n' is varied without training."""
-    assert runs("--ckpt_path=best", command=["validate"]) == 0
+    runs("--ckpt_path=best", command=["validate"])
     score = capsys.readouterr().out.split("FB1:")[1].split()[0]
     newest = sorted((runs.root / "1").iterdir(), key=lambda p: int(p.name))[-1]
     results = json.loads((newest / "results.json").read_text())
     assert score == f"{100 * results['dev']['score']:.2f}"
-    assert runs("--ckpt_path=best", "--model.decoder.k=1", command=["test"]) == 0
+    runs("--ckpt_path=best", "--model.decoder.k=1", command=["test"])
     assert "FB1:" in capsys.readouterr().out
 
 
@@ -641,7 +641,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
         made("--trainer.max_epochs=1")
     assert done == [0, 1]
     done.clear()
-    assert made("--trainer.max_epochs=1") == 0
+    made("--trainer.max_epochs=1")
     assert done == [2]
 
 

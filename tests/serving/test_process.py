@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from structperc.cli.server import serve
+from structperc.cli import serve
 
 TEXT = "Anna met Bo. " * 10_000
 
