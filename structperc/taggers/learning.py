@@ -107,9 +107,13 @@ class TrainingMethod(ABC):
 
     def __init__(self, tagger: Any) -> None:
         self.tagger = tagger
-        self.begin_epoch()
+        self.reset()
 
     def begin_epoch(self) -> None:
+        """Prepare for an epoch."""
+        self.reset()
+
+    def reset(self) -> None:
         """Reset what is counted in an epoch."""
         self.sums = EpochSums(self.tagger.device, self.independent)
         self.clock = EpochClock()
@@ -219,7 +223,7 @@ class GradientTraining(TrainingMethod):
     """One step of the optimizer per mini-batch, along the gradient of its losses and of their share of the prior."""
 
     def begin_epoch(self) -> None:
-        """Reset what is counted in an epoch. Raises InputError for criteria and priors that do not fit the steps."""
+        """Prepare for an epoch. Raises InputError for criteria and priors that do not fit the steps."""
         super().begin_epoch()
         tagger = self.tagger
         if tagger._trainer is not None:
@@ -283,7 +287,7 @@ class FullBatchTraining(GradientTraining):
     full_batch = True
 
     def begin_epoch(self) -> None:
-        """Reset what is counted in an epoch, and compute totals of the whole corpus if the criterion needs them."""
+        """Prepare for an epoch, and compute totals of the whole corpus if the criterion needs them."""
         super().begin_epoch()
         self._candidates: Sequence[Candidates] = ()
         if isinstance(self.tagger.criterion, CorpusCriterion) and self.tagger._trainer is not None:

@@ -371,8 +371,7 @@ class Tagger(BaseTagger):
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:
             self.training_method = (FullBatchTraining if optimizer.full_batch else GradientTraining)(self)
-        else:
-            self.training_method.begin_epoch()
+        self.training_method.begin_epoch()
 
     def training_step(self, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor | None:
         """Learn from a batch as the training method does; return the summed loss, a scalar, if there is one."""

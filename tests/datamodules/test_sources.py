@@ -57,7 +57,7 @@ def test_path_may_name_an_environment_variable(folder, monkeypatch):
 def test_split_that_is_not_there(folder):
     data = conll(folder)
     assert not data.has("dev")
-    with pytest.raises(InputError, match="split dev is missing"):
+    with pytest.raises(InputError, match="the split dev is missing"):
         data.corpus("dev")
 
 
@@ -110,7 +110,7 @@ def test_data_without_any_segment(folder, caplog):
 def test_unlabelled_text_is_for_predictions_alone(folder):
     data = Conll(str(folder), {"dev": "a.txt"}, ["word"])
     for stage in ("fit", "validate"):
-        with pytest.raises(InputError, match=r"a\.txt:3: gold labels are missing|split train is missing"):
+        with pytest.raises(InputError, match=r"a\.txt:3: gold labels are missing|the split train is missing"):
             data.encode(lambda corpus: corpus, stage)
     data.encode(lambda corpus: corpus, "predict")
     assert data.encoded("dev").columns["word"][0] == "Anna"

@@ -136,7 +136,7 @@ def test_class_that_does_not_exist(project, wrong):
         (["--data.batch_size=0"], "data.batch_size must"),
         (["--data.eval_batch_size=0"], "data.eval_batch_size must"),
         (["--data.files={train: train.txt, valid: dev.txt}"], "did you mean dev?"),
-        (["--data.columns=[word, tag]"], "train.txt:1: there are no gold labels"),
+        (["--data.columns=[word, tag]"], "train.txt:1: gold labels are missing"),
         (
             ["--model.criterion=structperc.criteria.MarginLoss", "--model.criterion.C=-1", "--model.search.k=2"],
             "C must",

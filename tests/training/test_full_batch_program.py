@@ -181,7 +181,7 @@ def test_last_is_written_at_the_end_too_when_checkpoints_are_rare(runs, monitor)
 
 def test_rare_checkpoints_are_written_along_the_way(runs):
     """The run ends in its fourth epoch, by an error; what is left is the third."""
-    options = ["--checkpoint.every_n_epochs=3", "--model.optimizer=tiny.Explodes", "--model.optimizer.lr=0.01"]
+    options = ["--checkpoint.every_n_epochs=3", "--model.optimizer=tests.tiny.Explodes", "--model.optimizer.lr=0.01"]
     assert runs("fit", *FULL, *MAP, *LOWEST, *options, "--trainer.max_epochs=9") == 2
     assert checkpoint(runs.root / "1")["epoch"] == 2
 
@@ -257,8 +257,14 @@ SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRI
         ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMax: psi must be > 0 and finite, got 0.0"),
         ([*MCE_F, "--model.criterion.beta=0"], "MCEFLoss: beta must be > 0, got 0.0"),
         ([*MCE_F, "--model.criterion.memory=1"], "MCEFLoss: memory must be >= 0 and < 1, got 1.0"),
-        ([*MCELoss, "--model.search.k=1"], "model.search.k is 1, but MCE compares gold with rivals: set it >= 2"),
-        ([*MCE_F, "--model.search.k=1"], "model.search.k is 1, but MCEFLoss compares gold with rivals: set it >= 2"),
+        (
+            [*MCELoss, "--model.search.k=1"],
+            "model.search.k is 1, but MCELoss compares gold with candidates: set it >= 2",
+        ),
+        (
+            [*MCE_F, "--model.search.k=1"],
+            "model.search.k is 1, but MCEFLoss compares gold with candidates: set it >= 2",
+        ),
         (
             [*MCE_F, "--data.scheme=none", "--data.labels=none"],
             "MCEFLoss counts segments, but the labels have none: use MCE",
@@ -284,7 +290,7 @@ def test_options_out_of_range(complaint, runs, options, message):
         (["--model.features.node=[bias]"], "was trained with other node templates; use those"),
         (["--model.features.edge=[bias]"], "was trained with other edge templates; use those"),
         (["--data.unit=document"], "was trained on sentences; set data.unit: sentence"),
-        (["--model.scorer.init_args.transitions=false"], "has weights scorer.transition, which this model has not"),
+        (["--model.scorer.init_args.transitions=false"], "has unexpected weights scorer.transition"),
     ],
 )
 def test_models_to_start_from_that_do_not_fit(complaint, map_model, options, message):
@@ -306,7 +312,7 @@ def test_full_batch_training_that_diverges_leaves_its_best_weights(complaint, ru
 
 def test_the_best_weights_are_not_those_of_the_last_checkpoint(complaint, runs):
     """The third evaluation is the lowest, the fourth no number; the third epoch's checkpoint holds the fourth point."""
-    options = ["--model.optimizer=tiny.Explodes", "--model.optimizer.lr=0.001", "--trainer.max_epochs=9"]
+    options = ["--model.optimizer=tests.tiny.Explodes", "--model.optimizer.lr=0.001", "--trainer.max_epochs=9"]
     message = complaint(*MAP, *LOWEST, *options)
     assert message.startswith("epoch 4: Explodes, evaluation 4: the objective is ")
     assert message.endswith("set a smaller C of the prior")
@@ -319,9 +325,9 @@ def test_the_best_weights_are_not_those_of_the_last_checkpoint(complaint, runs):
 
 def test_mini_batches_that_diverge_leave_the_last_epoch(complaint, runs, caplog):
     steps = len(Synthetic(train=5, dev=0, test=0, unit="sentence").corpus("train")) // 8 + 1
-    options = ["--model.optimizer=tiny.ExplodesInBatches", "--model.optimizer.lr=0.01", "--trainer.max_epochs=9"]
+    options = ["--model.optimizer=tests.tiny.ExplodesInBatches", "--model.optimizer.lr=0.01", "--trainer.max_epochs=9"]
     message = complaint(*MAP, *options, f"--model.optimizer.at={2 * steps + 1}")
-    assert message == "epoch 3: the objective is nan: take another optimizer"
+    assert message.startswith("epoch 3: the objective is nan")
     run = runs.root / "1"
     last = checkpoint(run)
     assert last["epoch"] == 1
