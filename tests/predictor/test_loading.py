@@ -229,9 +229,9 @@ def test_what_was_changed_by_hand_is_loaded_whole_with_one_warning(model, caplog
 
 def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from structperc.criteria import CRFLoss, PerceptronLoss\n"
-        "class Mine(PerceptronLoss):\n    probabilistic = True\n"
-        "class Reads(CRFLoss):\n    def transform_lattice(self, lattice):\n        return lattice\n"
+        "from structperc.criteria import CRFLoss\n"
+        "class Mine(CRFLoss):\n    probabilistic = True\n"
+        "class Reads(Mine):\n    def transform_lattice(self, lattice):\n        return lattice\n"
         "def vowels(word: str) -> str:\n    return ''.join(c for c in word if c in 'aeiou')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
