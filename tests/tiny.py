@@ -155,7 +155,7 @@ class Explodes(FullBatch):
 
     def _advance(self, objective, point, gradient):
         far = torch.inf if self.param_groups[0]["evaluations"] == 3 else 1.0
-        self._put(point - self.param_groups[0]["lr"] * far * gradient)
+        self._set_point(point - self.param_groups[0]["lr"] * far * gradient)
 
 
 class ExplodesInBatches(torch.optim.SGD, TrainingProtocol):

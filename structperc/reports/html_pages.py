@@ -18,6 +18,7 @@ def _environment() -> Environment:
         loader=PackageLoader("structperc.reports"),
         autoescape=True,
         undefined=StrictUndefined,
+        keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -106,14 +106,14 @@ def test_words_of_the_file_and_of_the_training_data_are_known(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Rome 1 2\nAnna 1\n", ":2: 1 numbers follow the word, 2 are due"),
-        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3 numbers follow the word, 2 are due"),
+        ("Rome 1 2\nAnna 1\n", ":2: 1 numbers follow the word, 2"),
+        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3 numbers follow the word, 2"),
         ("Rome 1 2\nAnna 1 x\n", ":2: what follows the word must be 2 numbers"),
         ("Rome 1 2\n\nAnna 1 2\n", ":2: 0 numbers follow the word"),
-        ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite; mend it or leave the word out"),
+        ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
-        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2 numbers follow the word, 3 are due"),
+        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2 numbers follow the word, 3"),
         ("", "there are no word vectors in it"),
         ("word\n", ":1: 0 numbers follow the word"),
     ],

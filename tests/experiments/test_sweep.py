@@ -295,18 +295,18 @@ def test_a_sweep_without_a_grid(runs, fails):
 # -- trainings ------------------------------------------------------------------------------------------------
 
 FAILING = """
-from structperc.criteria import PerceptronLoss
+from structperc.criteria import CandidateLoss, PerceptronLoss
 
 
-class Moody(PerceptronLoss):
+class Moody(CandidateLoss):
     def __init__(self, mood: str = "good") -> None:
         super().__init__()
         self.mood = mood
 
-    def losses_and_updates(self, scored):
+    def decide(self, scored):
         if self.mood == "bad":
             raise RuntimeError("the objective is not a number")
-        return super().losses_and_updates(scored)
+        return PerceptronLoss().decide(scored)
 """
 
 
