@@ -206,7 +206,8 @@ def test_a_killed_worker_is_one_line(model):
         assert process.wait(WAIT) == 2
         *_, last = process.stderr.read().decode().splitlines()
         assert last.startswith("structperc: error: ")
-        assert "worker" in last and "--workers 1" in last
+        assert "worker" in last
+        assert "--workers 1" in last
 
 
 def workers(parent):
