@@ -184,8 +184,6 @@ class Builder:
         """Return the object that `describe` described. Raises InputError as `find` and `options` do."""
         check_value(described, dict[str, Any], place)
         bases = base if isinstance(base, tuple) else (base,)
-        if LABELLING in described and self._is_foreign_criterion(described, place):
-            return _saved_criterion(described, bases, place)
         return self._make(self._class(described, _Target(bases), place), _Target(bases), place)
 
     def options(self, cls: type, given: Any, place: str) -> dict[str, Any]:
@@ -301,6 +299,8 @@ class Builder:
         if beside := sorted(value.keys() - keys):
             advice = f"options of a class stand under {OPTIONS}{did_you_mean(beside[0], keys)}"
             raise OptionError(place, f"{beside[0]} stands beside {CLASS}; {advice}")
+        if LABELLING in value and self._is_foreign_criterion(value, place):
+            return value
         path = value.get(CLASS, self._implied(target, default))
         if not isinstance(path, str) or not path:
             if CLASS in value:
@@ -385,6 +385,8 @@ class Builder:
         return value
 
     def _make(self, described: dict[str, Any], target: _Target, place: str) -> Any:
+        if LABELLING in described and self._is_foreign_criterion(described, place):
+            return _saved_criterion(described, target.bases, place)
         made = self.find(described[CLASS], target.bases, place)
         arguments = self._arguments(described.get(OPTIONS, {}), _given(made, target), place)
         arguments |= described.get(MORE, {})

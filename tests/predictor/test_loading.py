@@ -249,8 +249,13 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
 
     light = structperc.load(tmp_path / "criterion")  # whose labels are the best of its lattice, criterion or not
     assert (type(light), light.probabilistic) == (SparsePredictor, True)
+    whole = Tagger.load(tmp_path / "criterion")
     corpus = light.read(text)
-    assert light.predict(corpus, True).labels == made.predict(corpus, True).labels
+    assert light.predict(corpus, True).labels == whole.predict(corpus, True).labels
+    whole.save(tmp_path / "again")
+    assert (tmp_path / "again" / "model.json").read_text() == (tmp_path / "criterion" / "model.json").read_text()
+    with pytest.raises(InputError, match=r"mine\.Mine is needed for training"):
+        whole.training_step(next(iter(whole.batches(data.corpus("train")))))
     for name in ("transform_lattice", "attribute"):
         assert "--trust mine" in complaint(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
