@@ -26,7 +26,7 @@ from nltk.tag.perceptron import PerceptronTagger
 
 from structperc.data import Conll, Corpus
 from structperc.features import FeatureExtractor
-from structperc.training.program import run as run_program
+from structperc.training.program import Program
 
 AFFIXES = 9
 SHAPES: dict[str, Callable[[str], bool]] = {"number": str.isdigit, "uppercase": str.isupper, "hyphen": "-".__eq__}
@@ -147,7 +147,8 @@ def fit(task: Task, iterations: int, config: str) -> Trained:
             "trainer.default_root_dir": folder,
             "trainer.accelerator": "cpu",
         }
-        done = run_program(["fit", *(f"--{name}={value}" for name, value in options.items())])
+        done = Program(["fit", *(f"--{name}={value}" for name, value in options.items())])
+        done.run()
     return Trained(done.model.label, done.seconds)
 
 
