@@ -84,6 +84,6 @@ def _part(S: int, weights: torch.Tensor, rng: np.random.Generator) -> Examples:
     quality = weights[ids].sum(1).view(S, K)
     correct = (quality + torch.from_numpy(rng.gumbel(size=(S, K)))).argmax(1)
     first = quality / 2 + torch.from_numpy(rng.normal(size=(S, K)))
-    labellings = torch.arange(S * K).repeat_interleave(DRAWS)
+    candidate_ids = torch.arange(S * K).repeat_interleave(DRAWS)
     valid = torch.ones(S, K, dtype=torch.bool)
-    return Examples.from_pairs(labellings, ids.flatten(), first, valid, correct, len(weights)).differing()
+    return Examples.from_pairs(candidate_ids, ids.flatten(), first, valid, correct, len(weights)).drop_shared()
