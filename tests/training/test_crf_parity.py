@@ -42,7 +42,7 @@ def test_optimum_is_that_of_another_optimizer(edge):
     start = np.zeros(sum(p.numel() for p in tagger.parameters()))
     options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-8}
     peer = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    assert optimizer.finished is not None
+    assert optimizer.stop_reason is not None
     with optimizer.evaluation_weights():
         ours = torch.cat([p.detach().flatten() for p in tagger.parameters()]).double()
     assert objective(ours.numpy())[0] == pytest.approx(peer.fun, rel=1e-6)
@@ -143,7 +143,7 @@ def test_named_entities_are_found_as_by_crfsuite(corpora, tmp_path):
     tagger.allocate(LabelSet.from_corpus(data.corpus("train").columns["label"], "none"))
     optimizer = fit(tagger, data, 200, limit_val_batches=0).optimizers[0]
     peer = Peer(tagger, data.encoded("train"), C, tmp_path)
-    assert optimizer.finished.startswith("converged")
+    assert optimizer.stop_reason.startswith("converged")
     assert optimizer.lowest == pytest.approx(peer.objective, rel=1e-4)
     with torch.no_grad(), optimizer.evaluation_weights():
         predicted = label_split(tagger, data, "dev").labels

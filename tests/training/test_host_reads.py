@@ -95,7 +95,7 @@ def learned(case: str, accelerator: str = "cpu", **options: object) -> tuple[lis
 
 @pytest.mark.parametrize("case", CASES)
 def test_steps_read_nothing(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagger_module, "online_learner", lambda *_: None)  # as there is none for a GPU
+    monkeypatch.setattr(tagger_module, "sequence_learner", lambda *_: None)  # as there is none for a GPU
     seen: dict[str, list[list[str]]] = {"train": [], "dev": []}
     with watched() as host:
         steps = Waits(lambda split: host.reads.clear(), lambda split: seen[split].append(host.reads[:]))

@@ -113,7 +113,7 @@ def test_lists_of_a_first_model_hold_log_probabilities(trained):
     assert (shares.sum(1) <= 1 + 1e-4).all()
     assert (shares.sum(1) > 0.3).all()
     gold = torch.from_numpy(model.labels.encode(corpus.columns["label"]))
-    held = lists.contain(gold)
+    held = lists.contains(gold)
     assert held.any()
     assert (lists.gold_scores[held] >= lists.scores[held].min(1).values - 1e-4).all()
     assert (lists.gold_scores <= 1e-4).all()
