@@ -12,17 +12,18 @@ encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
 nonlocal_features   candidates -> counts of what only whole label sequences show -> scores
-criteria            gold against rivals -> losses
+criteria            gold against candidates -> losses
+builder             class paths and options -> objects: parts of configurations and of saved models
 nn                  heads for PyTorch models of one's own
 optim               gradients -> weights
 online              sequences of a mini-batch learned one after the other, in one compiled call
-guided              the other road, without a lattice: labels one by one, the easiest first
+guided              easiest-first tagging without a lattice: labels one by one
 reports             tables, pages and figures as people see them
 metrics             labels against gold -> scores
 datamodules         corpora -> mini-batches: data modules
 taggers             all of it as Lightning modules; how they label and how they are saved
-loading             a saved model, light or whole
-reranking           candidate lists -> second models, and how both are trained
+loading             a saved model as a predictor
+reranking           candidate lists -> re-rankers, and how both models are trained
 training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table
 analysis            what a model has learned, and why it decides as it does

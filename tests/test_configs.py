@@ -64,11 +64,11 @@ def test_is_accepted_and_built(path, monkeypatch, request):
     given = read_configuration(path)
     possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in json.dumps(given)
     if not possible:
-        monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
+        monkeypatch.setattr(Program, "build", lambda self, folder: None)
     command = "rerank" if reranks(given["model"]) else "fit"
     done = dry_run([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
     assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
-    assert done.config.fit.data.class_path
+    assert done.config["data"]["class_path"]
     if not possible:
         request.getfixturevalue("corpora")  # skips, with the reason
     if isinstance(done.model, Tagger):
@@ -87,14 +87,14 @@ def accepted() -> set[tuple[str, ...]]:
 def test_the_rows_of_studies_are_accepted(path, monkeypatch, accepted):
     """Those with options of their own, once; the others are experiments, which are built above."""
     monkeypatch.chdir(CONFIGS.parent)
-    monkeypatch.setattr(Program, "instantiate_classes", lambda self: None)
+    monkeypatch.setattr(Program, "build", lambda self, folder: None)
     for row in read_study(str(path)).rows:
         assert {Path(file).resolve() for file in row.configs} <= {*FILES, *OVERLAYS}
         known = (*row.configs, *row.options)
         if (row.options or len(row.configs) > 1) and known not in accepted:
             accepted.add(known)
-            config = dry_run([*row.arguments(row.seeds[0]), CPU], row.command).config.fit
-            assert config.seed_everything == config.data.init_args.seed == row.seeds[0]
+            config = dry_run([*row.arguments(row.seeds[0]), CPU], row.command).config
+            assert config["seed_everything"] == config["data"]["init_args"]["seed"] == row.seeds[0]
 
 
 def test_studies_of_studies_name_others():

@@ -1,17 +1,12 @@
-"""From corpora to mini-batches: the Lightning data modules and what they are made of.
+"""Lightning data modules: from corpora to mini-batches.
 
-sources.py          the data modules: column files, treebanks, the hub, the embedded corpus
-table_sources.py    those of tables in files, and of data sets in memory
-sequence_data.py    what they have in common: splits, tag schemes, loaders
-arrays.py           a corpus as arrays, in memory or in files
-encoded.py          the same, from which batches are cut
-cache.py            what is kept in files for later runs: kept_corpus.py, kept_features.py, and arrays
-padding.py          the tokens of a batch side by side
-sampler.py          which sequences make a batch, and in which order
-resumable.py        how an interrupted epoch goes on
-parts.py            how a batch that is too large is divided into parts
-processes.py        the processes that share a training
-exchange.py         lists of all of them, in a message each
+base.py          base class of the data modules: splits, tag schemes, loaders
+sources.py       the data modules: column files, treebanks, the hub, the embedded corpus, tables, data in memory
+arrays.py        a corpus as arrays, in memory or in files
+encoded.py       an encoded corpus, from which batches are cut
+cache.py         corpora and features kept in files for later runs
+sampler.py       which sequences make a batch, and in which order; how an interrupted epoch is resumed
+distributed.py   processes that share a training
 """
 
 from structperc.datamodules.base import SequenceDataModule

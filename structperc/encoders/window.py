@@ -26,7 +26,7 @@ class Window(ContextEncoder):
     def __init__(self, inputs: list[TokenEmbedder], window_size: int = 2) -> None:
         super().__init__(inputs)
         if window_size < 0:
-            raise InputError(f"Window: reach must be >= 0, got {window_size}")
+            raise InputError(f"Window: window_size must be >= 0, got {window_size}")
         self.window_size = window_size
         self.width = (2 * window_size + 1) * self.input_width
 

@@ -8,7 +8,7 @@ sequential_learning.py  learning one sequence at a time, also in several process
 callbacks.py            callbacks that taggers need: evaluation weights, random states, learning rates
 checkpoints.py          Lightning checkpoints
 contract_checks.py      checks of a user's own parts
-saving.py               saved models; model_format.py: their two files, read without PyTorch; builder.py: their parts
+saving.py               saved models; model_format.py: their two files, read without PyTorch
 hub.py                  cards of models, and repositories of the hub
 """
 

@@ -6,6 +6,7 @@ import logging
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from importlib import import_module
 
 import pytest
@@ -242,7 +243,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     make_tagger(data, mine.Reads()).save(tmp_path / "transform_lattice")
     features = FeatureExtractor(["w[0]", "vow[0]|vow(word)[-1]"], cutoff=1, attributes={"vow": mine.vowels})
     features.fit(data.corpus("train"))
-    own = Tagger(features, made.scorer, PerceptronLoss(), KBest(1))
+    own = Tagger(features, deepcopy(made.scorer), PerceptronLoss(), KBest(1))
     own.allocate(made.labels)
     own.save(tmp_path / "attribute")
     monkeypatch.delitem(sys.modules, "mine")
