@@ -65,7 +65,8 @@ def start_workers(
     from loky import ProcessPoolExecutor
 
     with _own_folder(workers.folder) as folder:
-        executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=(pack(make, folder), folder))
+        given = (os.getpid(), pack(make, folder), folder)
+        executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=given)
         try:
             with _ignoring_interrupts():
                 executor.submit(os.getpid)  # starts all processes
@@ -99,9 +100,9 @@ _made: Any = None  # in a worker: what does the work, or the error of `make`
 _folder: Path | None = None
 
 
-def _initialize(make: Packed, folder: Path | None) -> None:
+def _initialize(parent: int, make: Packed, folder: Path | None) -> None:
     global _made, _folder
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()  # which may have ended already
     _folder = folder
     try:
         _made = make.load()()
