@@ -102,6 +102,9 @@ _folder: Path | None = None
 
 def _initialize(parent: int, make: Packed, folder: Path | None) -> None:
     global _made, _folder
+    from tqdm import tqdm
+
+    tqdm.set_lock(threading.RLock())  # its default is a semaphore, of which a warning is printed after a kill
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()  # which may have ended already
     _folder = folder
     try:
