@@ -1,6 +1,6 @@
 """The command line: one file per command, with its options, its work and its printing.
 
-Files for several commands: main (dispatch), arguments, output, tagging and tag_candidates (of tag), server (of serve).
+Files for several commands: main (dispatch), arguments, output, tagging (of tag), server (of serve).
 All are imported for every command line, so they import what a command needs only when it runs.
 """
 

@@ -52,7 +52,7 @@ TRAINING = (
     Option("--trainer.enable_progress_bar B", "null", "true, false; null: where there is a terminal"),
     Option("--data.files.train FILE", "", "training data within --data.path, as dev and test"),
     Option("--data.unit UNIT", "sentence", "sentence or document: what is one sequence"),
-    Option("--data.batch_size N", "null", "sequences a step; null: one, or all where the optimizer needs them"),
+    Option("--data.batch_size N", "null", "sequences a step; null: 8, or 65,000 tokens if learned one by one"),
     Option("--data.holdout N", "0", "training sequences that are held out as development data"),
     Option("--data.seed N", "1", "seed of the order of the training data"),
     Option("--model.criterion CLASS", "", "what is learned, e.g. structperc.criteria.CRFLoss"),

@@ -36,7 +36,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
 HALF = 0.5
-TOGETHER = 8  # sequences of a mini-batch that are learned together
+BATCH_SIZE = 8  # sequences of a mini-batch that is not learned sequence by sequence
 BatchForm = Literal["padded", "sequential", "flat"]
 
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
@@ -291,7 +291,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         rows = self._encoded["train"]
         size, lengths = self.batch_size, rows.corpus.lengths
         if size is None:
-            size = TOGETHER if form == "padded" else sequential_batch_size(lengths, share().processes)
+            size = BATCH_SIZE if form == "padded" else sequential_batch_size(lengths, share().processes)
         order: DistributedSampler[Any]
         data: Dataset[Batch] | Dataset[FlatBatch] = FlatSequences(rows) if form == "flat" else rows
         if self.shuffle or form == "flat":

@@ -1,4 +1,8 @@
-"""Consistency features: entities with equal words, or with the words of one inside another."""
+"""Consistency features: entities with equal words, or with the words of one inside another.
+
+They count in candidates of the tagger itself; features of the labels of a first model are in
+`features/documents/majorities.py`. For few candidates on a CPU, kernels.py counts.
+"""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -38,8 +38,8 @@ class AveragedOptimizer(BaseOptimizer):
     Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
 
     A subclass gives `step_size_rule`; the delta is -size * gradient. The same rule serves steps by gradients and, where
-    `sequential` is True, the compiled loop in which each sequence is a step. On a GPU a size that depends on the loss
-    is a tensor (), so that the host need not wait for it.
+    `sequential` is True, the compiled loop of `online/compiled.py`, in which each sequence is a step. On a GPU a size
+    that depends on the loss is a tensor (), so that the host need not wait for it.
     """
 
     sequential = True  # whether each sequence of a mini-batch may be a step of its own

@@ -1,8 +1,8 @@
-"""What most of the labels of a first model say: of a word, of an entity, and of longer entities that hold it.
+"""Majority labels of a first model as features: of a word, of an entity, and of longer entities that contain it.
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
-dependencies in named entity recognition", section 4.1): a first model labels a document, and what it says most of the
-time is told to a second one at every place.
+dependencies in named entity recognition", section 4.1): a first model labels a document, and a second one has its
+majority labels as features of every token. Majorities within candidates are in `nonlocal_features/consistency.py`.
 """
 
 from abc import abstractmethod
