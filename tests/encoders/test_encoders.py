@@ -131,7 +131,7 @@ def test_dropout_is_for_training_alone():
         (lambda: BiLSTM([CharCNN()], layers=0), "layers must be >= 1, got 0"),
         (lambda: BiLSTM([CharCNN()], within="document"), "within must be sequence or sentence, got 'document'"),
         (lambda: BiLSTM([CharCNN()], dropout=1.0), "dropout must be >= 0 and < 1, got 1.0"),
-        (lambda: Window([CharCNN()], window_size=-1), "reach must be >= 0, got -1"),
+        (lambda: Window([CharCNN()], window_size=-1), "window_size must be >= 0, got -1"),
     ],
 )
 def test_options_that_cannot_work(make, message):
