@@ -71,7 +71,7 @@ class Candidates(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What a criterion compares: gold and candidates under the current weights, with gradients."""
+    """Input of a criterion: gold and candidates under the current weights, with gradients."""
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding

@@ -41,7 +41,7 @@ _NO_NAME = re.compile(r"[ \t\r\n,]|^$")
 
 
 class FileContext(NamedTuple):
-    """What must be known of a file to parse some of its lines."""
+    """Context of a file that is needed to parse some of its lines."""
 
     lines: int = 0  # number of lines before
     first: int = 0  # number of the first line with a token; 0: none yet

@@ -1,4 +1,4 @@
-"""What all data modules have in common: splits, mini-batches and their order."""
+"""Base class of all data modules: splits, mini-batches and their order."""
 
 import logging
 from abc import ABC, abstractmethod

@@ -107,7 +107,7 @@ def all_reduce_gradients(parameters: Iterable[Tensor]) -> None:
 
 
 def _kinds(parameters: list[Tensor]) -> list[int]:
-    """What the gradients of all processes add up to."""
+    """Sum of the gradients of all processes."""
     kinds = [NONE if p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in parameters]
     if not kinds:
         return kinds

@@ -15,14 +15,14 @@ from structperc.training.predictions import SentenceStrings, document_numbers, r
 
 
 class CorrectTokens(NamedTuple):
-    """What a run got right, token by token, and a hash that tells on which text."""
+    """Correctness of each token of a run, and a hash of the text."""
 
     text: int  # hash of words and gold labels
     system: System
 
 
 class RunPredictions(NamedTuple):
-    """What a run got right, by its labels as they stand, and by those of the same segments in IOB2."""
+    """Correctness of a run by its labels as written, and by those of the same segments in IOB2."""
 
     own: CorrectTokens
     iob2: CorrectTokens  # the same as `own` where labels are no segments

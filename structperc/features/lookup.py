@@ -313,7 +313,7 @@ class TemplateLookup:
 
 
 def _places(view: View, parts: Sequence[TemplatePart], entries: Sequence[int]) -> Places:
-    """What parts look at, each of which has so many entries."""
+    """Inputs of the parts of templates, with the number of entries of each."""
     column = np.array([view.row(part.attribute) for part in parts], np.int64)
     offset = np.array([part.offset for part in parts], np.int64)
     return Places(column, offset, np.cumsum([0, *entries], dtype=np.int64)[:-1])

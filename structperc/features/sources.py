@@ -33,7 +33,7 @@ class Attributes(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """What templates can ask for beside surface attributes and columns."""
+    """Sources of templates besides surface attributes and columns."""
 
     gazetteers: Mapping[str, Gazetteer]
     clusters: Mapping[str, Clusters]

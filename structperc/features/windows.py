@@ -23,7 +23,7 @@ def boundary_names(max_offset: int) -> list[str]:
 
 
 class Strings(NamedTuple):
-    """What stands at each token of a corpus, as compiled lookups read it."""
+    """Attribute values at each token of a corpus, as compiled lookups read them."""
 
     numbers: np.ndarray  # (columns, N) int32
     starts: np.ndarray  # (S + 1,) int64, as of `View`

@@ -1,4 +1,4 @@
-"""What is wrong with the scores, masks and gold labels that a head is given, in one line.
+"""Checks of the scores, masks and gold labels of a head, with errors of one line.
 
 Which positions of a row are tokens of its chain: masks of any form, without sizes that depend on them.
 

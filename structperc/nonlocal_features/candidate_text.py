@@ -1,4 +1,4 @@
-"""What the candidates of one sequence have in common, without repetition.
+"""Parts that the candidates of one sequence share, without repetition.
 
 The k best label sequences of a document differ at few tokens. A stretch is a run of tokens that no segment reaches
 beyond. Where all candidates agree on a stretch, the text has one copy of it; where they differ, a copy for each

@@ -32,7 +32,7 @@ class SegmentLists(NamedTuple):
 
 
 class StringCounts(NamedTuple):
-    """What the features of strings count in N label sequences, whose segments have C types; each float32."""
+    """Counts of string features in N label sequences, whose segments have C types; each float32."""
 
     phrase: Tensor  # (N, C (C + 1) / 2), see `PhraseConsistency`
     subphrase: Tensor  # (N, C * C), see `SubphraseConsistency`
@@ -74,12 +74,12 @@ class CandidateSegments:
 
     @cached_property
     def exact_counts(self) -> StringCounts:
-        """What is counted of segments that have the same words."""
+        """Counts of segments that have the same words."""
         return self._string_counts(self.batch.words.exact)
 
     @cached_property
     def folded_counts(self) -> StringCounts:
-        """What is counted of segments that have the same words but for their case."""
+        """Counts of segments that have the same words but for their case."""
         return self._string_counts(self.batch.words.folded)
 
     def _string_counts(self, words: Tensor) -> StringCounts:

@@ -13,11 +13,11 @@ from structperc.errors import InputError
 
 
 class TrainingProtocol:
-    """What training needs of an optimizer beyond torch's contract; the defaults are those of torch's own optimizers."""
+    """Training's requirements of an optimizer beyond torch's contract; the defaults are those of torch's optimizers."""
 
     @property
     def divergence_hint(self) -> str:
-        """What to change when training diverges."""
+        """Advice for a training that diverges."""
         return "set a smaller lr of the optimizer"
 
     @property

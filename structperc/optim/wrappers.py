@@ -38,7 +38,7 @@ class _Wrapper(BaseOptimizer):
 
     @property
     def divergence_hint(self) -> str:
-        """What to change when training with the active optimizer diverges."""
+        """Advice for a training that diverges with the active optimizer."""
         return training_protocol(self.active).divergence_hint
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

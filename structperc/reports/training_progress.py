@@ -289,7 +289,7 @@ def _max_epochs(trainer: pl.Trainer) -> int | None:
 
 
 def _evaluation(trainer: pl.Trainer) -> tuple[str, Sequence[float]]:
-    """What is evaluated now, and the number of its mini-batches for each data loader."""
+    """Name of the current evaluation, and its number of mini-batches for each data loader."""
     if trainer.testing:
         return "scoring test", trainer.num_test_batches
     if trainer.predicting:

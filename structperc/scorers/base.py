@@ -15,7 +15,7 @@ from structperc.structures import Batch, Lattice
 
 
 class LocalWeights(nn.Module, ABC):
-    """What holds the local weights of a tagger: a scorer, or what scores the candidates of a list.
+    """Base class of holders of local weights: scorers of lattices and scorers of listed candidates.
 
     Its options are kept under their own names, from which a saved model is built again.
     """

@@ -207,7 +207,7 @@ class SequenceTagger(BaseEstimator):
         return self.tagger_
 
     def _features(self, form: Form) -> FeatureExtractor:
-        """What reads sentences of a form."""
+        """Reader of sentences of a form."""
         made = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
         if form == "features":
             return made(weighted_column=FEATURES)

@@ -1,4 +1,4 @@
-"""What a document shows of a token, as attributes for templates.
+"""Attributes of a token taken from its document, for templates.
 
 base says what such an attribute is; mentions finds the other tokens of a document with the same word, from which
 other_mentions takes what stands beside them, longest_mention what the longest name among them is, and case_elsewhere
