@@ -1,5 +1,6 @@
-"""structperc check FILE [FILE ...]: what labelled files contain, and what is odd about it."""
+"""structperc check FILE [FILE ...]: contents of labelled files, and problems in them."""
 
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -7,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import Command, CommandParser, add_data_options, data_reading
+from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
 
@@ -19,24 +20,18 @@ SHOWN = 5  # examples of a kind
 ROWS = 20  # of a table
 
 
-def parser() -> CommandParser:
-    """Return the parser of the command's arguments."""
-    made = CommandParser(
-        "check", "Show what stands in labelled files: columns, labels, their scheme, what is illegal or repeated."
-    )
+def _arguments(parser: CommandParser) -> None:
     files = "CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or saved folders, that for training first"
-    made.add_argument("files", nargs="+", metavar="file", help=files)
-    add_data_options(made)
-    return made
+    parser.add_argument("files", nargs="+", metavar="file", help=files)
+    add_data_options(parser)
 
 
-def run(arguments: list[str]) -> None:
-    """Print a report on each file, then a comparison of each with the first."""
-    options = parser().parse_args(arguments)
-
+@command("FILE [FILE ...]", "columns, labels, what is odd in data files", _arguments)
+def check(options: Namespace) -> None:
+    """Show the contents of labelled files: columns, labels, their scheme, what is illegal or repeated."""
     from structperc.data.survey import survey_file
 
-    surveys = [survey_file(file, data_reading(options)) for file in options.files]
+    surveys = [survey_file(file, read_options(options)) for file in options.files]
     for number, one in enumerate(surveys):
         for line in (*file_lines(one, training=number == 0), ""):
             print(line)
@@ -198,6 +193,3 @@ def place_lines(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
 def cut(text: str, width: int = WIDTH) -> str:
     """Return the text, without its end where it is longer than `width`."""
     return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
-CHECK = Command("check", "FILE [FILE ...]", "columns, labels, what is odd in data files", run)

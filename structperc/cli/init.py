@@ -3,11 +3,12 @@
 import json
 import os
 import re
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import Command, CommandParser, add_data_options, data_reading
+from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
 from structperc.errors import InputError
 from structperc.spelling import visible
 
@@ -46,21 +47,19 @@ model:
 """
 
 
-def parser() -> CommandParser:
-    """Return the parser of the command's arguments."""
-    made = CommandParser("init", "Write a commented configuration to begin with, for a labelled file.")
-    made.add_argument("file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder")
-    made.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
-    made.add_argument("--test", metavar="FILE", help="test data")
-    made.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
-    add_data_options(made)
-    return made
+def _arguments(parser: CommandParser) -> None:
+    parser.add_argument(
+        "file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder"
+    )
+    parser.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
+    parser.add_argument("--test", metavar="FILE", help="test data")
+    parser.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
+    add_data_options(parser)
 
 
-def run(arguments: list[str]) -> None:
-    """Look at the data file and write a configuration for it."""
-    options = parser().parse_args(arguments)
-
+@command("FILE", "write a configuration to begin with", _arguments)
+def init(options: Namespace) -> None:
+    """Write a commented configuration to begin with, for a labelled file."""
     import logging
 
     from structperc.data.output import check_output_path, write_lines
@@ -70,7 +69,7 @@ def run(arguments: list[str]) -> None:
         if os.path.lexists(options.output):
             raise InputError(f"{options.output}: this file is there already; name a new one")
         check_output_path(options.output)
-    read = data_reading(options)
+    read = read_options(options)
     found = survey_file(options.file, read)
     if not found.labelled:
         how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
@@ -266,5 +265,3 @@ def written(text: str) -> str:
 
 
 _OTHER = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
-
-INIT = Command("init", "FILE", "write a configuration to begin with", run)
