@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from structperc.data.yaml_file import read_yaml
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 
 
 def data_of(config):
