@@ -1,10 +1,8 @@
 """structperc compare A B [C ...]: scores of each and McNemar's p-values of each pair."""
 
 from argparse import Namespace
-from collections.abc import Sequence
 
 from structperc.cli.arguments import CommandParser, add_encoding, add_labels, command, prediction_folder
-from structperc.data.read_options import ReadOptions
 from structperc.errors import InputError
 
 
@@ -23,28 +21,6 @@ def _arguments(parser: CommandParser) -> None:
 @command("A B [C ...]", "runs or prediction files, McNemar tests", _arguments)
 def compare(options: Namespace) -> None:
     """Compare runs or prediction files."""
-    reading = ReadOptions(labels=options.labels, encoding=options.encoding)
-    print(compare_predictions(options.systems, options.gold, options.scheme, options.split, options.beta, reading))
-
-
-def compare_predictions(
-    places: Sequence[str],
-    gold: str | None,
-    scheme: str | None = None,
-    split: str = "test",
-    beta: float = 1.0,
-    reading: ReadOptions = ReadOptions(),  # noqa: B008  # immutable
-) -> str:
-    """Return the table of `compare` for two prediction files or folders of runs, of `compare_all` for more.
-
-    A folder with one run below it, such as a row of a study, stands for that run.
-
-    The label is in the last column of each file, of the gold file too; without one gold is the last column but one
-    of the prediction files, which must agree on it. Where the first line of a file names its columns, these count.
-    `scheme` is that of the predictions, by default the `common_scheme`; gold is of the scheme that `reading` names and
-    compared as `to_scheme` gives it. The encoding is that of files, not of those in folders of runs. Raises InputError
-    for a single place, files of different texts, and as `compare`, `gold_column` and these two do.
-    """
     from structperc.data.scheme_detection import check_labels, common_scheme, to_scheme
     from structperc.metrics import compare, compare_all
     from structperc.training.predictions import (
@@ -55,25 +31,29 @@ def compare_predictions(
         short_names,
     )
 
+    places, encoding = options.systems, options.encoding
     if len(places) < 2:
         raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
-    paths = [str(predictions_of(prediction_folder(place), split)) for place in places]
-    of = {path: reading.encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
-    found_gold = gold_column(paths[0], of[paths[0]]) if gold is None else labelled_column(gold, reading.encoding)
-    words, wanted = found_gold
+    paths = [str(predictions_of(prediction_folder(place), options.split)) for place in places]
+    encodings = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
+    if options.gold is None:
+        words, gold = gold_column(paths[0], encodings[paths[0]])
+    else:
+        words, gold = labelled_column(options.gold, encoding)
     predictions = {}
     for path in paths:
-        own_words, predicted = predicted_column(path, of[path])
+        own_words, predicted = predicted_column(path, encodings[path])
         if own_words != words:
-            raise InputError(f"{path}: its sentences or words are not those of {gold or paths[0]}")
-        if gold is None and gold_column(path, of[path])[1] != wanted:
+            raise InputError(f"{path}: its sentences or words are not those of {options.gold or paths[0]}")
+        if options.gold is None and gold_column(path, encodings[path])[1] != gold:
             raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
         predictions[path] = predicted
-    scheme = scheme or common_scheme(predictions)
+    scheme = options.scheme or common_scheme(predictions)
     for path, predicted in predictions.items():
         check_labels(predicted, path, scheme)
-    right = to_scheme(wanted, gold or paths[0], scheme, reading.labels)
+    converted = to_scheme(gold, options.gold or paths[0], scheme, options.labels)
     names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:
-        return compare(right, found[0], found[1], scheme, (names[0], names[1]), beta).table()
-    return compare_all(right, found, names, scheme, beta).table()
+        print(compare(converted, found[0], found[1], scheme, (names[0], names[1]), options.beta).table())
+    else:
+        print(compare_all(converted, found, names, scheme, options.beta).table())
