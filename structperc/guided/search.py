@@ -24,10 +24,10 @@ from structperc.guided.chart import (
     trace,
 )
 from structperc.guided.templates import UNKNOWN
-from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 from structperc.nonlocal_features.strings import mixed
-from structperc.ops.cpu.threads import next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 _mixed = subkernel_no_alloc(mixed)
 
@@ -182,13 +182,10 @@ def decide(
     run_in_threads(_decide, S, additions // max(1, S), starts, text, weights, beam, easiest, Decisions(*filled))
 
 
-@subkernel
-def _decide(side, turns, starts, text, weights, beam, easiest, found):
+@kernel
+def _decide(start, stop, starts, text, weights, beam, easiest, found):
     chart = chart_for(longest_sequence(starts), beam, weights)
-    for _ in range(len(starts) - 1):
-        s = next_sequence(side, turns)
-        if s < 0:
-            break
+    for s in range(start, stop):
         own = sentence(s, starts, text)
         clear(chart)
         for place in first_candidates(easiest, own):

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import float64, int64, types
 from numba.extending import models, overload, register_model
 
 from structperc.kernels.jit import kernel
-from structperc.kernels.numba_internals import intrinsic, ir, pointer_to
+from structperc.kernels.numba_internals import intrinsic, pointer_to
 
 WIDTH = 16
 CACHE_LINE = 64  # bytes

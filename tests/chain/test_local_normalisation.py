@@ -35,7 +35,7 @@ def log_probability(lattice: Lattice, row: int, labelling: Sequence[int]) -> flo
 
 def every_log_probability(lattice: Lattice, row: int) -> dict[tuple[int, ...], float]:
     L = lattice.unary.shape[2]
-    return {y: log_probability(lattice, row, y) for y in oracle.labellings(int(lattice.lengths[row]), L)}
+    return {y: log_probability(lattice, row, y) for y in oracle.label_sequences(int(lattice.lengths[row]), L)}
 
 
 def has_dead_end(lattice: Lattice, row: int) -> bool:

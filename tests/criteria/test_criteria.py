@@ -1,7 +1,6 @@
 """Criteria against hand-worked numbers, brute force over all labellings, and gradcheck."""
 
 import inspect
-import itertools
 import json
 import math
 
@@ -35,6 +34,7 @@ from structperc.criteria import (
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
 from structperc.taggers.saving import describe
+from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
 
@@ -69,14 +69,6 @@ def name_of(criterion):
     return "-".join(parts)
 
 
-def labellings(lattice, b):
-    n, L = int(lattice.lengths[b]), lattice.unary.shape[2]
-    for path in itertools.product(range(L), repeat=n):
-        score = sum(float(lattice.unary[b, t, path[t]]) for t in range(n))
-        score += sum(float(lattice.edge[b, t, path[t - 1], path[t]]) for t in range(1, n))
-        yield path, score
-
-
 def brute_force(criterion, lattice, gold, b):
     """Loss of sequence b from all its labellings."""
     n = int(lattice.lengths[b])
@@ -85,7 +77,7 @@ def brute_force(criterion, lattice, gold, b):
         return sum(cross_entropies(lattice, b, right))
     if isinstance(criterion, TokenCrossEntropyLoss):
         return sum(cross_entropies(lattice._replace(edge=0 * lattice.edge), b, right))
-    everything = dict(labellings(lattice, b))
+    everything = {path: score for score, path in oracle.ranked(lattice, b)}
     others = {path: score for path, score in everything.items() if path != right}
     best_other = max(others.values())
     if isinstance(criterion, PerceptronLoss):

@@ -1,7 +1,7 @@
 import json
 import subprocess
 import sys
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import get_args
 
 import numpy as np
@@ -24,6 +24,7 @@ from structperc.data.tag_schemes import (
 )
 from structperc.errors import InputError
 from structperc.structures import real_tokens
+from tests.oracle import label_sequences
 
 SEGMENT_SCHEMES = ["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO"]
 NOTATIONS = ["IOB1 b-TYPE", "IOB2 TYPE-B", "IOBES b_TYPE O", "BMES TYPE/b", "BILOU B:TYPE 0"]
@@ -102,9 +103,9 @@ def test_segments_counted_as_by_the_conlleval_script(corpora):
     assert differing == {"spyysalo_E_B", "iobes_S_adjacent"}  # the script has no rule for S and for B after E
 
 
-def all_labellings(label_set, longest=4):
+def all_label_sequences(label_set, longest=4):
     for length in range(longest + 1):
-        yield from product(label_set.names, repeat=length)
+        yield from label_sequences(length, label_set.names)
 
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
@@ -112,7 +113,7 @@ def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
     """Legal is what encoding some segments can produce: the labelling that its own segments give back."""
     types = ["A", "B"] if scheme in ("IOB1", "IOB2") else ["A"]
     label_set = LabelSet.from_corpus([f"B-{kind}" for kind in types], scheme)
-    for labels in all_labellings(label_set):
+    for labels in all_label_sequences(label_set):
         legal = convert(labels, scheme, scheme) == list(labels)
         assert (first_violation(labels, scheme) is None) == legal
         ids = label_set.encode(labels)

@@ -8,6 +8,7 @@ import pytest
 from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_schemes, to_scheme
 from structperc.data.tag_schemes import SCHEMES, convert, spans
 from structperc.errors import InputError
+from tests.oracle import label_sequences
 
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
 
@@ -16,7 +17,7 @@ def test_labels_with_segments_fit_one_scheme_or_several_that_write_them_alike():
     names = ["O", *(f"{letter}-{kind}" for letter in "BIELSUMW" for kind in "XY")]
     seen = dict.fromkeys(SEGMENTS, 0)
     for length in (1, 2, 3):
-        for labels in product(names, repeat=length):
+        for labels in label_sequences(length, names):
             fitting = legal_schemes([labels])
             if set(labels) == {"O"}:
                 assert fitting == SEGMENTS

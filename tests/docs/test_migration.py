@@ -1,6 +1,5 @@
 """What docs/migration.md says of other libraries holds: their numbers are ours."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from structperc import LabelSet, Tagger, kbest, log_partition, viterbi
 from structperc.chain import edge_marginals, path_score
 from structperc.optim import OWLQN
 from tests.docs.written import blocks
+from tests.oracle import label_sequences
 from tests.tiny import without_names
 
 
@@ -60,7 +60,7 @@ def test_potentials_of_torch_struct_are_pairs_to_from(ran):
     for row, n in enumerate(lengths.tolist()):
         scores = {
             y: float(sum(potentials[row, t, y[t + 1], y[t]] for t in range(n - 1)))  # z_{t+1}, z_t
-            for y in product(range(3), repeat=n)
+            for y in label_sequences(n, 3)
         }
         log_z = torch.tensor(list(scores.values())).double().logsumexp(0)
         assert log_partition(lattice)[row].item() == pytest.approx(log_z.item())

@@ -21,8 +21,8 @@ logging.basicConfig(level=logging.INFO, format="%(message)s")
 import torch
 from structperc.ops import sample
 print(sample(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]), torch.full((1, 1, 3), 0.7)).tolist())
-from structperc.ops.cpu import forward_backward, threads
-kept = threads._shared(forward_backward._draw).stats
+from structperc.ops.cpu import forward_backward
+kept = forward_backward._draw.stats
 print(sum(kept.cache_hits.values()), sum(kept.cache_misses.values()))
 """
 

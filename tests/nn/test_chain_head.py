@@ -22,6 +22,7 @@ from structperc.criteria import (
 from structperc.errors import InputError, InvalidScore
 from structperc.nn import ChainHead
 from structperc.nonlocal_features import PhraseConsistency, WholeEntity
+from tests.oracle import label_sequences
 
 LABELS = LabelSet(("O", "B-X", "I-X"), "IOB2")
 L, T = len(LABELS), 6
@@ -60,7 +61,7 @@ def ranked(head, logits, row):
     """(score, labels) of all legal labellings of the kept tokens of a row, best first."""
     tokens = logits[row][KEPT[row]].double()
     found = []
-    for y in itertools.product(range(L), repeat=len(tokens)):
+    for y in label_sequences(len(tokens), L):
         steps = list(itertools.pairwise(y))
         if (y and not LABELS.start[y[0]]) or not all(LABELS.transition[a, b] for a, b in steps):
             continue
@@ -186,7 +187,7 @@ def test_sentences_of_a_row_begin_and_end_by_themselves():
     sentences = torch.tensor([[3, 3, 3, 8, 8, 8]])
     best = head.decode(logits, sentences=sentences)[0].tolist()
     totals = []
-    for y in itertools.product(range(L), repeat=T):
+    for y in label_sequences(T, L):
         steps = list(itertools.pairwise(y))
         if y[0] == 2 or y[3] == 2 or any(pair == (0, 2) for pair in steps):
             continue

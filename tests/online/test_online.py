@@ -1,7 +1,6 @@
 """Sequences learned one after the other leave what batches of one sequence leave by gradients."""
 
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
 from structperc.taggers.sequential_learning import CandidateLearner
+from tests.oracle import label_sequences
 from tests.tiny import EDGE, Sentences, fit, make_tagger, sentences
 
 RAW = partial(Additive, average=False)
@@ -249,7 +249,7 @@ def test_rivals_are_those_of_an_enumeration():
         gold = random.integers(0, L, length)
         for other in (False, True):
             best, score = None, -np.inf
-            for path in product(range(L), repeat=int(length)):
+            for path in label_sequences(int(length), int(L)):
                 total = sum(unary[t, path[t]] for t in range(length))
                 total += sum(edges[t if trial % 2 else 0, path[t - 1], path[t]] for t in range(1, length))
                 if total > score and not (other and path == tuple(gold)):

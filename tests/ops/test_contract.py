@@ -10,8 +10,8 @@ from torch.utils._pytree import tree_map_only
 
 from structperc.errors import InputError
 from structperc.ops.registration import implementation
-from tests.ops.enumeration import Enumeration
 from tests.ops.lattices import KINDS, batches, make
+from tests.oracle import Enumeration
 
 FLOATS = [torch.float64, torch.float32]
 NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-9}, torch.float32: {"rtol": 1e-5, "atol": 1e-4}}

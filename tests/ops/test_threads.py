@@ -1,12 +1,12 @@
-"""Threads that share sequences: each sequence is worked on once, whoever helps, and however they are disturbed."""
+"""Threads that share the sequences of a batch, by number of threads, under interruption and after a fork."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures.thread import _python_exit
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ import torch
 from structperc import ops
 from structperc.kernels.jit import kernel
 from structperc.ops.cpu import threads as sharing
-from structperc.ops.cpu.threads import lend, next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 BIG = 10**9  # additions, worth all threads
 
@@ -28,13 +28,10 @@ print(viterbi(torch.zeros(64, 200, 9), torch.zeros(1, 1, 9, 9), torch.full((64,)
 
 
 @kernel
-def visit(side, turns, visits, marked):  # type: ignore[no-untyped-def]
+def visit(start, stop, visits, marked):  # type: ignore[no-untyped-def]
     """Count visits (B, N) of sequences; True for one that is marked, ValueError for one that is marked twice."""
     found = False
-    for _ in range(len(visits)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         for n in range(visits.shape[1]):
             visits[b, n] += 1
         if marked[b] == 2:
@@ -44,15 +41,13 @@ def visit(side, turns, visits, marked):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weighted_sums(side, turns, x, factor, weights, sums):  # type: ignore[no-untyped-def]
+def weighted_sums(start, stop, x, factor, weights, sums):  # type: ignore[no-untyped-def]
     """Fill sums (B,) with the sums of x (B, N, M) times weights (N, M) times a factor."""
-    for _ in range(len(x)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         for n in range(x.shape[1]):
             for m in range(x.shape[2]):
                 sums[b] += factor * weights[n, m] * x[b, n, m]
+    return False
 
 
 @pytest.fixture(autouse=True)
@@ -88,15 +83,8 @@ def test_results_and_errors_of_any_thread_are_returned(threads: int) -> None:
     assert (visits_of(30) == 1).all()
 
 
-def test_absent_helpers_are_not_waited_for() -> None:
-    visits, nobody = np.zeros((30, 1), np.int64), torch.zeros(3, dtype=torch.int64)
-    assert not sharing._shared(visit)(lend(nobody), 4, 30, (visits, np.zeros(30, np.int64)))
-    assert (visits == 1).all()
-    assert not nobody[sharing.STATE]
-
-
 def test_tensors_of_any_strides_and_numbers_arrive() -> None:
-    """Kernels borrow the memory of tensors; those that are not contiguous are copied for as long as the kernel runs."""
+    """Kernels work in the memory of tensors; those that are not contiguous are copied."""
     x = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).permute(2, 0, 1)
     for kind in (torch.float32, torch.int32, torch.bool):
         sums = torch.zeros(4, dtype=torch.float64)
@@ -104,30 +92,23 @@ def test_tensors_of_any_strides_and_numbers_arrive() -> None:
         torch.testing.assert_close(sums, 3 * x.to(kind).double().sum((1, 2)), rtol=0, atol=0)
 
 
-def test_helpers_sleep_and_wake() -> None:
-    for _ in range(5):
-        assert (visits_of(20) == 1).all()
-        time.sleep(0.02)
-
-
 def test_concurrent_callers() -> None:
-    """One of them is helped, the others work alone."""
     wrong = []
 
-    def ask() -> None:
+    def call() -> None:
         wrong.extend(b for _ in range(300) for b in np.flatnonzero((visits_of(16, 50) != 1).any(1)))
 
-    askers = [threading.Thread(target=ask) for _ in range(3)]
-    for asker in askers:
-        asker.start()
-    for asker in askers:
-        asker.join()
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
     assert wrong == []
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_process_has_helpers_of_its_own() -> None:
+def test_forked_process() -> None:
     """Also one that is forked while threads are at work, and ends as programs do."""
     visits_of(64)  # compiled by now
     stop = threading.Event()
@@ -139,8 +120,7 @@ def test_a_forked_process_has_helpers_of_its_own() -> None:
             if child == 0:
                 signal.alarm(60)
                 fine = all((visits_of(64) == 1).all() for _ in range(20))
-                for process in (os.getpid(), os.getppid()):  # as at the end of a program, which knows of both
-                    sharing._helpers(process).stop()
+                _python_exit()  # as at the end of a program, which has the threads of both
                 os._exit(0 if fine else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
@@ -169,7 +149,7 @@ def test_ctrl_c_leaves_nothing_behind() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_program_with_helpers_ends_quietly() -> None:
+def test_program_ends_quietly() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n", "")

@@ -285,35 +285,27 @@ def test_first_models_do_not_depend_on_the_random_state(made, tmp_path, data):
 
 
 @pytest.mark.parametrize("done", [1, FOLDS])
-def test_an_interrupted_run_goes_on_to_the_same_bits(made, tmp_path, data, monkeypatch, done):
-    trained, numbers = jackknife._Training.train, []
-
-    def interrupted(self, corpus, number):
-        numbers.append(number)
-        if number == done:
-            raise KeyboardInterrupt
-        return trained(self, corpus, number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(jackknife._Training, "train", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            make_plan(tmp_path)(make_first(), data, N, **QUIET)
-    assert numbers == list(range(done + 1))
+def test_interrupted_run_ends_in_the_same_bits(made, tmp_path, data, trainings, done):
+    trainings.stop_before = done
+    with pytest.raises(KeyboardInterrupt):
+        make_plan(tmp_path)(make_first(), data, N, **QUIET)
+    assert len(trainings) == done
+    trainings.stop_before = None
     assert same_models(make_plan(tmp_path)(make_first(), data, N, **QUIET), made[0])
 
 
 # -- the cache ------------------------------------------------------------------------------------------------
 
 
-def test_what_was_trained_lists_as_what_was_not(made, cache, data, monkeypatch):
+def test_trained_model_uses_the_same_lists(made, cache, data, trainings):
     """The folder in the cache is that of the configuration, whatever words the model has learned."""
-    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     reranker = ranked(cache, Boosting(rounds=2))
     for _ in range(2):
         reranker.train_first(data, **QUIET)
         assert reranker.fingerprint == made[0].fingerprint
         assert torch.equal(reranker.lists.scores, made[0].lists.scores)
         assert reranker.first.scorer.encoder.inputs[0].known.known
+    assert not trainings
 
 
 def with_words(**options):
@@ -550,19 +542,12 @@ def test_runs_are_compared(runs, capsys):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_ends_in_the_same_bits(runs, tmp_path, monkeypatch):
-    """Killed in the second fold, then after an epoch of the second model."""
-    made, trained = Runs(tmp_path), jackknife._Training.train
-
-    def killed(self, corpus, number):
-        if number == 1:
-            raise MemoryError
-        return trained(self, corpus, number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(jackknife._Training, "train", killed)
-        with pytest.raises(MemoryError):
-            made("voted", "--trainer.max_epochs=3")
+def test_resumed_run_ends_in_the_same_bits(runs, tmp_path, trainings):
+    """Interrupted before the second fold, then after an epoch of the re-ranker."""
+    made, trainings.stop_before = Runs(tmp_path), 1
+    with pytest.raises(KeyboardInterrupt):
+        made("voted", "--trainer.max_epochs=3")
+    trainings.stop_before = None
     each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one
     made("voted", "--trainer.max_epochs=1", each)
     made("voted", "--trainer.max_epochs=3", each, "--ckpt_path=last")

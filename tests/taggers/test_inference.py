@@ -14,6 +14,7 @@ from structperc.data.synthetic import synthetic_corpus
 from structperc.data.tag_schemes import first_violation
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
+from tests.oracle import label_sequences
 from tests.zygote import printing, run_code
 
 LIKELIHOOD = """
@@ -114,7 +115,7 @@ class ByHand:
 
     def ranked(self, words):
         """All legal labellings with score and log-probability, best first."""
-        possible = [y for y in itertools.product(self.labels, repeat=len(words)) if first_violation(y, "IOB2") is None]
+        possible = [y for y in label_sequences(len(words), self.labels) if first_violation(y, "IOB2") is None]
         scores = [self.score(words, y) for y in possible]
         log_z = math.log(sum(map(math.exp, scores)))
         found = [(score, score - log_z, list(y)) for score, y in zip(scores, possible, strict=True)]

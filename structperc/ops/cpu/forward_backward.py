@@ -22,7 +22,7 @@ from structperc.ops.cpu.checks import (
     has_invalid_shared_edges,
     length_out_of_range,
 )
-from structperc.ops.cpu.threads import next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -37,15 +37,12 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 
-@subkernel
-def _expect(side, turns, unary, edge, lengths, totals, nodes, pairs):
+@kernel
+def _expect(start, stop, unary, edge, lengths, totals, nodes, pairs):
     _, T, L = unary.shape
     M = edge.shape[1]
     space, level, small, known = workspace(T, M, L), 0.0, False, False
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T):
             return True
         length, into = lengths[b], pairs[0 if len(pairs) == 1 else b]
@@ -73,15 +70,12 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
     return labels
 
 
-@subkernel
-def _draw(side, turns, unary, edge, lengths, noise, labels):
+@kernel
+def _draw(start, stop, unary, edge, lengths, noise, labels):
     shared = has_invalid_shared_edges(unary, edge)
     _, T, L = unary.shape
     own, after, below = np.empty((T, L)), np.empty((T, L)), np.empty(L)
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
@@ -138,14 +132,11 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
     return own, steps.sum_to_size(edge.shape)
 
 
-@subkernel
-def _log_sums(side, turns, unary, edge, lengths, sums):
+@kernel
+def _log_sums(start, stop, unary, edge, lengths, sums):
     _, T, L = unary.shape
     scores = np.empty(L)
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T):
             return True
         edges = edge[0 if len(edge) == 1 else b]
@@ -157,14 +148,11 @@ def _log_sums(side, turns, unary, edge, lengths, sums):
     return False
 
 
-@subkernel
-def _share(side, turns, unary, edge, lengths, grad, own, steps):
+@kernel
+def _share(start, stop, unary, edge, lengths, grad, own, steps):
     L = unary.shape[2]
     scores = np.empty(L)
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         edges = edge[0 if len(edge) == 1 else b]
         for t in range(1, lengths[b]):
             at = 0 if len(edges) == 1 else t

@@ -17,7 +17,7 @@ from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import padded_array
 from structperc.kernels.viterbi import edge_blocks, suffix_scores
 from structperc.ops.cpu.checks import check_scores, has_invalid_scores, has_invalid_shared_edges, length_out_of_range
-from structperc.ops.cpu.threads import next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 COUNTED = 200  # list length from which a count of paths pays (measured)
 BINS = 64  # of losses, in such a count
@@ -170,9 +170,9 @@ def smallest(values, n, k):
     return values[k - 1]
 
 
-@subkernel
-def _search(side, turns, unary, edge, lengths, k, labels, scores):
-    shared, (B, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
+@kernel
+def _search(start, stop, unary, edge, lengths, k, labels, scores):
+    shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
     into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
@@ -185,10 +185,7 @@ def _search(side, turns, unary, edge, lengths, k, labels, scores):
         np.empty((L, L), np.int16),
         np.empty((L, L), unary.dtype),
     )
-    for _ in range(B):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]

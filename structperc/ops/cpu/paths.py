@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.jit import kernel
 from structperc.ops.cpu.checks import check_labels, check_lengths, length_out_of_range
-from structperc.ops.cpu.threads import next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
@@ -28,13 +28,10 @@ def path_counts(
     return own, steps.to(weights.dtype)
 
 
-@subkernel
-def _score(side, turns, unary, edge, lengths, labels, rows, scores):
+@kernel
+def _score(start, stop, unary, edge, lengths, labels, rows, scores):
     _, T, L = unary.shape
-    for _ in range(len(labels)):
-        s = next_sequence(side, turns)
-        if s < 0:
-            break
+    for s in range(start, stop):
         if length_out_of_range(lengths[rows[s]], T):
             return True
         b, before, own, steps = rows[s], 0, 0.0, 0.0

@@ -24,7 +24,7 @@ from structperc.ops.cpu.checks import (
     has_invalid_shared_edges,
     length_out_of_range,
 )
-from structperc.ops.cpu.threads import next_sequence, run_in_threads
+from structperc.ops.cpu.threads import run_in_threads
 
 
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -36,15 +36,12 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     return scores, labels
 
 
-@subkernel
-def _search(side, turns, unary, edge, lengths, scores, labels):
+@kernel
+def _search(start, stop, unary, edge, lengths, scores, labels):
     shared = has_invalid_shared_edges(unary, edge)
     _, T, L = unary.shape
     into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
@@ -76,14 +73,11 @@ def best_before_and_after_backward(
     return own.to(unary.dtype), steps.sum_to_size(edge.shape).to(edge.dtype)
 
 
-@subkernel
-def _find(side, turns, unary, edge, lengths, before, after):
+@kernel
+def _find(start, stop, unary, edge, lengths, before, after):
     shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
     states, here = _states(T, L)
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         if length_out_of_range(lengths[b], T):
             return True
         length = lengths[b]
@@ -140,15 +134,12 @@ def _with_own(state, unary, t, here):
         store(here, j, load(state, t * width + j) + cast_like(load_masked(unary, t * L + j, L - j), here))
 
 
-@subkernel
-def _push(side, turns, unary, edge, lengths, grad_before, grad_after, own, steps):
+@kernel
+def _push(start, stop, unary, edge, lengths, grad_before, grad_after, own, steps):
     """Add the gradients of states to the scores that they are sums of; the lowest of equal labels gets all."""
     _, T, L = unary.shape
     (states, here), pushed = _states(T, L), np.empty((T, L))
-    for _ in range(len(unary)):
-        b = next_sequence(side, turns)
-        if b < 0:
-            break
+    for b in range(start, stop):
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         _both_ways(unary[b], edges, length, states, here)
         for way in range(2):
