@@ -9,7 +9,7 @@ import pytest
 from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 from structperc.experiments.study_file import read_study
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import KEY, read_configuration

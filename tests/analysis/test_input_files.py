@@ -69,14 +69,14 @@ def test_columns_that_the_first_line_names(first, expected):
 @pytest.mark.parametrize(
     ("made", "line", "message"),
     [
-        (model(), "Bo B-PER B-PER", "columns 2 and 3 hold labels"),
-        (model(), "Bo B-PER O", "columns 2 and 3 hold labels"),
-        (model("pos", columns=["word", "pos", "label"]), "Bo B-PER O", "column 2 holds labels"),
-        (model("pos"), "Bo B-PER", "column 2 holds labels"),
+        (model(), "Bo B-PER B-PER", "columns 2 and 3 contain labels"),
+        (model(), "Bo B-PER O", "columns 2 and 3 contain labels"),
+        (model("pos", columns=["word", "pos", "label"]), "Bo B-PER O", "column 2 contains labels"),
+        (model("pos"), "Bo B-PER", "column 2 contains labels"),
         (model("pos"), "Bo", "1 column, but this model reads pos besides"),
         (model(columns=["_", "word", "label"]), "1 Bo", "2 columns, but the training files have 3 (_ word label)"),
         (model(columns=["_", "word", "label"]), "1 Bo O O", "4 columns, but the training files have 3 (_ word label)"),
-        (model("pos"), "#columns=word,label O", "none is pos"),
+        (model("pos"), "#columns=word,label O", "the model reads pos"),
     ],
 )
 def test_what_leaves_it_open_is_refused(tmp_path, made, line, message):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from structperc.analysis.weight_ranking import title, weights
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights, weight_lines
+from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, WeightGroups, weight_lines
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import MarginLoss
@@ -320,7 +320,7 @@ def test_tables_escape_names():
     column = LabelWeights(Sums("B-<i>", 1, 1, 1.0), [bad], [])
     group = Group(Sums("node", 1, 1, 1.0), [bad], [column], [])
     other = Group(Sums("<u>", 1, 1, 1.0), [bad], [], [])
-    page = Page([Weights([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
+    page = Page([WeightGroups([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
     assert not {"b", "i", "u"} & set(page.seen)
     assert {"<b>&", "B-<i>"} <= set(page.text)
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from structperc.data.yaml_file import read_yaml
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 
 
 def data_of(config):
@@ -164,12 +164,12 @@ def test_all_files_are_read_in_the_same_way(written, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [
-        ("Anna\nsleeps\n", (), "there are no labels to learn"),
+        ("Anna\nsleeps\n", (), "no labels"),
         ("", (), "no tokens"),
         ("Anna O\nsleeps\n", (), "train.txt:2"),
         ("Anna O\nsleeps O\n", ("--dev", "none.txt"), "none.txt"),
         ("Anna O\nsleeps O\n", ("-o", "nowhere/own.yaml"), "nowhere"),
-        ("Anna O\nsleeps O\n", ("-o", "train.txt"), "train.txt: this file is there already"),
+        ("Anna O\nsleeps O\n", ("-o", "train.txt"), "train.txt: this file exists"),
         ("Anna PER\nsleeps O\n", ("--labels", "IOB2"), "train.txt:1: label 'PER' is not of scheme IOB2"),
         ("Anna B-PER\nsleeps o\n", ("--labels", "IOB2"), "train.txt:2: label 'o' is not of scheme IOB2"),
         ("Anna B-PER\nsleeps O\n", ("--labels", "BIO"), "--labels: unknown label scheme 'BIO'"),
@@ -336,7 +336,7 @@ def test_data_sets_that_it_sees(tmp_path, monkeypatch, run, name):
         ("a.jsonl", lines(DOCCANO, {**DOCCANO, "text": None}), "a.jsonl:2: column 'text' is empty"),
         ("a.jsonl", lines(DOCCANO, {**DOCCANO, "entities": None}), "a.jsonl:2: column 'entities' is empty"),
         ("a.jsonl", lines({"x": ["Bo"]}), "a.jsonl: unknown columns x"),
-        ("a.jsonl", lines({"tokens": ["Bo"]}), "there are no labels to learn"),
+        ("a.jsonl", lines({"tokens": ["Bo"]}), "no labels"),
         ("a.jsonl", lines({"words": ["Bo"], "tokens": ["Bo"], "tags": ["O"]}), "word may be words or tokens"),
         ("a.json", json.dumps([{**STUDIO[0], "annotations": STUDIO[0]["annotations"][1:] * 2}]), "2 annotations"),
         ("a.jsonl", "", "a.jsonl: there are no rows"),

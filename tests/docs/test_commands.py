@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from importlib import import_module
 
 import pytest
 
@@ -18,8 +17,9 @@ OPTIONS = r"-c|--help-all|--ckpt_path|--(?:trainer|data|model|checkpoint|seed_ev
 each_page = pytest.mark.parametrize("page", PAGES)
 
 
-def parser(command: str) -> argparse.ArgumentParser:
-    return import_module(f"structperc.cli.{command}").parser()
+def parser(name: str) -> argparse.ArgumentParser:
+    (make,) = [command.parser for command in COMMANDS if command.name == name]
+    return make()
 
 
 @each_page

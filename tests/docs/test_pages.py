@@ -6,7 +6,7 @@ import re
 import pytest
 
 import structperc
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 from tests.docs.written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.

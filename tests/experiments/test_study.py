@@ -11,11 +11,10 @@ from filelock import FileLock
 from scipy.stats import binom, ttest_rel
 
 from structperc.cli.main import main
-from structperc.experiments import experiment
-from structperc.experiments import study_file as study_check
-from structperc.experiments.rows import Row
+from structperc.experiments import experiment, study_file
+from structperc.experiments.rows import ExperimentRow
 from structperc.experiments.study_file import Task, digests
-from structperc.experiments.study_table import Line, markdown_lines, study_lines, type_columns
+from structperc.experiments.study_report import RowResults, markdown, study_lines, type_columns
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = ["--data.train=20", "--data.dev=8", "--data.test=8", "--trainer.accelerator=cpu"]
@@ -179,7 +178,7 @@ def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
 
 def test_text_is_cut_into_blocks_that_fit():
     keys = [f"score/TYPE{i}" for i in range(7)]
-    line = Line(Row("some name", "fit", [], [], [1]), [], [dict.fromkeys(keys, 0.5)])
+    line = RowResults(ExperimentRow("some name", "fit", [], [], [1]), [], [dict.fromkeys(keys, 0.5)])
     printed = list(study_lines([line], type_columns([line]), width=40))
     assert max(map(len, printed)) <= 40
     assert printed.count("") == 1
@@ -187,7 +186,7 @@ def test_text_is_cut_into_blocks_that_fit():
     assert all(row.startswith(("some name ", "  ")) for row in printed if row)
     wide = list(study_lines([line], type_columns([line]), width=200))
     assert len(wide) == 2
-    head, *_ = markdown_lines([line], type_columns([line]))
+    (head,) = [text for text in markdown([line], "F1", "dev", "A").splitlines() if "TYPE0" in text]
     assert [text.strip() for text in head.split("|")[2:-1]] == [f"TYPE{i}" for i in range(7)]
 
 
@@ -316,7 +315,7 @@ def test_a_row_starts_from_the_models_of_another_row(studies):
     options = [[option for option in command if "init_from" in option] for command in studies.commands]
     assert options == [[], [f"{start}/base/seed=2/1/model"]]
     studies.rows["other"] = {}
-    assert f"{studies.root / 'other'} holds runs with other init_from: name the row otherwise" in studies(status=2)
+    assert f"{studies.root / 'other'} contains runs with other init_from: rename the row" in studies(status=2)
 
 
 @pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
@@ -327,7 +326,7 @@ def test_a_row_of_that_name_with_another_configuration(studies, row):
         "other": {**row, "configs": [str(CONFIGS / f) for f in row.get("configs", ["quickstart.yaml"])]},
     }
     message = studies(status=2)
-    assert f"{studies.root / 'other'} holds runs with other {next(iter(row))}: name the row otherwise" in message
+    assert f"{studies.root / 'other'} contains runs with other {next(iter(row))}: rename the row" in message
     assert not studies.commands
     assert not (studies.root / "new").exists()
     assert len(studies.table("study.csv")) == 2
@@ -372,8 +371,8 @@ def test_rerankers_are_trained_by_rerank(checked):
         ({"options": ["--model.nothing=1"]}, "rows.other: .*model.nothing"),
         ({"options": ["--model.search.k=0"]}, "rows.other: .*k must be >= 1"),
         ({"options": ["--data.dev=0"]}, "rows.other: .*dev"),
-        ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split are not those"),
-        ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split are not those"),
+        ({"options": ["--data.dev=9"]}, "rows.other: its sentences or words of the dev split"),
+        ({"options": ["--data.corpus_seed=5"]}, "rows.other: its sentences or words of the dev split"),
         ({"options": ["--data.scheme=none"]}, r"rows.other: its scores of the dev split \(accuracy, not F1\)"),
         ({"options": ["--data.types={PER: LOC}"]}, "rows.other: its gold labels of the dev split"),
         ({"options": ["--model.beta=2"]}, r"rows.other: its scores of the dev split \(F2, not F1\)"),
@@ -405,7 +404,7 @@ def test_sequences_that_rows_share_are_read_once(checked, monkeypatch):
         return digests(data, split)
 
     read = []
-    monkeypatch.setattr(study_check, "digests", counted)
+    monkeypatch.setattr(study_file, "digests", counted)
     checked.rows |= {"one by one": {"options": ["--data.batch_size=1"]}, "short": {"options": ["--data.unit=sentence"]}}
     checked()
     assert read == ["document", "sentence"]

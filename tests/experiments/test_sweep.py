@@ -11,7 +11,7 @@ from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.experiments import experiment
 from structperc.experiments.experiment import Run, failure_line
-from structperc.experiments.rows import grid_row, grid_rows, parse_grid, short_keys, split_values
+from structperc.experiments.rows import grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
 
 KEY = "model.features.init_args.cutoff"
@@ -54,7 +54,9 @@ def test_grids_of_another_form(grids):
 
 
 def test_folders_can_be_folders_and_tell_points_apart():
-    names = [grid_row((("files", value),)).folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)]
+    names = [
+        grid_rows({"files": [value]})[0].folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)
+    ]
     assert len(set(names)) == 4
     assert all("/" not in name and len(name) < 255 for name in names)
 
@@ -82,7 +84,7 @@ def made_up(scores, seeds=(None,)):
     for value, row in scores.items():
         for seed, score in zip(seeds, row, strict=True):
             results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
-            row = grid_row((("m.C", value),))
+            (row,) = grid_rows({"m.C": [value]})
             found.append(Run(row, seed, [], None, results, None if score else "diverged"))
     return points_of(found)
 
@@ -129,11 +131,11 @@ def test_axis_of_the_figure(values, scale, places):
 
 def test_figure_has_a_line_per_combination_of_the_others():
     found = [
-        Run(grid_row((("C", c), ("k", k))), None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
+        Run(grid_rows({"C": [c], "k": [k]})[0], None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
         for c in ("0.5", "1")
         for k in ("0.2", "0.4")
     ]
-    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, [], None, None, "diverged")
+    failed = Run(grid_rows({"C": ["2"], "k": ["0.2"]})[0], None, [], None, None, "diverged")
     (ax,) = plot_sweep(points_of([*found, failed])).axes
     assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
@@ -259,7 +261,7 @@ def test_every_point_fails(sweeps):
 def test_another_sweep_in_the_same_folder(sweeps):
     sweeps()
     message = sweeps("--trainer.max_epochs=3", status=2)
-    assert f"{sweeps.folder} holds a sweep with other options: set --root" in message
+    assert f"{sweeps.folder} contains a sweep with other options: set --root" in message
     sweeps("--trainer.max_epochs=3", "--root", str(sweeps.root / "more"))
     assert (sweeps.root / "more" / "sweep.json").is_file()
 

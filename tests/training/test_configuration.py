@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
