@@ -165,7 +165,8 @@ class GuidedModel(nn.Module):
         node, table = to_cpu(self.static.node), to_cpu(self.context.table)
         words = without_padding(batch.words.exact, batch.lengths)
         text, weights = self._text(batch, words), self.context.weights(node.numpy(), table.numpy())
-        found = Decisions.empty(*batch.words.exact.shape, node.dtype)
+        B, T = batch.words.exact.shape
+        found = Decisions.empty(B, T, node.dtype)
         search.decide(sentence_starts(batch), text, weights, self.beam, self.order == "easiest", found)
         return Decisions(*(values.to(batch.lengths.device) for values in found))
 
