@@ -109,7 +109,7 @@ def test_scores_of_an_earlier_epoch_are_not_repeated(fit, caplog):
 
 
 def test_long_epochs_and_evaluations_have_lines_within(fit, caplog, monkeypatch):
-    monkeypatch.setattr(epoch_bar, "EVERY", 0)
+    monkeypatch.setattr(epoch_bar, "LOG_INTERVAL", 0)
     fit("--trainer.max_epochs=1", "--data.batch_size=5")
     lines = [line for line in caplog.messages if line.startswith(("epoch ", "scoring "))]
     assert [line.partition(":")[0] for line in lines[:3]] == [f"epoch 1 of 1, {part} %" for part in (25, 50, 75)]
