@@ -80,7 +80,7 @@ def test_own_files_may_lie_over_packaged_ones(elsewhere):
     assert found["trainer"]["max_epochs"] == 3
     assert found["model"]["optimizer"]["class_path"] == "structperc.optim.PassiveAggressive"
     own.write_text("overlays: ['pkg:overlays/methods/pq']\n")
-    with pytest.raises(InputError, match="did you mean pkg:overlays/methods/pa"):
+    with pytest.raises(InputError, match="pkg:overlays/methods/pa"):
         read_configuration(own)
 
 
@@ -108,7 +108,7 @@ def test_the_list_and_one_of_them(run, fails):
     assert "pkg:best/entities " in run("configs", "best")
     assert "pkg:quickstart" not in run("configs", "best")
     assert run("configs", "pkg:quickstart") == (ROOT / "configs" / "quickstart.yaml").read_text()
-    assert "no name begins with 'bets'" in fails("configs", "bets")
+    assert "'bets'" in fails("configs", "bets")
 
 
 @pytest.mark.slow

@@ -157,7 +157,7 @@ def test_a_model_without_any_weight():
 
 @pytest.mark.parametrize("top", [0, -3])
 def test_bad_top(tagger, top):
-    with pytest.raises(InputError, match="--top must be >= 1"):
+    with pytest.raises(InputError, match="--top "):
         weights(tagger, top)
 
 

@@ -164,15 +164,15 @@ def test_no_tokens_at_all() -> None:
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_below_one(k: int, documents: Lattice) -> None:
-    with pytest.raises(InputError, match=rf"k must be an integer >= 1, got {k}"):
+    with pytest.raises(InputError, match=rf"^k .*>= 1.* {k}"):
         kbest(documents, k)
-    with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
+    with pytest.raises(InputError, match=rf"^k .*>= 1.* {k}"):
         KBest(k)
 
 
 def test_lists_that_do_not_fit_into_memory(documents: Lattice, monkeypatch) -> None:
     """They are refused before anything is allocated, which 10^15 candidates would not survive."""
-    with pytest.raises(InputError, match=r"^k = 1000000000000000: .* GiB .* set k lower$"):
+    with pytest.raises(InputError, match=r"^k = 1000000000000000: .* GiB"):
         kbest(documents, 10**15)
     B, T, L = documents.unary.shape
     k = memory.UNCHECKED // (B * (T * memory.BYTES_PER_TOKEN + L * memory.BYTES_PER_LABEL))

@@ -53,9 +53,9 @@ def test_wrong_tensors_are_named(found: str) -> None:
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (2,), (2, 3, 4)])
 def test_labels_that_do_not_fit(shape: tuple[int, ...]) -> None:
     labels = torch.zeros(shape, dtype=torch.int64)
-    with pytest.raises(InputError, match=r"^labels: expected shape \(2, 5\) or \(2, K, 5\), got"):
+    with pytest.raises(InputError, match=r"^labels: .*\(2, 5\).*\(2, K, 5\)"):
         path_score(Lattice(UNARY, EDGE, LENGTHS), labels)
-    with pytest.raises(InputError, match=r"^labels: expected shape"):
+    with pytest.raises(InputError, match=r"^labels: "):
         segment_marginals(Lattice(UNARY, EDGE, LENGTHS), labels, Segments(*(torch.tensor([n]) for n in (0, 0, 1))))
 
 

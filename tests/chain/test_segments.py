@@ -142,10 +142,10 @@ def test_one_label_has_no_other() -> None:
 def test_wrong_segments_and_labels_are_named(documents: Lattice, measure: Callable) -> None:
     labels = labelling(documents)
     for span in ((1, 5, 5), (1, 17, 18), (1, -1, 2), (2, 0, 1)):
-        with pytest.raises(InputError, match=f"segment {span[1]}..{span[2]} of sequence {span[0]} with"):
+        with pytest.raises(InputError, match=f"segment {span[1]}..{span[2]} .*sequence {span[0]} "):
             measure(documents, labels, Segments(*torch.tensor(span).view(3, 1)))
     labels[3, 20] = 5
-    with pytest.raises(InputError, match=r"label 5 at token 20 of sequence 3 is outside 0\.\.4"):
+    with pytest.raises(InputError, match=r"label 5 .*token 20 .*sequence 3 .*0\.\.4"):
         measure(documents, labels, spans(documents, 5))
 
 

@@ -148,9 +148,9 @@ def test_label_outside_the_lattice(label: int) -> None:
     labels = torch.zeros(2, 4, dtype=torch.int64)
     labels[1, 2] = label
     lattice = Lattice(torch.zeros(2, 4, 3), torch.zeros(2, 4, 3, 3), torch.tensor([4, 3]))
-    with pytest.raises(InputError, match=rf"label {label} at token 2 of sequence 1 is outside 0\.\.2"):
+    with pytest.raises(InputError, match=rf"label {label} .*token 2 .*sequence 1 .*0\.\.2"):
         path_score(lattice, labels)
-    with pytest.raises(InputError, match="at token 2 of sequence 1"):
+    with pytest.raises(InputError, match=r"token 2 .*sequence 1"):
         path_score(lattice, labels.unsqueeze(1))
     assert path_score(lattice._replace(lengths=torch.tensor([4, 2])), labels).tolist() == [0, 0]
 

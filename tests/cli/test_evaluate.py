@@ -125,7 +125,7 @@ def test_gold_of_files_with_predictions_is_found(run, fails, numbered, said, tmp
 def test_predictions_are_no_gold(run, fails, numbered, tmp_path):
     words = _tagged_words(run, numbered.run / "model", tmp_path)
     assert words.read_text() == "#columns=word,predicted O\n\nAnna B-PER\nLind I-PER\nleft O\n"
-    assert "no gold labels" in fails("evaluate", numbered.run / "model", words)
+    assert "gold labels" in fails("evaluate", numbered.run / "model", words)
     assert "no labels" in fails("init", words)
     assert "no column of labels" in run("check", words)
 

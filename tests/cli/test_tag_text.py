@@ -45,7 +45,7 @@ def objects(text):
 
 def test_text_becomes_columns(run, file, model, tagger, said):
     out = run("tag", model, file(TEXT))
-    assert "text.txt: read as running text; set --input to change that" in said()
+    assert "--input" in said()
     sentences = [[line.split() for line in block.split("\n")] for block in without_names(out).strip().split("\n\n")]
     assert sentences[0] == [["-DOCSTART-", "O"]]
     words = tokenize(TEXT).word_lists
@@ -193,9 +193,9 @@ def test_what_cannot_be_tagged_is_one_line(fails, file, model, tmp_path, text, o
 
 def test_probabilities_of_a_model_without_any(fails, file, trained):
     text = file("Anna NNP B-NP\nleft VBD B-VP\n")
-    assert "has scores, not probabilities" in fails("tag", trained.folder / "model", text, "--probabilities")
+    assert "probabilities" in fails("tag", trained.folder / "model", text, "--probabilities")
     text = file("Anna left Rome. She had gone.\n")
-    assert "this model reads pos and chunk besides" in fails("tag", trained.folder / "model", text, "--input", "text")
+    assert "pos and chunk" in fails("tag", trained.folder / "model", text, "--input", "text")
 
 
 def test_tokens_and_sentences_are_options(run, file, model):

@@ -240,7 +240,7 @@ def test_sequence_with_one_possible_labelling_asks_for_nothing():
 
 def test_margin_asks_for_two_candidates():
     lattice = random_lattice(0)
-    with pytest.raises(ValueError, match=r"MarginLoss needs a rival: search gave K=1; set search.k >= 2"):
+    with pytest.raises(ValueError, match=r"MarginLoss .*K=1; .*search\.k >= 2"):
         MarginLoss(1.0)(scored_of(lattice, random_gold(lattice), MarginLoss(1.0), 1))
 
 

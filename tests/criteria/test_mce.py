@@ -287,7 +287,7 @@ def test_bad_options_are_named():
 def test_asks_for_the_candidates_that_the_measure_compares():
     lattice = random_lattice(0)
     assert [MCELoss(m).min_candidates for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
-    with pytest.raises(ValueError, match=r"MCELoss needs a rival: search gave K=1; set search.k >= 2"):
+    with pytest.raises(ValueError, match=r"MCELoss .*K=1; .*search\.k >= 2"):
         MCELoss()(scored_of(lattice, random_gold(lattice), MCELoss(), 1))
 
 

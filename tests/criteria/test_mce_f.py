@@ -108,7 +108,7 @@ def test_no_update_before_the_objective_is_defined():
 
 def test_bad_memory_is_named():
     for memory in (1.0, -0.1, float("nan")):
-        with pytest.raises(InputError, match="Quotient: memory must be >= 0 and < 1"):
+        with pytest.raises(InputError, match="Quotient: memory "):
             Quotient(memory)
 
 
@@ -309,21 +309,21 @@ def test_one_legal_labelling_is_found_without_doubt(psi):
 
 
 def test_bad_options_are_named():
-    with pytest.raises(InputError, match="MCEFLoss: beta must be > 0"):
+    with pytest.raises(InputError, match="MCEFLoss: beta "):
         MCEFLoss(0.0)
-    with pytest.raises(InputError, match="MCEFLoss: psi must be > 0 and finite, got 0"):
+    with pytest.raises(InputError, match=r"MCEFLoss: psi .*0"):
         MCEFLoss(psi=0)
-    with pytest.raises(InputError, match="MCEFLoss: rivals must be >= 1"):
+    with pytest.raises(InputError, match="MCEFLoss: rivals "):
         MCEFLoss(rivals=0)
-    with pytest.raises(InputError, match=r"MCEFLoss: smoothing must be a Sigmoid.*got Logistic"):
+    with pytest.raises(InputError, match=r"MCEFLoss: smoothing .*Sigmoid.*Logistic"):
         MCEFLoss(smoothing=Logistic())
-    with pytest.raises(InputError, match="MCEFLoss counts segments, but the labels have none: use MCELoss"):
+    with pytest.raises(InputError, match=r"MCEFLoss .*MCELoss"):
         criterion_for(LabelSet(("DT", "NN"), "none"))
-    with pytest.raises(InputError, match="MCEFLoss counts segments"):
+    with pytest.raises(InputError, match=r"MCEFLoss .*MCELoss"):
         criterion_for(LabelSet(("O",)))
     with pytest.raises(InputError, match="no segment"):
         MCEFLoss().objective(torch.tensor([0.0, 0.0, 3.0]))
     lattice = random_lattice(0)
     alone = _scored(lattice, random_gold(lattice), 1)
-    with pytest.raises(ValueError, match="MCEFLoss needs a rival: search gave K=1"):
+    with pytest.raises(ValueError, match=r"MCEFLoss .*K=1"):
         criterion_for(SETS[3]).counts(alone)

@@ -49,5 +49,5 @@ def test_frozen_weights_count_without_a_gradient():
 
 def test_bad_options_are_named():
     for options, name in (({"C": 0.0}, "C"), ({"C": -1.0}, "C"), ({"C": 1.0, "phi": 3}, "phi")):
-        with pytest.raises(InputError, match=f"Prior: {name} must"):
+        with pytest.raises(InputError, match=f"Prior: {name} "):
             Prior(**options)

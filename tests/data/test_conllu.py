@@ -111,12 +111,12 @@ def test_unlabelled_files_have_no_label(tmp_path):
 def test_encoding(tmp_path):
     (tmp_path / "a.conllu").write_bytes(f"{word(1, 'é')}\n".encode("latin-1"))
     assert read_conllu(tmp_path / "a.conllu", encoding="latin-1")["word"] == [["é"]]
-    with pytest.raises(InputError, match=":1: byte 0xe9 is not utf-8; set encoding: latin-1, perhaps"):
+    with pytest.raises(InputError, match=r":1: .*0xe9 .*encoding: latin-1"):
         read_conllu(tmp_path / "a.conllu")
 
 
 def test_errors_without_a_line(tmp_path):
-    with pytest.raises(InputError, match=r"^no.conllu: cannot read"):
+    with pytest.raises(InputError, match=r"^no.conllu: "):
         read_conllu("no.conllu")
-    with pytest.raises(InputError, match="label must be upos or xpos, not 'lemma'"):
+    with pytest.raises(InputError, match=r"upos .*xpos.*'lemma'"):
         read(tmp_path, TEXT, label="lemma")

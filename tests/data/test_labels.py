@@ -192,7 +192,7 @@ def test_segments_written_in_each_notation(name, labels):
     assert parse_notation(name).name == name
     assert spans(labels, name) == [Span("A", 0, 2), Span("A", 2, 3), Span("B-c", 4, 5)]
     assert convert(["B-A", "I-A", "B-A", "O", "B-B-c"], "IOB2", name) == labels
-    with pytest.raises(InputError, match="label 'X' is not of scheme"):
+    with pytest.raises(InputError, match="'X'"):
         first_violation(["X"], name)
 
 
@@ -206,15 +206,15 @@ def test_names_of_no_notation(name):
 
 @pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
 def test_labels_of_another_scheme_are_refused(label):
-    with pytest.raises(InputError, match=f"label '{label}' is not of scheme IOB2"):
+    with pytest.raises(InputError, match=f"'{label}' .*IOB2"):
         first_violation(["O", label], "IOB2")
 
 
 def test_conversion_needs_segments():
     assert convert(["NN", "-LRB-"], "none", "none") == ["NN", "-LRB-"]
-    with pytest.raises(InputError, match="cannot convert none to IOB2"):
+    with pytest.raises(InputError, match=r"none .*IOB2"):
         convert(["NN"], "none", "IOB2")
-    with pytest.raises(InputError, match="unknown label scheme 'BIO'; choose one of IOB1, IOB2"):
+    with pytest.raises(InputError, match=r"'BIO'.*IOB1, IOB2"):
         convert(["O"], "IOB2", "BIO")
 
 
@@ -273,7 +273,7 @@ def test_encode_and_decode():
     for form in (ids, torch.from_numpy(ids), ids.tolist()):
         assert label_set.decode(form) == ["B-PER", "I-PER", "O"]
     for bad in (-1, 3, -100):
-        with pytest.raises(ValueError, match="ids of 3 labels cannot be"):
+        with pytest.raises(ValueError, match="3 labels"):
             label_set.decode([0, bad])
 
 

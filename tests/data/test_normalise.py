@@ -101,12 +101,12 @@ def test_other_notations_become_labels_of_the_scheme_to_learn(tmp_path):
     corpus = corpus_of(tmp_path, ["A-b", "A-i", "o", "", "A-i"])
     normal, repaired = normalise_labels(corpus, "IOB2 TYPE-b", "IOBES")
     assert (normal.columns["label"], repaired) == (["B-A", "E-A", "O", "S-A"], 1)
-    with pytest.raises(InputError, match=r"a.txt:6: 'A-i' between the beginning and the end"):
+    with pytest.raises(InputError, match=r"a.txt:6: 'A-i'"):
         normalise_labels(corpus, "IOB2 TYPE-b", "IOBES", strict=True)
 
 
 def test_the_column_must_be_there():
-    with pytest.raises(InputError, match=r"f: no column 'label' among \['word'\]"):
+    with pytest.raises(InputError, match=r"f: .*'label'"):
         normalise_labels(Corpus.from_sentences([{"word": ["a"]}], name="f"), "IOB2", "IOB2")
 
 
@@ -119,7 +119,7 @@ def test_conll2003(corpora):
     assert all(first_violation(labels, "IOB2") is None for labels in after)
     assert sum(len(spans(labels)) for labels in after) == 23499
     assert repaired == 2  # two B where nothing of the type stands before
-    with pytest.raises(InputError, match=r"^eng.train:152428: 'B-MISC' between 'O' and 'I-MISC'"):
+    with pytest.raises(InputError, match=r"^eng.train:152428: 'B-MISC' .*'O' .*'I-MISC'"):
         normalise_labels(corpus, "IOB1", "IOB2", strict=True)
 
 
@@ -161,7 +161,7 @@ def test_names_may_be_exchanged_and_left_out():
 
 
 def test_labels_without_segments_have_no_types():
-    with pytest.raises(InputError, match="scheme 'none' has no segments"):
+    with pytest.raises(InputError, match="'none'"):
         rename(["NN"], "none", {"NN": "N"})
 
 
@@ -202,7 +202,7 @@ def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
     assert caplog.messages == [f"{file}: 2 labels illegal in IOB2 repaired"] * 2
-    with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
+    with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .*IOB2"):
         checked_corpus(given, ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 
 

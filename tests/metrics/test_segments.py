@@ -255,7 +255,7 @@ def test_a_batch_of_nothing():
 
 def test_labels_without_segments_are_refused():
     ids = torch.zeros(1, 2, dtype=torch.int64)
-    with pytest.raises(InputError, match="set the scheme"):
+    with pytest.raises(InputError, match="scheme"):
         segment_counts(ids, ids, torch.tensor([2]), LabelSet(("DT", "NN"), "none"))
 
 
@@ -339,7 +339,7 @@ def test_table_names_gamma():
 
 @pytest.mark.parametrize("beta", [0, -0.5, float("nan"), float("inf")])
 def test_gamma_out_of_range(beta):
-    with pytest.raises(InputError, match="beta must be > 0"):
+    with pytest.raises(InputError, match="beta"):
         f_measure(correct=1, found=1, gold=1, beta=beta)
 
 

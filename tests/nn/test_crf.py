@@ -44,7 +44,7 @@ def test_it_is_made_as_theirs():
     assert repr(own) == repr(theirs) == "CRF(num_tags=5)"
     assert (own.num_tags, own.batch_first, CRF(3, batch_first=True).batch_first) == (5, False, True)
     for number in (0, -1):
-        with pytest.raises(ValueError, match=f"invalid number of tags: {number}"):
+        with pytest.raises(ValueError, match=f"tags.* {number}"):
             CRF(number)
 
 

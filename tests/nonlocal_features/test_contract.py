@@ -183,7 +183,7 @@ def test_half_precision_around_it_changes_nothing(cls: type[NonlocalFeature], ca
 
 @every
 def test_labels_without_segments(cls: type[NonlocalFeature]) -> None:
-    with pytest.raises(InputError, match=f"{cls.__name__} needs segment labels"):
+    with pytest.raises(InputError, match=f"^{cls.__name__} "):
         cls().allocate(LabelSet(("DT", "NN"), "none"))
 
 

@@ -181,7 +181,7 @@ def test_no_segment_crosses_the_boundary_of_a_sentence() -> None:
 
 @pytest.mark.parametrize("make", [make for make, _ in MATCHING.values()])
 def test_unknown_match(make: type[NonlocalFeature]) -> None:
-    with pytest.raises(InputError, match="match: 'lower' is not known"):
+    with pytest.raises(InputError, match=r"match: .*'lower'"):
         make("lower")
 
 

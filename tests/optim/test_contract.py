@@ -238,7 +238,7 @@ def test_divergence_restores_the_best_weights(name, bad, where):
         params[1].grad[2] = bad if where == "gradient" else 0.0
         return torch.tensor(bad) if where == "objective" else value
 
-    with pytest.raises(Diverged, match=f"{name}, evaluation 7: the {where} is .*: set a smaller (C|lr)") as caught:
+    with pytest.raises(Diverged, match=f"{name}, evaluation 7: .*{where} .*(C|lr)") as caught:
         optimizer.step(closure)
     assert "\n" not in str(caught.value)
     assert_same(values(params), best)
@@ -326,7 +326,7 @@ def test_bad_options_are_named(make_one, named):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, torch.tensor(math.nan), torch.tensor([1.0, -math.inf])])
 def test_what_is_not_finite_is_told_with_place_and_advice(value):
-    with pytest.raises(Diverged, match=r"^epoch 3, batch 7: the loss is (nan|inf|not finite): set a smaller lr$"):
+    with pytest.raises(Diverged, match=r"^epoch 3, batch 7: .*loss .*(nan|inf|not finite).* lr$"):
         check_finite(value, "epoch 3, batch 7", "set a smaller lr", "loss")
 
 

@@ -71,12 +71,12 @@ def test_all_is_read_at_once_where_attributes_count_in_all_of_it():
 
 @pytest.mark.parametrize("documents", [[0], [0, 0, 0]])
 def test_each_sentence_has_a_document(documents):
-    with pytest.raises(InputError, match="not as many document ids as sentences"):
+    with pytest.raises(InputError, match="document"):
         list(Echo().tag_iter([["a"], ["b"]], documents))
 
 
 def test_what_comes_before_a_mistake_is_labelled():
     found = Echo().tag_iter([*([["a"]] * (GROUP + 1)), "no list"])
     assert [next(found) for _ in range(GROUP)] == [["a 1"]] * GROUP
-    with pytest.raises(InputError, match="not the string 'no list'"):
+    with pytest.raises(InputError, match="'no list'"):
         list(found)

@@ -113,7 +113,7 @@ def test_a_first_model_runs_no_foreign_code(trained):
     learned = {**first.to_json()["learned"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
     with pytest.raises(InputError, match=r"here: .*os\.system"):
         FirstLabels().load_state(learned, first.arrays(), Builder(), "here")
-    with pytest.raises(InputError, match="here: TokenMajority learns nothing"):
+    with pytest.raises(InputError, match="here: TokenMajority "):
         restore({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
 
 
@@ -214,5 +214,5 @@ def test_what_cannot_be_learned(data):
         FirstLabels(make_first()).read(words, None)
     with pytest.raises(InputError, match="nonlocal_features"):
         FirstLabels(make_first(nonlocal_features=[PhraseConsistency()]))
-    with pytest.raises(InputError, match=r"batch_size must be >= 1"):
+    with pytest.raises(InputError, match="batch_size"):
         FirstLabels(make_first(), batch_size=0)

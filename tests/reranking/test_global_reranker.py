@@ -383,7 +383,7 @@ def test_there_is_no_training_on_after_settling(cache, data):
     made = ready(cache, data)
     fit(made, data, 1)
     made.finalize()
-    with pytest.raises(InputError, match="no candidate lists to train on: run `structperc rerank`"):
+    with pytest.raises(InputError, match="`structperc rerank`"):
         fit(made, data, 2)
     made.train_first(data, **QUIET)
     fit(made, data, 1)
@@ -511,7 +511,7 @@ def test_gold_that_is_never_listed(cache, data):
     data._corpora["train"] = corpus.replace_column("label", labels)
     made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
     assert made.examples.correct.eq(-1).all()
-    with pytest.raises(InputError, match="or correct: closest"):
+    with pytest.raises(InputError, match="correct: closest"):
         fit(made, data, 1)
     made = ready(cache, data, VotedPerceptron(), first=silent(), search=KBest(2))
     fit(made, data, 1)
@@ -520,16 +520,16 @@ def test_gold_that_is_never_listed(cache, data):
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="no candidate lists to train on"):
+    with pytest.raises(InputError, match="candidate lists"):
         fit(made, data, 1)
     made.train_first(data, **QUIET)
-    with pytest.raises(InputError, match="other training data"):
+    with pytest.raises(InputError, match="training data"):
         fit(made, Text(train=20), 1)
 
 
 def test_no_start_from_a_bayes_point(cache, data):
     made = ready(cache, data)
-    with pytest.raises(InputError, match=r"BayesPoint: .*leave it out"):
+    with pytest.raises(InputError, match="BayesPoint: "):
         fit(made, data, 1, callbacks=[BayesPoint(passes=1)])
 
 

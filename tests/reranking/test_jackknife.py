@@ -373,12 +373,12 @@ def test_nothing_but_safetensors_json_and_cards(cached):
 
 @pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 0}, {"epochs": 0}])
 def test_options_out_of_range(options):
-    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} must be"):
+    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} "):
         JackKnife(**options)
 
 
 def test_more_folds_than_documents(tmp_path, trainings):
-    with pytest.raises(InputError, match="folds is 8, but the training data has 7 documents"):
+    with pytest.raises(InputError, match=r"folds .*8.* 7 documents"):
         make_plan(tmp_path, folds=8)(make_first(), make_data(), N, **TRAINER)
     assert not trainings
     assert not list(tmp_path.iterdir())

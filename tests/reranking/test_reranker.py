@@ -409,13 +409,13 @@ def test_invalid_parts(tmp_path, options, message):
 def test_n_of_one_with_a_criterion_that_would_take_it(tmp_path):
     from structperc.criteria import PerceptronLoss
 
-    with pytest.raises(InputError, match="at least 2 candidates"):
+    with pytest.raises(InputError, match="2 candidates"):
         make_reranker(tmp_path, search=KBest(1), criterion=PerceptronLoss())
 
 
 def test_sentences_with_features_of_documents(tmp_path):
     made = make_reranker(tmp_path)
-    with pytest.raises(InputError, match=r"PhraseConsistency .* set data.unit: document"):
+    with pytest.raises(InputError, match=r"PhraseConsistency .*data.unit: document"):
         made.train_first(Synthetic(unit="sentence", train=7, dev=1, test=1), **TRAINER)
     assert not list(tmp_path.iterdir())
 
@@ -423,17 +423,17 @@ def test_sentences_with_features_of_documents(tmp_path):
 def test_labels_of_development_data_are_checked_before_training(tmp_path, data):
     corpus = data.corpus("dev")
     data._corpora["dev"] = corpus.replace_column("label", ["B-NEW", *corpus.columns["label"][1:]])
-    with pytest.raises(InputError, match="unknown label 'B-NEW'"):
+    with pytest.raises(InputError, match="'B-NEW'"):
         make_reranker(tmp_path).train_first(data, **TRAINER)
     assert not list(tmp_path.iterdir())
 
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="no candidate lists to train on"):
+    with pytest.raises(InputError, match="candidate lists"):
         fit(made, data, 1)
     made.train_first(data, **TRAINER)
-    with pytest.raises(InputError, match="other training data"):
+    with pytest.raises(InputError, match="training data"):
         fit(made, Synthetic(unit="document", train=6, dev=3, test=2), 1)
 
 
@@ -457,7 +457,7 @@ def test_loaded_equals_saved(reranker, data, tmp_path):
 def test_a_tagger_is_no_reranker(reranker, tmp_path):
     reranker.first.save(tmp_path / "model")
     assert type(Tagger.load(tmp_path / "model")) is Tagger
-    with pytest.raises(InputError, match="this is a Tagger, not a Reranker"):
+    with pytest.raises(InputError, match=r"Tagger.*Reranker"):
         Reranker.load(tmp_path / "model")
 
 

@@ -92,9 +92,9 @@ def test_an_encoder_of_ones_own_needs_read_and_forward_alone():
 
 
 def test_scorers_that_cannot_work():
-    with pytest.raises(InputError, match="scorers is empty"):
+    with pytest.raises(InputError, match="scorers"):
         Sum([])
-    with pytest.raises(InputError, match="set sparse_grad: false of SparseLinear"):
+    with pytest.raises(InputError, match="sparse_grad: false"):
         Sum([SparseLinear(), Neural(window())])
-    with pytest.raises(InputError, match="there is no feature; give at least one template"):
+    with pytest.raises(InputError, match="template"):
         SparseLinear().allocate(0, 0, 3)

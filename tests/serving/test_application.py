@@ -127,7 +127,7 @@ def test_a_body_is_read_as_json_whatever_its_content_type_is(client, kind):
 
 def test_columns_of_different_lengths():
     job = SentencesJob([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
-    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' has 1 string for 2 words"):
+    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' .*1 .*2 words"):
         job.sentences()
 
 
@@ -199,7 +199,7 @@ class Recorded:
 
 
 def test_limits_below_one(model):
-    with pytest.raises(InputError, match="the limit waiting must be at least 1, not 0"):
+    with pytest.raises(InputError, match=r"waiting .*0"):
         application(model, Limits(waiting=0))
 
 

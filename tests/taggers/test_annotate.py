@@ -93,10 +93,10 @@ def test_decided_says_how_sure_it_is_of_each_token():
 def test_a_tagger_without_probabilities_has_no_confidence():
     made = tagger(criterion=PerceptronLoss)
     assert [one.confidence for one in made.annotate(TEXT)] == [None] * len(made.annotate(TEXT))
-    with pytest.raises(InputError, match="trained with PerceptronLoss"):
+    with pytest.raises(InputError, match="PerceptronLoss"):
         made.predict(made.read([["Anna"]]), confident=True)
 
 
 def test_text_for_a_tagger_of_columns():
-    with pytest.raises(InputError, match="this model reads pos besides the word, which running text lacks"):
+    with pytest.raises(InputError, match="pos"):
         tagger(node=["w[0]", "pos[0]"]).annotate(TEXT)

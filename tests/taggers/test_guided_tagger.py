@@ -118,7 +118,7 @@ def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
     assert without_names(capsys.readouterr().out).startswith("Nothing NN ")
     with pytest.raises(InputError, match=r"GuidedTagger .*-k"):
         FileTagger(model, OutputOptions(k=3), ReadOptions(["word", "pos"])).tag_file(str(text))
-    with pytest.raises(InputError, match="this is a GuidedTagger, not a Tagger"):
+    with pytest.raises(InputError, match=r"GuidedTagger.*Tagger"):
         Tagger.load(model)
     assert main(["weights", model]) == 2
     assert capsys.readouterr().err.count("\n") == 1

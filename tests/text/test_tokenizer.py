@@ -150,9 +150,9 @@ def test_a_tokenizer_of_ones_own():
     assert RuleTokenizer([r"(a)\1", r"(b)\1", r"\w"])("aabba") == [(0, 2), (2, 4), (4, 5)]
     assert tokenize("a b", lambda text: [(0, 3)]).words == ["a b"]
     for boundaries in ([], [0], [1, 2], [0, 2, 2], [0, 1], None, ["0"]):
-        with pytest.raises(InputError, match="the sentence splitter returns"):
+        with pytest.raises(InputError, match="splitter"):
             tokenize("a b", sentences=lambda *_, found=boundaries: found)
-    with pytest.raises(InputError, match="a text is a string, not"):
+    with pytest.raises(InputError, match="string"):
         tokenize(["a"])
 
 
@@ -192,7 +192,7 @@ def test_tokens_of_which_nothing_is_visible_are_left_out():
     ],
 )
 def test_offsets_that_cannot_be(offsets, named):
-    with pytest.raises(InputError, match="the tokenizer returns") as error:
+    with pytest.raises(InputError, match="tokenizer") as error:
         tokenize("a b", lambda text: offsets)
     assert named in str(error.value)
     assert "\n" not in str(error.value)

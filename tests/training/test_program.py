@@ -87,7 +87,7 @@ def test_words_that_no_column_holds_do_not_cost_the_run(runs, monkeypatch, caplo
     monkeypatch.setattr(program, "write_predictions", refuse)
     with caplog.at_level("WARNING"):
         assert runs("fit", "--trainer.max_epochs=1") == 0
-    assert "no predictions are written: 'two words'" in caplog.text
+    assert "'two words'" in caplog.text
     assert (runs.root / "1" / "results.json").is_file()
 
 

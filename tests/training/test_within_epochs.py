@@ -109,7 +109,7 @@ def test_the_rest_of_one_epoch_and_the_whole_of_others():
     other = loader(6)
     other.load_state_dict(begun.state_dict())
     other.sampler.set_epoch(1)
-    with pytest.raises(InputError, match="within an epoch of 5 mini-batches, there are 6 now"):
+    with pytest.raises(InputError, match=r"5 mini-batches.* 6 "):
         next(iter(other))
 
 
