@@ -103,11 +103,11 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ),
         (
             "model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}",
-            "o.yaml:2: model.search: init_arg stands beside class_path; options of a class stand under init_args",
+            "o.yaml:2: model.search: unexpected init_arg next to class_path",
         ),
         (
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
-            "o.yaml:2: model.nonlocal_features.0: x stands beside class_path",
+            "o.yaml:2: model.nonlocal_features.0: unexpected x next to class_path",
         ),
         (
             "model:\n  criterion: MarginLoss",
