@@ -1,6 +1,6 @@
 import pytest
 
-from structperc.data.conllu import read_conllu
+from structperc.data.conll import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from structperc.data.streaming import Block, blocks, document_ends, line_ends, nowhere, read_head, sentence_ends
-from structperc.data.text_files import read_text, stream_text
+from structperc.data.conll import document_ends, sentence_ends
+from structperc.data.format_detection import read_head
+from structperc.data.text_files import Block, blocks, line_ends, nowhere, read_text, stream_text
 from structperc.errors import InputError
 
 TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
