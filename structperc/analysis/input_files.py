@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from structperc.data.annotations import TextOptions
-from structperc.data.conll import conll_corpus, distinct_fields, field_count, header_names
-from structperc.data.conllu import conllu_corpus
+from structperc.data.conll import conll_corpus, conllu_corpus, distinct_fields, field_count, header_names
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
@@ -238,7 +237,7 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     exist, or columns are found by their usual names, which is logged. Spans are read with the offsets and tokens that
     fit most of them. Raises InputError for missing columns, and as `data.Table` does.
     """
-    from structperc.data.table_files import iterate_rows, read_best_fit
+    from structperc.data.tables import iterate_rows, read_best_fit
 
     assert reading.unit is not None
     assert reading.labels is not None

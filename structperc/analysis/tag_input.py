@@ -9,12 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
-from structperc.data.conll import FileContext, conll_corpus, first_docstart, header_names, scan_context
+from structperc.data.conll import (
+    FileContext,
+    conll_corpus,
+    document_ends,
+    first_docstart,
+    header_names,
+    scan_context,
+    sentence_ends,
+)
 from structperc.data.corpus import Corpus
-from structperc.data.format_detection import InputFormat, detect_format
+from structperc.data.format_detection import FileHead, InputFormat, detect_format
 from structperc.data.json_data import parse_json_lines, strings
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
-from structperc.data.streaming import Block, Ends, FileHead, document_ends, line_ends, nowhere, sentence_ends
+from structperc.data.text_files import Block, Ends, line_ends, nowhere
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize

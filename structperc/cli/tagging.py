@@ -22,11 +22,10 @@ from structperc.analysis.tag_output import (
 )
 from structperc.cli.arguments import load_guided
 from structperc.data.conll import header_line
-from structperc.data.format_detection import is_detectable, log_format
+from structperc.data.format_detection import is_detectable, log_format, read_head
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.read_options import PREDICTED, ReadOptions
-from structperc.data.streaming import Block, blocks, nowhere, read_head
-from structperc.data.text_files import PIECE, expand_path, stream_text
+from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.loading import load
 from structperc.predictor import Predictor

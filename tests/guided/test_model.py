@@ -47,7 +47,7 @@ def test_gold_is_needed():
         model_of([], 2).learn(batch)
 
 
-def test_labels_and_features_of_other_models_are_refused():
+def test_labels_and_features_out_of_range():
     """Before anything is read or moved."""
     batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
     with pytest.raises(InputError, match=r"label .*0\.\.1"):

@@ -183,7 +183,7 @@ def test_at_no_entrance(place, entrance, capsys):
     assert not (place / "canary").exists()
 
 
-def test_init_from_trusts_the_modules_of_the_configuration(place):
+def test_trusted_modules_of_init_from(place):
     data = Sentences(sentences(8))
     edit(place / "model", names("own.Own", "criterion"))
     blank = Tagger(FeatureExtractor(["w[0]"]), Neural(BiLSTM([WordEmbedding()])), CRFLoss(), KBest(1))
@@ -318,7 +318,7 @@ def test_a_command_may_be_told_whom_to_trust(place, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_folder_does_not_say_itself_whom_to_trust(place):
+def test_folders_do_not_grant_trust(place):
     edit(place / "model", names("own.Own", "criterion"))
     (place / "model" / "config.json").write_text(json.dumps({"trusted": ["own"], "config": {"trusted": ["own"]}}))
     with pytest.raises(InputError):
