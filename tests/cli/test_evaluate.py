@@ -17,7 +17,7 @@ def held_out(begun_with_columns):
     return path
 
 
-def test_the_table_and_the_scores_are_those_of_fit(run, begun_with_columns, held_out, tmp_path):
+def test_same_scores_as_fit(run, begun_with_columns, held_out, tmp_path):
     printed = run("evaluate", begun_with_columns.run / "model", held_out, "--json", tmp_path / "scores.json")
     assert printed.strip() in begun_with_columns.printed
     results = json.loads((begun_with_columns.run / "results.json").read_text())

@@ -103,7 +103,7 @@ def test_encoding_and_columns_that_are_named(written):
     assert (found["encoding"], found["columns"]) == ("latin-1", ["label", "word"])
 
 
-def test_a_tenth_is_held_out_and_what_it_lacks_is_said(written, caplog):
+def test_holdout_without_a_type(written, caplog):
     anna, rome = "Anna B-PER\nsleeps O\n\n", "Rome B-LOC\nsleeps O\n\n"
     assert written(199 * anna + rome)["holdout"] == 0.1
     assert "LOC" in caplog.text
@@ -228,7 +228,7 @@ def lines(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_texts_with_spans_are_trained_without_a_change(begun):
+def test_training_on_spans(begun):
     wrong = {"text": "Anna Lind left", "spans": [[0, 8, "PER"], [5, 9, "PER"]]}
     made = begun("train.jsonl", lines(*[UTF16] * 20, wrong))
     found = data_of(made.config)

@@ -149,7 +149,7 @@ def give(process, text):
     process.stdin.flush()
 
 
-def test_a_sentence_is_labelled_before_the_next_one_comes_and_a_closed_output_ends_quietly(model):
+def test_streaming_and_closed_output(model):
     with started(model, "-") as process:
         give(process, "Anna\nsleeps\n\nRo")
         first = arrives(process)

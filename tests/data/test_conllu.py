@@ -68,13 +68,13 @@ def test_rows(tmp_path):
     ]
 
 
-def test_xpos_as_label_windows_lines_and_no_last_newline(tmp_path):
+def test_xpos_and_windows_line_ends(tmp_path):
     data = read(tmp_path, TEXT.rstrip().replace("\n", "\r\n"), label="xpos")
     assert data["label"] == [["VBP", "RB", "NNP"], ["UH"], ["#"]]
     assert len(Corpus.from_dataset(data, "document")) == 2
 
 
-def test_without_newdoc_each_sentence_is_its_own_document(tmp_path):
+def test_documents_without_newdoc(tmp_path):
     assert list(read(tmp_path, f"{word(1, 'a')}\n\n{word(1, 'b')}\n")["document"]) == [0, 1]
 
 

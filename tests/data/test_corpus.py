@@ -42,18 +42,18 @@ def test_documents_as_sequences():
     assert same(corpus, Corpus.from_dataset(dataset(), "document"))
 
 
-def test_without_document_ids_each_sentence_is_its_own():
+def test_documents_without_ids():
     assert Corpus.from_sentences(SENTENCES, unit="document").documents.tolist() == [0, 1, 2, 3]
 
 
-def test_flat_values_are_cut_at_sentence_boundaries():
+def test_sentences_of_flat_values():
     for unit in ("sentence", "document"):
         corpus = Corpus.from_dataset(dataset(), unit)
         assert corpus.sentences_of(corpus.columns["word"]) == [["a", "b"], [], ["c"], ["d", "e", "a"]]
         assert corpus.sentences_of(np.arange(6)) == [[0, 1], [], [2], [3, 4, 5]]
 
 
-def test_selected_rows_are_read_not_the_stored_ones():
+def test_selected_rows():
     corpus = Corpus.from_dataset(dataset().select([3, 0]), name="f")
     assert corpus.columns["word"] == ["d", "e", "a", "a", "b"]
     assert [corpus.where(i) for i in range(5)] == ["f:9", "f:10", "f:12", "f:1", "f:2"]

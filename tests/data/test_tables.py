@@ -268,7 +268,7 @@ WRONG = [
 ]
 
 
-def test_all_spans_that_do_not_fit_are_named_at_once():
+def test_all_misaligned_spans_are_named():
     with pytest.raises(InputError) as error:
         spans_of(WRONG)
     said = str(error.value)
@@ -289,14 +289,14 @@ def test_all_spans_that_do_not_fit_are_named_at_once():
         ({"misaligned": "skip"}, ["O", "B-ORG", "O", "O", "B-PER", "O"]),
     ],
 )
-def test_spans_that_do_not_fit_are_corrected_as_options_say(options, labels):
+def test_options_for_misaligned_spans(options, labels):
     assert list(spans_of(WRONG, **options)) == labels
     with pytest.raises(InputError, match="overlap"):
         spans_of(WRONG, misaligned="expand")
 
 
 @pytest.mark.parametrize(("unit", "codec", "width"), [("utf-16", "utf-16-le", 2), ("utf-8", "utf-8", 1)])
-def test_offsets_that_count_something_else_are_recognised(unit, codec, width):
+def test_units_of_offsets(unit, codec, width):
     text = "Zoë 😀 met Bo in Rome."
 
     def at(words):

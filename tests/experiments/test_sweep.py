@@ -31,7 +31,7 @@ KEY = "model.features.init_args.cutoff"
         ("1,,2", ["1", "", "2"]),
     ],
 )
-def test_values_are_parted_at_commas_outside_of_brackets(text, values):
+def test_split_of_values(text, values):
     assert split_values(text) == values
 
 
@@ -53,7 +53,7 @@ def test_grids_of_another_form(grids):
         parse_grid(grids)
 
 
-def test_folders_can_be_folders_and_tell_points_apart():
+def test_distinct_folders_of_points():
     names = [
         grid_rows({"files": [value]})[0].folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)
     ]
@@ -129,7 +129,7 @@ def test_axis_of_the_figure(values, scale, places):
     assert ax.lines[0].get_xdata().tolist() == places
 
 
-def test_figure_has_a_line_per_combination_of_the_others():
+def test_lines_of_the_figure():
     found = [
         Run(grid_rows({"C": [c], "k": [k]})[0], None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
         for c in ("0.5", "1")
@@ -231,7 +231,7 @@ def test_seeds(sweeps):
     assert f"[2/2] {KEY}=2, seed 5: dev score 50.00" in text
 
 
-def test_with_a_holdout_the_best_point_is_trained_on_all_data(sweeps):
+def test_final_training_on_all_data(sweeps):
     sweeps.scores = {"1": 0.75, "2": 0.25}
     text = sweeps("--data.dev=0", "--holdout", "5")
     assert ["--data.holdout=5" in command for command in sweeps.commands] == [True, True, False]
@@ -281,7 +281,7 @@ def test_another_sweep_in_the_same_folder(sweeps):
         (["-c", "none.yaml"], "1", "none.yaml"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_trained(sweeps, options, grid, named):
+def test_mistakes_before_training(sweeps, options, grid, named):
     message = sweeps(*options, grid=grid, status=2)
     complaints = [line for line in message.splitlines() if line.startswith("structperc: error:")]
     assert len(complaints) == 1

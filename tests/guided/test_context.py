@@ -64,13 +64,13 @@ def test_bad_options():
 
 
 @pytest.mark.parametrize("items", SETS)
-def test_templates_fire_where_all_their_labels_are_known(items):
+def test_templates_need_known_labels(items):
     made = features([items])
     for window, own in zip(ALL, rows(made, ALL).tolist(), strict=True):
         assert [row > 0 for row in own] == [seen(window, template) is not None for template in made.parsed]
 
 
-def test_combinations_of_labels_have_rows_of_their_own():
+def test_rows_of_combinations():
     """Every row of the table is used, each by one combination of one template; row 0 by none."""
     made = features(["t[2]", "t[-2] t[1]", "t[-1] t[1] t[2]", "t[-2] t[-1] t[1] t[2]"])
     meanings = {}

@@ -41,7 +41,7 @@ def test_raw_weights_come_back_after_an_error():
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
 
 
-def test_labels_and_features_of_other_models_are_refused():
+def test_labels_and_features_out_of_range():
     """Before anything is read or moved."""
     batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
     with pytest.raises(InputError, match=r"label .*0\.\.1"):

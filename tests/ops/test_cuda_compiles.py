@@ -28,7 +28,7 @@ MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "40
     [("9 dense float32",), pytest.param((*MORE, "400 stationary float64"), marks=pytest.mark.slow)],
     ids=["some", "more"],
 )
-def test_every_kernel_compiles_and_the_host_reads_nothing(lattices: tuple[str, ...]) -> None:
+def test_kernels_compile_without_host_reads(lattices: tuple[str, ...]) -> None:
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be compiled")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

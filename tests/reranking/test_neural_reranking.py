@@ -149,7 +149,7 @@ def by_hand(seen, labels, data, fold, epochs=3, **options):
     return first
 
 
-def test_first_models_are_those_of_a_plain_trainer(made, data):
+def test_first_models_of_a_plain_trainer(made, data):
     models, seen = made
     corpus = data.corpus("train")
     fold_of = fold_numbers(corpus.documents, FOLDS, 1)
@@ -167,7 +167,7 @@ def test_long_gradients_are_clipped(made, tmp_path, data):
     assert not same_models(models, made[0])
 
 
-def test_no_fold_knows_the_words_and_characters_of_what_it_lists(tmp_path):
+def test_vocabulary_of_folds(tmp_path):
     """Every document has a word of its own, with a character of its own."""
     data = Text(unit="document")
     corpus = data.corpus("train")
@@ -210,7 +210,7 @@ def test_lists_are_the_k_best_without_dropout(made):
     assert not any(part.training for part in made[0].tagger.modules())
 
 
-def test_first_scores_of_a_list_differ_as_log_probabilities(cache, data):
+def test_first_scores_are_log_probabilities(cache, data):
     """log Z is the same for all of a list: what a ranker sees of L(x) is that of Collins 2002, §3."""
     made = ranked(cache, Boosting())
     made.train_first(data, **QUIET)
@@ -269,7 +269,7 @@ def test_a_transformer_as_first_model(tmp_path, data):
 # -- random state and interruptions ---------------------------------------------------------------------------
 
 
-def test_random_state_and_the_given_model_are_left_alone(tmp_path, data):
+def test_random_state_and_model_are_unchanged(tmp_path, data):
     first = make_first()
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -279,7 +279,7 @@ def test_random_state_and_the_given_model_are_left_alone(tmp_path, data):
     assert not first.scorer.encoder.inputs[0].known.known
 
 
-def test_first_models_do_not_depend_on_the_random_state(made, tmp_path, data):
+def test_independence_of_the_random_state(made, tmp_path, data):
     torch.manual_seed(2)
     assert same_models(make_plan(tmp_path)(make_first(), data, N, **QUIET), made[0])
 
@@ -328,7 +328,7 @@ CHANGES = {
 }
 
 
-def test_every_first_model_has_a_folder_of_its_own(tmp_path, data):
+def test_folders_of_first_models(tmp_path, data):
     plan = make_plan(tmp_path)
     names = {plan.fingerprint(first(), data, N) for first in [make_first, *CHANGES.values()]}
     names |= {make_plan(tmp_path, gradient_clip_val=c).fingerprint(make_first(), data, N) for c in (1, 2)}
@@ -336,7 +336,7 @@ def test_every_first_model_has_a_folder_of_its_own(tmp_path, data):
     assert plan.fingerprint(make_first(), data, N) in names
 
 
-def test_columns_that_an_encoder_reads_are_part_of_the_name(tmp_path):
+def test_columns_in_the_fingerprint(tmp_path):
     names = set()
     for tag in ("NN", "VB"):
         data = Text()
@@ -346,7 +346,7 @@ def test_columns_that_an_encoder_reads_are_part_of_the_name(tmp_path):
     assert len(names) == 2
 
 
-def test_files_of_word_vectors_are_part_of_the_name(tmp_path, data):
+def test_word_vectors_in_the_fingerprint(tmp_path, data):
     file, plan, names = tmp_path / "vectors.txt", make_plan(tmp_path), []
     for value in (0.5, 0.25, 0.5):
         file.write_text("".join(f"{word} {value} 1\n" for word in ("Anna", "Rome", "met")))
@@ -389,7 +389,7 @@ def outcome(found):
     return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
 
 
-def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, zygote, tmp_path):
+def test_same_bits_in_a_new_process(rerankers, data, zygote, tmp_path):
     corpus = data.corpus("test")
     text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
     documents = [i // 2 for i in range(len(text))]
@@ -404,7 +404,7 @@ def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, zygote
     assert json.loads(out.read_text()) == wanted
 
 
-def test_whatever_its_mode_it_decides_without_dropout(reranker, data):
+def test_decoding_without_dropout(reranker, data):
     corpus = data.corpus("dev")
     labels, found = reranker.label(corpus), outcome(reranker.candidates(corpus, N))
     batch = reranker.encode(corpus)[[0, 1, 2]]
@@ -423,7 +423,7 @@ def test_only_the_second_model_learns(reranker, cache):
     assert not any(p.requires_grad for p in reranker.first.parameters())
 
 
-def test_loaded_and_saved_again_it_is_the_same_files(reranker, tmp_path):
+def test_saving_a_loaded_model(reranker, tmp_path):
     reranker.save(tmp_path / "model")
     Tagger.load(tmp_path / "model").save(tmp_path / "again")
     for file in (tmp_path / "model").iterdir():
@@ -494,7 +494,7 @@ def test_kinds_share_lists(runs):
 
 
 @each_name
-def test_what_a_run_reports_is_what_its_model_does(runs, embedded, name):
+def test_reported_scores(runs, embedded, name):
     run = runs.run(name)
     results, model = json.loads((run / "results.json").read_text()), Tagger.load(run / "model")
     with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
@@ -591,7 +591,7 @@ def test_a_longest_gradient_out_of_range(longest):
         JackKnife(gradient_clip_val=longest)
 
 
-def test_what_an_encoder_cannot_read_shows_before_training(tmp_path, data, trainings):
+def test_invalid_encoder_input(tmp_path, data, trainings):
     for first, message in [
         (with_words(column="pos"), "WordEmbedding reads column 'pos', which is not there"),
         (with_words(path=str(tmp_path / "no.txt")), "no.txt: no such file of word vectors"),

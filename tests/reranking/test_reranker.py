@@ -141,7 +141,7 @@ def total_by_hand(reranker, batch, words, labels, first):
 # -- scores ---------------------------------------------------------------------------------------------------
 
 
-def test_training_compares_the_total_scores_of_the_lists(reranker, data):
+def test_training_with_total_scores(reranker, data):
     rows = data.encoded("train")
     for order in ([0, 1, 2], [3, 4], [5, 6]):
         batch = rows[order]
@@ -169,7 +169,7 @@ def f1(labels, wanted):
 
 
 @each_local
-def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, local):
+def test_closest_candidate_as_gold(cache, data, local):
     made = make_reranker(cache, local, correct="closest")
     made.train_first(data, **TRAINER)
     data.encode(made.encode, "fit")
@@ -190,7 +190,7 @@ def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, 
     assert outside
 
 
-def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
+def test_commands_on_rerankers(reranker, data):
     corpus = data.corpus("dev")
     for row in range(len(corpus)):
         one = explain(reranker, corpus, row, n=6)
@@ -204,7 +204,7 @@ def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
     assert chosen.f1 == pytest.approx(evaluate(reranker, data, "dev").compute()["score"])
 
 
-def test_decoding_takes_the_best_total_among_the_first_models_candidates(reranker, data):
+def test_decoding_takes_the_best_total(reranker, data):
     rows = data.encoded("dev")
     for row in range(len(rows)):
         batch, words = rows[[row]], text_of(data, "dev", row)
@@ -225,7 +225,7 @@ def data_part(data, row):
     return corpus.subset(torch.arange(len(corpus)).eq(row).numpy())
 
 
-def test_what_a_document_gets_does_not_depend_on_its_batch(reranker, data):
+def test_independence_of_the_batch(reranker, data):
     rows = data.encoded("dev")
     together = reranker.decode(rows[[0, 1, 2]])
     for row in range(3):
@@ -379,7 +379,7 @@ def test_starts_from_its_bayes_point(cache, data):
     assert made.scorer.scorer.node.any()
 
 
-def test_trained_again_it_starts_anew_with_the_same_lists(cache, data):
+def test_trained_again(cache, data):
     made = make_reranker(cache)
     made.train_first(data, **TRAINER)
     name = made.fingerprint
@@ -406,7 +406,7 @@ def test_invalid_parts(tmp_path, options, message):
         make_reranker(tmp_path, **options)
 
 
-def test_n_of_one_with_a_criterion_that_would_take_it(tmp_path):
+def test_one_candidate(tmp_path):
     from structperc.criteria import PerceptronLoss
 
     with pytest.raises(InputError, match="2 candidates"):
@@ -420,7 +420,7 @@ def test_sentences_with_features_of_documents(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_labels_of_development_data_are_checked_before_training(tmp_path, data):
+def test_labels_of_development_data(tmp_path, data):
     corpus = data.corpus("dev")
     data._corpora["dev"] = corpus.replace_column("label", ["B-NEW", *corpus.columns["label"][1:]])
     with pytest.raises(InputError, match="'B-NEW'"):
@@ -515,7 +515,7 @@ def test_a_run_leaves_a_model_and_results(runs, number):
         assert evaluation.compute() == pytest.approx(results[split])
 
 
-def test_the_printed_results_name_the_seconds_of_each_part(runs, capsys):
+def test_seconds_of_each_part(runs, capsys):
     runs("--trainer.max_epochs=1")
     printed = capsys.readouterr().out
     assert "seconds of training (folds " in printed
@@ -543,7 +543,7 @@ def test_two_epochs_equal_one_resumed_bit_for_bit(runs, tmp_path, number):
     assert_same(*models)
 
 
-def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
+def test_saved_averages_of_the_best_checkpoint(runs):
     for number in (1, 2):
         run = runs.root / str(number) / "1"
         best = torch.load(run / "checkpoints" / "best.ckpt", weights_only=True)
@@ -567,7 +567,7 @@ def test_saved_configuration_uses_the_same_lists(runs, trainings):
     assert not trainings
 
 
-def test_a_checkpoint_is_not_resumed_with_other_lists(runs):
+def test_no_resuming_with_other_lists(runs):
     with pytest.raises(InputError, match="candidate lists"):
         runs("--trainer.max_epochs=3", "--ckpt_path=last", "--model.jackknife.seed=2")
 

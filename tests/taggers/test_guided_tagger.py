@@ -86,7 +86,7 @@ def test_a_saved_model_labels_as_the_trained_one(config, tmp_path):
     assert files == {"model.json", "model.safetensors", "README.md"}
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(config, tmp_path):
+def test_interrupted_run_ends_in_the_same_bits(config, tmp_path):
     whole = fitted(config, tmp_path / "whole")
     fitted(config, tmp_path / "parts", "--trainer.max_epochs=1")
     resumed = fitted(config, tmp_path / "parts", "--ckpt_path=last")

@@ -72,7 +72,7 @@ def mixtures(monkeypatch):
     ],
     ids=["epoch", "epochs", "few", "validations", "ends early", "steps are saved"],
 )
-def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expected, mixtures, tmp_path):
+def test_sync_interval_grows(options, expected, mixtures, tmp_path):
     data, looks = Judged(sentences(BATCHES), batch_size=1), Looks()
     callbacks = [*options.pop("callbacks", []), looks]
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}

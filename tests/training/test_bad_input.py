@@ -92,7 +92,7 @@ def test_unknown_label_in_test_data_is_missed(project, caplog):
     assert [line for line in caplog.messages if "bad.txt" in line and "B-ORG (1)" in line]
 
 
-def test_illegal_sequence_is_repaired_by_default_and_refused_when_strict(project, caplog):
+def test_repair_and_strict(project, caplog):
     project.write("train.txt", GOOD + "\nthe O\nAlps I-LOC\n")
     assert "train.txt:8" in project.fails("--data.strict=true")
     with caplog.at_level("WARNING"):
