@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
+from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
 from structperc.datamodules.base import SequenceDataModule
@@ -23,12 +24,20 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
 from structperc.progress import bar
+from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.local_score import FirstScore
+from structperc.reranking.local_score import FirstScore, with_local_scores
 from structperc.reranking.ranker import Examples, Ranker
-from structperc.reranking.reranker import Reranker
-from structperc.structures import Batch, Candidates
+from structperc.reranking.reranker import (
+    build_first_vocabulary,
+    check_lists,
+    check_parts,
+    freeze_first,
+    parts_from_description,
+    train_first_models,
+)
+from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe
@@ -39,7 +48,7 @@ BATCH = 64  # sequences at a time
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class GlobalReranker(Reranker):
+class GlobalReranker(Tagger):
     """Boosting and the voted perceptron over the n best of a first model; Collins 2002.
 
     The total score is w0 * first model's score + weights of the global features of a candidate; with votes it is the
@@ -66,7 +75,9 @@ class GlobalReranker(Reranker):
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
+    supports_distributed = False
     uses_candidate_lists = True
+    first: Tagger
     scorer: FirstScore
 
     def __init__(
@@ -85,8 +96,15 @@ class GlobalReranker(Reranker):
             raise InputError(f"model.nonlocal_features: {name} is not a global feature; use some like WholeEntity")
         if min_sequences < 1:
             raise InputError(f"model.min_sequences must be >= 1, got {min_sequences}")
-        parts = first, FirstScore(), ranker.criterion, search, nonlocal_features
-        super().__init__(*parts, decoder=decoder, jackknife=jackknife, correct=correct)
+        scorer, criterion, decoder = FirstScore(), ranker.criterion, decoder or KBest(search.k)
+        super().__init__(
+            first.features, scorer, criterion, search, nonlocal_features=nonlocal_features, decoder=decoder
+        )
+        check_parts(first, scorer, criterion, search, nonlocal_features, correct)
+        self.first = first  # after all modules that learn, see `Reranker`
+        self.jackknife, self.correct = jackknife or JackKnife(), correct
+        self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
+        self.fingerprint: str | None = None  # of these lists
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
         self.training_method = RankerTraining(self)
@@ -101,14 +119,38 @@ class GlobalReranker(Reranker):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def fit_text(self, data: SequenceDataModule) -> None:
-        """Let features read the training words. Raises InputError for missing lexicons."""
+    def bind_parts(self) -> None:
+        """Connect the current parts; freeze the weights of the first model and create them if necessary."""
+        freeze_first(self.first, self.labels)
+        super().bind_parts()
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return the inputs of the first model's scorer."""
+        return self.first.inputs(corpus)
+
+    def forward(self, batch: Batch) -> Lattice:
+        """Return the first model's Lattice of a batch, in which candidates are searched."""
+        return self.first(batch)
+
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the first model's candidates, in its order, with weighted scores of the first model."""
+        return with_local_scores(self.scorer, batch, candidates)
+
+    def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
+        """Train the first models as `Reranker.train_first` does, and collect the features of their lists.
+
+        Returns the seconds by name ("folds", "first model", "features"). Raises InputError also for missing lexicons.
+        """
         for feature in self.global_features:
             feature.read(data.corpus("train").columns["word"])
-
-    def fit_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
-        """Collect the features of the training lists and reset the ranker; return the seconds as "features"."""
+        seconds = train_first_models(self, data, options)
+        progress = options.get("enable_progress_bar") is not False  # None, as in a trainer's options, is true
         started = time.perf_counter()
+        self._fit_lists(data, progress)
+        return {**seconds, "features": time.perf_counter() - started}
+
+    def _fit_lists(self, data: SequenceDataModule, progress: bool) -> None:
+        """Collect the features of the training lists, and reset the ranker."""
         assert self.lists is not None
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
@@ -118,7 +160,6 @@ class GlobalReranker(Reranker):
         weights = state["weights"].new_zeros(self.examples.n_features)
         self.ranker.load_state_dict({**state, "weights": weights})
         logger.info("global features: %d", self.examples.n_features)
-        return {"features": time.perf_counter() - started}
 
     @property
     def additive(self) -> bool:
@@ -177,7 +218,15 @@ class GlobalReranker(Reranker):
         """Clear the cached candidates of development data."""
         self._development = {}
 
-    # -- checkpoints and saved models ------------------------------------------------------------------------
+    # -- vocabulary, checkpoints and saved models ------------------------------------------------------------
+
+    def build_vocabulary(self, data: SequenceDataModule) -> None:
+        """Take features and labels from the training data, and create the weights."""
+        build_first_vocabulary(self, data)
+
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
+        """Raise InputError for training without candidate lists of the training data."""
+        check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
         """Remove strings without weights and spell the others. Training cannot be resumed after that."""
@@ -204,18 +253,19 @@ class GlobalReranker(Reranker):
     def extra_vocabulary(self) -> dict[str, Any]:
         """Return the fingerprint of the lists and, during training, the number of strings of each feature."""
         strings = {} if self.examples is None else {"strings": self._sizes()}
-        return {**super().extra_vocabulary(), **strings}
+        return strings if self.fingerprint is None else {"candidate lists": self.fingerprint, **strings}
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part, and the names of strings."""
-        return {**super().description(), "strings": [feature.strings for feature in self.global_features]}
+        strings = [feature.strings for feature in self.global_features]
+        return {**super().description(), "first": self.first.description(), "strings": strings}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
         strings = required_entries(description, ["strings"])["strings"]
         check_value(strings, list[list[str] | None], "strings")
-        made = super().from_description(description, features, build)
+        made = cls(**parts_from_description(cls, description, features, build))
         for feature, own in zip(made.global_features, strings, strict=True):
             feature.strings = own
         return made

@@ -123,14 +123,14 @@ class Configuration:
 
     Args:
         arguments: those of the command.
-        base: what model.class_path must name a subclass of.
+        base: type hint of what model.class_path may name.
         default: the class of the model where none is named.
 
     Attributes:
         values: plain values of all options, defaults included, without those that are wrong.
     """
 
-    def __init__(self, arguments: Arguments, base: type = BaseTagger, default: type | None = None) -> None:
+    def __init__(self, arguments: Arguments, base: Any = BaseTagger, default: type | None = None) -> None:
         below = parse_node(DEFAULTS, "defaults")
         assert isinstance(below, yaml.MappingNode)
         files = [compose_all(arguments.files)] if arguments.files else []

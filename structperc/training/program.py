@@ -78,7 +78,7 @@ class Program:
         InputError: mistakes in options or configurations, with file and line.
     """
 
-    base: type[BaseTagger] = BaseTagger  # type: ignore[type-abstract]  # what model.class_path must be
+    base: Any = BaseTagger  # type hint of what model.class_path may name
     default: type[BaseTagger] = Tagger  # what it is when a configuration does not say
     prefix: tuple[str, ...] = ()  # arguments before the command on the command line
 

@@ -16,8 +16,8 @@ class RerankingProgram(Program):
     """The `Program` of a Reranker, or of the re-ranker that the configuration's model.class_path names."""
 
     prefix = ("rerank",)
-    base, default = Reranker, Reranker
-    model: Reranker
+    base, default = Reranker | GlobalReranker, Reranker
+    model: Reranker | GlobalReranker
 
     def before_fit(self) -> None:
         """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
@@ -45,7 +45,7 @@ class RerankingProgram(Program):
         return {**self.first_seconds, "second model": self.seconds}
 
 
-def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
+def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None:
     """Raise InputError for several processes, and for options about gradients where a ranker learns without them."""
     model.check_processes(trainer)
     if model.automatic_optimization:
