@@ -55,7 +55,7 @@ class GlobalReranker(Tagger):
     number of weight vectors that prefer the candidate. "Ranking Algorithms for Named-Entity Extraction: Boosting and
     the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger will do.
 
-    The strings of global features are collected from the training lists. Lists, first models and features then stay
+    The strings of global features are collected from the training lists. Then lists, first models and features are
     fixed, and an epoch is one of the ranker: a number of rounds of boosting, or one pass of the perceptron. The best
     epoch is selected on development data, as for all taggers.
 
@@ -65,9 +65,9 @@ class GlobalReranker(Tagger):
         search: its k is n, the number of candidates in training; the paper: 20.
         nonlocal_features: global features, such as `WholeEntity`.
         decoder: its k is the number of candidates in inference; by default n.
-        jackknife: how the first models are trained.
-        correct: the correct candidate where gold is not in the list: "closest", that of highest segment F1, or
-            "gold", none: such lists are left out.
+        jackknife: trains the first models.
+        correct: the correct candidate if gold is not in the list: "closest", that of highest segment F1; with "gold"
+            such lists are ignored.
         min_sequences: strings in the lists of fewer training sequences are ignored.
 
     Raises:
@@ -93,7 +93,9 @@ class GlobalReranker(Tagger):
     ) -> None:
         if others := [f for f in nonlocal_features if not isinstance(f, GlobalFeature)]:
             name = type(others[0]).__name__
-            raise InputError(f"model.nonlocal_features: {name} is not a global feature; use some like WholeEntity")
+            raise InputError(
+                f"model.nonlocal_features: {name} is not a global feature; use features such as WholeEntity"
+            )
         if min_sequences < 1:
             raise InputError(f"model.min_sequences must be >= 1, got {min_sequences}")
         scorer, criterion, decoder = FirstScore(), ranker.criterion, decoder or KBest(search.k)
@@ -163,7 +165,7 @@ class GlobalReranker(Tagger):
 
     @property
     def additive(self) -> bool:
-        """Whether the ranker is linear; votes of many weight vectors are not a sum of weights."""
+        """True for a linear ranker; votes of many weight vectors are not a sum of weights."""
         return self.ranker.linear
 
     def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
@@ -176,14 +178,14 @@ class GlobalReranker(Tagger):
         return CandidateFeatures(candidates, *feature_ids(self.global_features, segments))
 
     def rank(self, found: "CandidateFeatures") -> Tensor:
-        """Return the `total_scores` of candidates whose features are known."""
+        """Return the `total_scores` of candidates with their features."""
         candidates = found.candidates
         return self.ranker.total_scores(found.candidate_ids, found.ids, candidates.scores, candidates.valid)
 
     # -- training --------------------------------------------------------------------------------------------
 
     def on_fit_start(self) -> None:
-        """Give the lists to the ranker, after the state of a checkpoint was restored."""
+        """Start the ranker with its examples, after the state of a checkpoint was restored."""
         if self.examples is None:
             raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         self.ranker.start(self.examples)
@@ -206,7 +208,7 @@ class GlobalReranker(Tagger):
     def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data.
 
-        Its candidates and their features do not change during a fit, so that they are computed once and cached.
+        Candidates and their features are cached: they do not change during a fit.
         """
         found = self._development.get(batch_idx) or self.find_features(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
@@ -229,7 +231,7 @@ class GlobalReranker(Tagger):
         check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
-        """Remove strings without weights and spell the others. Training cannot be resumed after that."""
+        """Remove strings without weights and spell the others. Then training cannot be resumed."""
         used = self.ranker.used
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
@@ -239,7 +241,7 @@ class GlobalReranker(Tagger):
         self.examples = self.list_features = None
 
     def feature_strings(self, ids: Tensor) -> Iterator[tuple[int, str]]:
-        """Yield each of some feature ids (F,), as in `CandidateFeatures`, with its string; only during training."""
+        """Yield feature ids (F,), as in `CandidateFeatures`, with their strings; only during training."""
         assert self.list_features is not None
         before = 0
         for feature in self.global_features:
@@ -271,7 +273,7 @@ class GlobalReranker(Tagger):
         return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
-        """Load a state as torch does; keep the names of strings that the description gave."""
+        """Load a state as torch does; keep the names of strings from the description."""
         names = [feature.strings for feature in self.global_features]
         result = super().load_state_dict(state_dict, *options, **more)
         if sum(self._sizes()) != len(self.ranker.weights):
@@ -288,14 +290,14 @@ class RankerTraining(TrainingMethod):
     tagger: GlobalReranker
 
     def step(self, batch: Batch, batch_idx: int) -> None:
-        """Run an epoch of the ranker with the last batch, unless it had stopped before a resumed run."""
+        """Run an epoch of the ranker with the last batch, unless the ranker has stopped."""
         if self.tagger.trainer.is_last_batch:
             if not self.tagger.ranker.stop_reason:
                 self.tagger.ranker.epoch()
             cast(Optimizer, self.tagger.optimizers()).step()
 
     def end_epoch(self) -> None:
-        """Log the ranker's objective; stop, with its reason, when the ranker has stopped."""
+        """Log the ranker's objective; stop training, with its reason, if the ranker has stopped."""
         ranker = self.tagger.ranker
         self.tagger.log("train/objective", ranker.objective, prog_bar=True)
         self.stop(ranker.stop_reason)
@@ -306,7 +308,7 @@ class RankerOptimizer(Optimizer):
 
     Args:
         params: the parameters.
-        write: writes them.
+        write: writes the weights.
     """
 
     def __init__(self, params: Iterable[Tensor], write: Callable[[], None]) -> None:
@@ -332,12 +334,12 @@ class ListFeatures:
     """Collects the global features of the candidate lists of a corpus.
 
     Args:
-        features: get the strings of the lists as their vocabularies; they have read the corpus.
+        features: their vocabularies become the strings of the lists; they have read the corpus.
         rows: the corpus.
-        lists: one for each of its sequences.
+        lists: one for each sequence of the corpus.
         labels: the label set of the lists.
-        device: where segments are found.
-        progress: whether bars are shown.
+        device: of the search for segments.
+        progress: show progress bars.
     """
 
     def __init__(
@@ -354,7 +356,7 @@ class ListFeatures:
         self.vocabularies = [Vocabulary() for _ in features]
 
     def learn(self, min_sequences: int) -> None:
-        """Set the vocabularies to the strings in the lists of at least so many sequences; weights are zero."""
+        """Set the vocabularies to the strings in the lists of at least `min_sequences` sequences; weights are zero."""
         for batch, listed, segments in self._parts("collecting strings"):
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
                 vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
@@ -362,7 +364,7 @@ class ListFeatures:
             feature.learn(vocabulary.keys(min_sequences))
 
     def examples(self, correct: Correct) -> Examples:
-        """Return the ranker's training examples in the order of the corpus, without features shared by a whole list."""
+        """Return the ranker's examples in the order of the corpus, without features shared by a whole list."""
         parts, rows = [], []
         n_features = sum(len(feature.keys) for feature in self.features)
         for batch, listed, segments in self._parts("reading lists"):
@@ -375,7 +377,7 @@ class ListFeatures:
         return Examples.concat(parts).take(torch.cat(rows).argsort())
 
     def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
-        """Return the strings of keys (F,) that occur in the lists, including those that are too rare for features."""
+        """Return the strings of keys (F,) from the lists, including keys that are too rare for features."""
         vocabulary = self.vocabularies[list(self.features).index(feature)]
 
         def labels(row: int, k: int) -> list[str]:
@@ -385,7 +387,7 @@ class ListFeatures:
         return spell(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
 
     def _parts(self, activity: str) -> Iterator[tuple[Batch, ListBatch, CandidateSegments]]:
-        """All lists with the segments of their candidates, those of long sequences first."""
+        """Yield batches, their lists and the segments of the candidates, long sequences first."""
         order = LengthBatchSampler(self.rows.corpus.lengths, BATCH, shuffle=False)
         with bar(None, activity, len(self.rows), self.progress) as shown:
             for chosen in order:
@@ -399,7 +401,7 @@ class ListFeatures:
 def correct_candidates(batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct) -> Tensor:
     """Return the correct candidate (B,) int64 of each list.
 
-    Where gold is not in the list, it is the closest one, or -1 with `correct` "gold".
+    If gold is not in the list, it is the closest one, or -1 with `correct` "gold".
     """
     assert batch.gold is not None
     if correct == "closest":

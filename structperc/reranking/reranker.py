@@ -37,8 +37,8 @@ class Reranker(Tagger):
     """Re-ranking 1 and 2 of Kazama & Torisawa 2007, §6.3: a tagger whose candidates come from another tagger.
 
     The total score is the local score (`scorer`) plus the non-local score, compared among the first model's candidates.
-    `train_first` comes before training. The first model's weights are part of the re-ranker, are saved with it and do
-    not change. Both models read the same features.
+    Call `train_first` before training. The first model's weights are part of the re-ranker, are saved with it and do
+    not change. Both models use the same features.
 
     Args:
         first: the first model, of local features.
@@ -49,10 +49,10 @@ class Reranker(Tagger):
         nonlocal_features: features of whole label sequences.
         optimizer: made for the parameters of the re-ranker, without those of the first model.
         decoder: its k is n', the number of candidates in inference; by default n.
-        jackknife: how the first models are trained.
-        correct: the target where gold is not in the list: "closest", the candidate of highest segment F1 (Collins 2002,
-            Ranking Algorithms for Named-Entity Extraction), or "gold". Gold is missing from a list because the first
-            model scores it low, so that "gold" teaches re-ranking 1 to distrust that score.
+        jackknife: trains the first models.
+        correct: the target if gold is not in the list: "closest", the candidate of highest segment F1 (Collins 2002,
+            Ranking Algorithms for Named-Entity Extraction), or "gold". Gold is missing from a list if its score by the
+            first model is low, so that "gold" lowers the weight of that score in re-ranking 1.
         lr_scheduler: changes the optimizer's learning rates after steps or epochs.
 
     Raises:
@@ -172,7 +172,7 @@ def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
 
 
 def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
-    """-> labels (B, T), scores (B,) of the first model."""
+    """Return the correct labels (B, T) and their scores (B,) by the first model."""
     assert batch.gold is not None
     if reranker.correct == "gold":
         return batch.gold, listed.gold_scores

@@ -42,7 +42,7 @@ class RerankingProgram(Program):
 
     def spent(self) -> dict[str, float]:
         """Return the seconds of the first models, whenever they were trained, and of this run."""
-        return {**self.first_seconds, "second model": self.seconds}
+        return {**self.first_seconds, "re-ranker": self.seconds}
 
 
 def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None:

@@ -504,7 +504,7 @@ def test_a_run_leaves_a_model_and_results(runs, number):
     run = runs.root / str(number) / "1"
     results = json.loads((run / "results.json").read_text())
     assert {"dev", "test", "epochs", "seconds"} <= results.keys()
-    assert results["seconds_by_part"].keys() == {"folds", "first model", "second model"}
+    assert results["seconds_by_part"].keys() == {"folds", "first model", "re-ranker"}
     assert results["seconds"] == pytest.approx(sum(results["seconds_by_part"].values()))
     data = Synthetic(unit="document", train=12, dev=6, test=6)
     model = Tagger.load(run / "model")
@@ -520,7 +520,7 @@ def test_seconds_of_each_part(runs, capsys):
     printed = capsys.readouterr().out
     assert "seconds of training (folds " in printed
     assert "first model" in printed
-    assert "second model" in printed
+    assert "re-ranker" in printed
 
 
 def last(run):

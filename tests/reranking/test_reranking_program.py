@@ -84,7 +84,7 @@ def metrics(run, version=0):
 def test_a_run_leaves_the_model_of_the_best_epoch(runs, name):
     run, data = runs.run(name), embedded()
     results = json.loads((run / "results.json").read_text())
-    assert results["seconds_by_part"].keys() == {"folds", "first model", "features", "second model"}
+    assert results["seconds_by_part"].keys() == {"folds", "first model", "features", "re-ranker"}
     logged = [float(line["dev/score"]) for line in metrics(run) if line["dev/score"]]
     assert len(logged) == 4
     best = torch.load(run / "checkpoints" / "best.ckpt", weights_only=True)
