@@ -335,7 +335,7 @@ def interrupted(number):
         (
             killed,
             InputError,
-            "BayesPoint: pass 1 died with exit code -9, perhaps out of memory: set fewer processes",
+            "BayesPoint: the process of pass 1 ended with exit code -9, perhaps out of memory: set fewer processes",
         ),
     ],
 )

@@ -36,10 +36,10 @@ SECRET = "a-line-of-the-file"
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (f"Anna B-PER\n{SECRET} O\n", "o.yaml: a configuration is written as KEY: VALUE, but this holds plain text"),
-        (f"- {SECRET}\n", "o.yaml: a configuration is written as KEY: VALUE, but this holds a list"),
-        ("", "o.yaml: a configuration is written as KEY: VALUE, but this is empty"),
-        ("# nothing but a comment\n", "o.yaml: a configuration is written as KEY: VALUE, but this is empty"),
+        (f"Anna B-PER\n{SECRET} O\n", "o.yaml: expected a configuration, KEY: VALUE, got plain text"),
+        (f"- {SECRET}\n", "o.yaml: expected a configuration, KEY: VALUE, got a list"),
+        ("", "o.yaml: expected a configuration, KEY: VALUE, got an empty text"),
+        ("# nothing but a comment\n", "o.yaml: expected a configuration, KEY: VALUE, got an empty text"),
         (bytes(range(128, 256)), "o.yaml:1: byte 0x80 is not utf-8"),
         ("trainer: {max_epochs: 1}".encode("utf-16"), "o.yaml: "),
         ("trainer:\n  max_epochs: [1, 2\nseed_everything: 3\n", "o.yaml:3: expected ',' or ']'"),
@@ -90,9 +90,9 @@ def test_unknown_keys(refused, place):
             "o.yaml:2: trainer.max_epoch: unknown option of this command; did you mean trainer.max_epochs?",
         ),
         ("modle: {}", "o.yaml:1: modle: unknown option of this command; did you mean model?"),
-        ("trainer: [1]", "trainer: write keys and values"),
-        ("trainer: -1", "trainer: write keys and values"),
-        ("trainer: 1", "trainer: write keys and values"),
+        ("trainer: [1]", "trainer: expected keys and values"),
+        ("trainer: -1", "trainer: expected keys and values"),
+        ("trainer: 1", "trainer: expected keys and values"),
         (
             "model:\n  search:\n    init_args:\n      kk: 3",
             "o.yaml:4: model.search.kk: unknown option of structperc.chain.KBest",
