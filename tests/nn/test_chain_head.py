@@ -422,7 +422,7 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
         (lambda head: head(X, GOOD + 2), "gold: row 0, position 0: IOB2 has no I-X at the beginning; repair"),
         (
             lambda head: head(X, torch.tensor([[0, 0, 0], [0, -100, 2]])),
-            "gold: row 1, position 2: IOB2 has no I-X after O; repair the labels, or give the head labels of scheme",
+            "gold: row 1, position 2: IOB2 has no I-X after O; repair the labels, or use a head with labels of scheme",
         ),
         (lambda head: head(X, GOOD, reduction="max"), "reduction must be mean, sum or none, got 'max'"),
         (
@@ -445,7 +445,7 @@ def test_what_is_wrong_is_said(wrong, complaint):
     [
         (None, "words: PhraseConsistency reads the words of the tokens; give a list of them for each row"),
         ([["a"] * 3], "words: .* 2 rows, got 1"),
-        ([["a"] * 3, ["a"] * 2], r"words: row 1 has 2 words, but its mask \(or gold\) keeps 3 positions"),
+        ([["a"] * 3, ["a"] * 2], r"words: row 1 has 2 words, but its mask \(or gold\) marks 3 positions"),
     ],
 )
 def test_words_are_those_of_the_tokens(words, complaint):
