@@ -169,19 +169,29 @@ def trained(make_runs):
     return Trained(small.root / "1", small)
 
 
+class Trainings(list):
+    """The corpora of all first models trained so far; `stop_before`: number of the training that is interrupted."""
+
+    stop_before: int | None = None
+
+
 @pytest.fixture
 def trainings(monkeypatch):
-    """The corpora of all first models, as they happen."""
-    from structperc.reranking import jackknife  # which needs Lightning, as most of the tests do not
+    """The first models of re-rankers, recorded as they are trained."""
+    from pytorch_lightning import Trainer  # most tests need no Lightning
 
-    seen = []
-    trained = jackknife._Training.train
+    from structperc.reranking.jackknife import TrainingPart
 
-    def watched(self, corpus, number):
-        seen.append(corpus)
-        return trained(self, corpus, number)
+    seen, fit = Trainings(), Trainer.fit
 
-    monkeypatch.setattr(jackknife._Training, "train", watched)
+    def recorded(self, *args, datamodule=None, **options):
+        if isinstance(datamodule, TrainingPart):
+            if len(seen) == seen.stop_before:
+                raise KeyboardInterrupt
+            seen.append(datamodule.part)
+        return fit(self, *args, datamodule=datamodule, **options)
+
+    monkeypatch.setattr(Trainer, "fit", recorded)
     return seen
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights
+from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, WeightGroups
 from structperc.errors import InputError
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reranking import FirstScore, LocalFeatures
@@ -25,14 +25,15 @@ class WeightTable(NamedTuple):
     name: str  # "node", "edge", "transition", or a non-local feature: its class and options
     weights: Tensor  # (R, C)
     columns: list[str]  # names of the C columns
-    features: Callable[[Tensor], list[str]]  # rows in ascending order -> their names
-    templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
+    features: Callable[[Tensor], list[str]]  # names of rows, given in ascending order
+    templates: list[tuple[str, int]]  # in the order of the rows, each with its number of rows; may be empty
 
 
 def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the tables of nodes, edges and transitions, as far as a linear scorer has them."""
-    scorer, names = _linear(tagger), list(tagger.labels.names)
-    if scorer is None:
+    """Yield the tables of nodes, edges and transitions that a linear scorer has."""
+    local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
+    scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
+    if not isinstance(scorer, SparseLinear):
         return
     pairs = [f"{a} {b}" for a in names for b in names]
     yield _extracted(tagger, "node", scorer.node, names)
@@ -44,7 +45,7 @@ def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
 
 
 def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
+    """Yield the weight of the first model's score, then those of non-local features with few names."""
     for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
         weight = first.weight.detach().unsqueeze(1)
         yield WeightTable("FirstScore", weight, [""], partial(_names_at, ["first score"]), [])
@@ -52,21 +53,15 @@ def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
 
 
 def global_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weights of global features, which have many names."""
+    """Yield the weights of global features, of many names."""
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
 
 
-def _linear(tagger: Tagger) -> SparseLinear | None:
-    """The scorer of local features, which a re-ranker holds further down or does not have."""
-    own = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]
-    scorer = own[0] if own else tagger.scorer
-    return scorer if isinstance(scorer, SparseLinear) else None
-
-
 def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
-    """The weights of features that templates extract."""
-    templates = tagger.features.template_sizes(kind)
-    return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
+    def names(rows: Tensor) -> list[str]:
+        return tagger.features.feature_names(kind, rows.cpu().numpy())
+
+    return WeightTable(kind, weights.detach(), columns, names, tagger.features.template_sizes(kind))
 
 
 def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
@@ -76,40 +71,30 @@ def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
 
 
 def title(part: nn.Module) -> str:
-    """Return a class and those of its options that are not the default: "PhraseConsistency(match='folded')"."""
+    """Return a class with its options that differ from the default: "PhraseConsistency(match='folded')"."""
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    special = [
-        f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _differs(getattr(part, o.name), o.default)
-    ]
-    return f"{type(part).__name__}({', '.join(special)})" if special else type(part).__name__
+    special = {o.name: getattr(part, o.name) for o in options if _differs(getattr(part, o.name), o.default)}
+    shown = [f"{name}={title(one) if isinstance(one, nn.Module) else repr(one)}" for name, one in special.items()]
+    return f"{type(part).__name__}({', '.join(shown)})" if shown else type(part).__name__
 
 
 def _differs(value: object, default: object) -> bool:
-    """Whether an option is not the default; None as default stands for a part with default options."""
+    """Return True if an option differs from the default; the default None stands for a part with default options."""
     if isinstance(value, nn.Module) and default is None:
         return "(" in title(value)
     return value not in (default, list(default) if isinstance(default, tuple) else default)
-
-
-def _shown(value: object) -> str:
-    return title(value) if isinstance(value, nn.Module) else repr(value)
-
-
-def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
-    """Names of a few features: those of all of a large model take long."""
-    return tagger.features.feature_names(kind, rows.cpu().numpy())
 
 
 def _names_at(names: list[str], rows: Tensor) -> list[str]:
     return [names[row] for row in rows.tolist()]
 
 
-def weights(tagger: Tagger, top: int = 20) -> Weights:
+def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
     """Return the largest weights of nodes, edges, transitions and non-local features of a tagger.
 
-    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with few
-    names, which are all listed. Ties at the end of a list are broken arbitrarily. Raises InputError for top < 1.
+    Each list has the `top` largest weights that are not 0; of non-local features with few names, all weights. Ties at
+    the end of a list are broken arbitrarily. Raises InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
@@ -117,13 +102,15 @@ def weights(tagger: Tagger, top: int = 20) -> Weights:
     for table in scorer_tables(tagger):
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
-    groups += [Group(_sums(table), _all(table), [], []) for table in named_feature_tables(tagger)]
+    for table in named_feature_tables(tagger):
+        order = table.weights.flatten().abs().argsort(descending=True, stable=True)
+        groups.append(Group(_sums(table), _named(table, order), [], []))
     groups += [Group(_sums(table), _largest(table, top), [], []) for table in global_feature_tables(tagger)]
-    return Weights(groups, _transitions(tagger))
+    return WeightGroups(groups, _transitions(tagger))
 
 
 def _transitions(tagger: Tagger) -> Transitions | None:
-    """The matrix of label pairs: that of the scorer, or the edge weights of the bias feature."""
+    """Return the matrix of label pairs: transitions of the scorer, or the edge weights of the bias feature."""
     names = list(tagger.labels.names)
     for table in reversed([*scorer_tables(tagger)]):
         row = 0
@@ -146,12 +133,8 @@ def _largest(table: WeightTable, top: int) -> list[Weight]:
     return _named(table, places[flat[places] != 0])
 
 
-def _all(table: WeightTable) -> list[Weight]:
-    return _named(table, table.weights.flatten().abs().argsort(descending=True, stable=True))
-
-
 def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
-    """Highest and lowest of each column, their features named all at once."""
+    """Return the highest and lowest weights of each column; all features are named in one call."""
     R, C = table.weights.shape
     size = min(top, R)
     rows = torch.cat([table.weights.topk(size, 0, sign).indices for sign in (True, False)])  # (2 * size, C)
@@ -168,7 +151,7 @@ def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
 
 
 def _named(table: WeightTable, places: Tensor) -> list[Weight]:
-    """Weights at flat places row * C + column."""
+    """Return the weights at flat indices row * C + column."""
     C = len(table.columns)
     rows, which = (places // C).unique(return_inverse=True)
     names = table.features(rows)
@@ -179,7 +162,7 @@ def _named(table: WeightTable, places: Tensor) -> list[Weight]:
 
 
 def _templates(table: WeightTable) -> list[Sums]:
-    """Sums of each template, most mass first; none for a table without templates."""
+    """Return the sums of each template, most mass first."""
     if not table.templates:
         return []
     names, sizes = [name for name, _ in table.templates], [size for _, size in table.templates]

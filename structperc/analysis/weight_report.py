@@ -40,16 +40,16 @@ class LabelWeights(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The weights of one kind: of nodes, edges, transitions, or a non-local feature."""
+    """The weights of nodes, edges, transitions, or a non-local feature."""
 
     sums: Sums
-    largest: list[Weight]  # by absolute value; of a non-local feature with a few names all, also those that are 0
-    columns: list[LabelWeights]  # by label or label pair; none for a non-local feature
-    templates: list[Sums]  # most mass first; none where there are no templates
+    largest: list[Weight]  # by absolute value; all of a non-local feature with few names
+    columns: list[LabelWeights]  # by label or label pair; empty for a non-local feature
+    templates: list[Sums]  # most mass first; may be empty
 
     @property
     def listed(self) -> list[Weight]:
-        """Every weight of the lists once, the largest first."""
+        """The weights of all lists without duplicates, the largest first."""
         among = [*self.largest, *(w for column in self.columns for w in (*column.highest, *column.lowest))]
         return sorted(dict.fromkeys(among), key=lambda weight: -abs(weight.value))
 
@@ -61,12 +61,12 @@ class Transitions(NamedTuple):
     values: list[list[float]]  # L rows for the label before, L columns for the label after
 
 
-class Weights(list[Group]):
-    """The groups of weights of a model, which notebooks show as tables.
+class WeightGroups(list[Group]):
+    """The weights of a model by group, shown as tables in notebooks.
 
     Args:
-        groups: nodes, edges, transitions and non-local features, as far as the model has them.
-        transitions: the weights of all label pairs; None for a model without any.
+        groups: nodes, edges, transitions and non-local features of the model.
+        transitions: the weights of all label pairs, or None.
     """
 
     def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
@@ -102,7 +102,7 @@ def _sum_lines(title: str, rows: Sequence[Sums]) -> Iterator[str]:
 
 
 def _label_lines(group: Group) -> Iterator[str]:
-    """The highest and the lowest weights of each label, side by side."""
+    """Yield the highest and the lowest weights of each label side by side."""
     for column in group.columns:
         yield ""
         yield f"{group.sums.name} -> {column.sums.name}: highest and lowest"
@@ -111,7 +111,7 @@ def _label_lines(group: Group) -> Iterator[str]:
 
 
 def _pair_lines(group: Group, top: int) -> Iterator[str]:
-    """A line for each of the label pairs with the largest sums."""
+    """Yield a line for each of the label pairs with the largest sums."""
     columns = sorted(group.columns, key=lambda column: -column.sums.mass)
     columns = [column for column in columns if column.sums.nonzero][:top]
     if group.columns:
@@ -131,32 +131,30 @@ def _format_weight(value: float) -> str:
     return f"{value:+.5g}"
 
 
-# -- HTML -----------------------------------------------------------------------------------------------------
-
-MAX_LABELS = 60  # of more labels those with the largest transition weights are shown
+MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights are shown
 
 
-def weights_html(found: Weights) -> Iterator[str]:
-    """Yield the tables of a model's weights in parts, as HTML without a page around it.
+def weights_html(found: WeightGroups) -> Iterator[str]:
+    """Yield the tables of a model's weights in parts, as HTML without the page around them.
 
-    First the transitions, a row for the label before and a column for the label after; then for each label its highest
-    and lowest features; then the largest weights of other kinds.
+    They are the transitions, from rows to columns, the highest and lowest features of each label, and the largest other
+    weights.
     """
     return render("weight_tables.html", **_values(found))
 
 
-def weights_page(found: Weights, title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+def weights_page(found: WeightGroups, title: str, notes: Sequence[str] = ()) -> Iterator[str]:
     """Yield an HTML page with the tables of `weights_html`."""
     return render("weights.html", title=title, notes=notes, **_values(found))
 
 
-def _values(found: Weights) -> dict[str, Any]:
+def _values(found: WeightGroups) -> dict[str, Any]:
     matrix = None if found.transitions is None else _matrix(found.transitions)
     return {"groups": list(found), "matrix": matrix, "background": _background}
 
 
 def _matrix(transitions: Transitions) -> dict[str, Any]:
-    """The weights of all pairs of neighbouring labels, or of those labels with the largest ones."""
+    """Return the weights of all pairs of neighbouring labels, or of the MAX_LABELS labels with the largest ones."""
     names, values = transitions
     mass = [sum(map(abs, row)) + sum(abs(other[i]) for other in values) for i, row in enumerate(values)]
     shown = sorted(sorted(range(len(names)), key=lambda i: -mass[i])[:MAX_LABELS])
@@ -167,6 +165,6 @@ def _matrix(transitions: Transitions) -> dict[str, Any]:
 
 
 def _background(value: float, largest: float) -> str:
-    """A colour that is readable on light and on dark, and the stronger the larger the weight."""
+    """Return a colour that is readable on light and on dark, stronger for larger weights."""
     share = 0.08 + 0.47 * abs(value) / max(largest, abs(value))
     return f"rgba({'30, 160, 70' if value > 0 else '220, 60, 50'}, {share:.2f})"

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
-from structperc.experiments.experiment import LOG, Run, run_trial, run_trials
-from structperc.experiments.rows import Row, check_same, grid_rows, identity, parse_grid, short_keys
+from structperc.experiments.experiment import LOG, Run, dry_run, run_trial, run_trials
+from structperc.experiments.rows import ExperimentRow, check_same, grid_rows, identity, parse_grid, short_keys
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style, write_figure
 from structperc.reports.tables import percent, text_table, write_records
@@ -29,22 +28,22 @@ DECADE = 10
 class Point(NamedTuple):
     """A row of a grid with all its runs: one, or one per seed."""
 
-    row: Row
+    row: ExperimentRow
     runs: list[Run]
 
     @property
     def error(self) -> str | None:
-        """The complaint of the first training that failed, or None if none did."""
+        """The error of the first failed training; None without any."""
         return next((run.error for run in self.runs if run.error is not None), None)
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """The results of the trainings that did not fail."""
+        """The results of the successful trainings."""
         return [run.results for run in self.runs if run.results is not None]
 
     @property
     def scores(self) -> list[float]:
-        """The scores on development data of the trainings that did not fail, as shares in 0..1."""
+        """The scores of the successful trainings on development data, as shares in 0..1."""
         return [results["dev"]["score"] for results in self.results]
 
     @property
@@ -89,8 +88,8 @@ def _flat(run: Run) -> dict[str, object]:
 def plot_sweep(found: Sequence[Point]) -> Figure:
     """Return a figure with mean scores as a line per combination of the other options, and single trainings as dots.
 
-    Numbers are drawn to scale, on a logarithmic axis when they are positive and span a factor of 10 or more; other
-    values stand side by side. Trainings that failed are left out.
+    Numbers are drawn to scale, on a logarithmic axis if they are positive and span a factor of 10 or more; other
+    values side by side. Failed trainings are left out.
     """
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = figure.subplots()
@@ -117,7 +116,7 @@ def _line(ax: Axes, found: Sequence[Point], places: dict[str, float], label: str
 
 
 def _places(values: Sequence[str]) -> tuple[dict[str, float], bool]:
-    """Value -> place on the axis: the number it is, or its position; whether all are finite numbers."""
+    """Return the place of each value on the axis, and True if the values are numbers, which are their places."""
     try:
         numbers = {value: float(value) for value in values}
     except ValueError:
@@ -149,7 +148,7 @@ class SweepPlan(NamedTuple):
     options: list[str]  # more arguments of fit, for all trainings
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ExperimentRow]:
         """A row for each combination of values."""
         return grid_rows(self.grid, self.configs, self.options, self.seeds)
 
@@ -159,7 +158,7 @@ class SweepPlan(NamedTuple):
         return [f"--data.holdout={self.holdout}"] if self.holdout else []
 
     def identity(self) -> dict[str, Any]:
-        """Return what all trainings of a sweep share; further values and seeds may be added to one."""
+        """Return the properties that all trainings share; values and seeds may be added to a sweep."""
         return identity(self.configs, options=self.options, holdout=self.holdout, keys=list(self.grid))
 
 
@@ -171,23 +170,23 @@ def sweep(
     root: str | None = None,
     options: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield lines about the progress of a sweep, then its table and what was chosen.
+    """Yield lines about the progress of a sweep, then its table and the chosen point.
 
     The configuration is trained once for each combination of values in `grids` ("KEY=V1,V2") and each of the seeds
     (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. See `experiment` for trainings
     that are interrupted or fail.
 
-    The point of the highest dev score, the mean over its seeds, is chosen; of equal ones the earlier, and none with
-    a training that failed. With a holdout, development data are the last so many training sequences, or a share of
-    them, and the chosen point is afterwards trained on all training data, in ROOT/final/KEY=VALUE. There are no
-    development data then: its last epoch counts, and callbacks that watch dev/score have nothing to watch. Without a
-    holdout the chosen point's own run is taken.
+    The point with the highest dev score, the mean over its seeds, is chosen; the earlier one of equal points, and only
+    points without a failed training. With a holdout, development data are the last training sequences, or a share of
+    them, and the chosen point is afterwards trained on all training data, in ROOT/final/KEY=VALUE, for which there are
+    no development data: its last epoch is saved, and callbacks that monitor dev/score have no effect. Without a
+    holdout the run of the chosen point is the result.
 
-    sweep.json and sweep.csv in ROOT have every training's values, results and command, sweep.png shows the scores.
+    sweep.json and sweep.csv in ROOT contain values, results and command of each training, sweep.png the scores.
 
-    Raises InputError, before anything is trained, for grids of another form, options or values that fit does not take,
-    a configuration without development data, and a root that holds another sweep or in which one runs; in the end when
-    every point failed, or the training on all data.
+    Raises InputError, before any training, for grids of another form, options or values that fit does not accept, a
+    configuration without development data, and a root with another sweep or one that is running; at the end if all
+    points failed, or the training on all data.
     """
     plan = SweepPlan([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     default = _check_trainings(plan) / f"sweep-{'-'.join(short_keys(plan.grid))}"
@@ -197,7 +196,7 @@ def sweep(
 
 
 def _check_trainings(plan: SweepPlan) -> Path:
-    """The root of the configuration's runs. Raises InputError for mistakes that show before training."""
+    """Return the root of the configuration's runs. Raises InputError for mistakes in the trainings of the sweep."""
     root = None
     for row in bar(plan.rows, "checking"):
         try:
@@ -214,7 +213,9 @@ def _check_trainings(plan: SweepPlan) -> Path:
 
 
 def _run(plan: SweepPlan, root: Path) -> Iterator[str]:
-    _check_root(plan, root)
+    if (root / SWEEP_RECORD).is_file():
+        before = json.loads((root / SWEEP_RECORD).read_text(encoding="utf-8"))["sweep"]
+        check_same(before, plan.identity(), f"{root} contains a sweep", "set --root to another folder")
     steps = [row.trials for row in plan.rows]
 
     def keep(done: list[Run]) -> None:
@@ -238,19 +239,13 @@ def _run(plan: SweepPlan, root: Path) -> Iterator[str]:
     yield f"sweep: {root / SWEEP_RECORD}, {TABLE}, {FIGURE}"
 
 
-def _check_root(plan: SweepPlan, root: Path) -> None:
-    """Raise InputError for a root that holds another sweep; the record is written after the first run."""
-    path = root / SWEEP_RECORD
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))["sweep"]
-        check_same(before, plan.identity(), f"{root} holds a sweep", "set --root to another folder")
-
-
 def _write(
     plan: SweepPlan, root: Path, done: Sequence[Run], best: Point | None = None, final: Sequence[Run] = ()
 ) -> None:
     """Write the table and the record of the runs so far."""
-    trials, last = ([_record(run) for run in runs] for runs in (done, final))
+    trials, last = (
+        [{"values": dict(run.row.values), "seed": run.seed, **run.record()} for run in runs] for runs in (done, final)
+    )
     record = {
         "sweep": plan.identity(),
         "grid": plan.grid,
@@ -263,15 +258,8 @@ def _write(
     write_records(str(root / TABLE), [_flat(run) for run in done])
 
 
-def _record(run: Run) -> dict[str, Any]:
-    return {"values": dict(run.row.values), "seed": run.seed, **run.record()}
-
-
 def best_of(found: Sequence[Point], folder: Path) -> Point:
-    """Return the point of the highest score, of equal ones the first.
-
-    Raises InputError if every point has a failure.
-    """
+    """Return the point with the highest score, the first of equal ones. Raises InputError if all points failed."""
     whole = [one for one in found if one.error is None]
     if not whole:
         raise InputError(f"sweep: no point could be trained; {found[0].row.name}: {found[0].error} (see {folder})")
@@ -279,7 +267,7 @@ def best_of(found: Sequence[Point], folder: Path) -> Point:
 
 
 def _final_lines(final: Sequence[Run], folder: Path) -> Iterator[str]:
-    """Scores and models of the chosen point."""
+    """Yield scores and models of the chosen point."""
     for run in final:
         if run.results is None:
             raise InputError(f"sweep: the final training failed: {run.error} (see {LOG} under {folder / FINAL})")

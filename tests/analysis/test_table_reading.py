@@ -90,7 +90,7 @@ def test_a_model_that_reads_more_than_words(here):
     from tests.serving.serving_models import tagger
 
     reads_more = tagger(PerceptronLoss, ("w[0]", "pos[0]"), "sentence")
-    with pytest.raises(InputError, match=r"which column is 'pos'\?"):
+    with pytest.raises(InputError, match="'pos'"):
         read_corpus(reads_more, written("a.jsonl", tokens=WORDS))
     found = read_corpus(reads_more, written("a.jsonl", tokens=WORDS, pos=WORDS, labels=LABELS))
     assert found.columns["pos"] == found.columns["word"]
@@ -112,5 +112,5 @@ def test_spans_are_read_with_the_offsets_that_fit(here, model):
     (here / "a.jsonl").write_text(json.dumps(row) + "\n")
     assert list(read_corpus(model, "a.jsonl").columns["label"]) == ["O", "B-PER", "O", "B-PER"]
     (here / "a.jsonl").write_text(json.dumps({"text": "Bo met Anna", "spans": [[0, 1, "PER"]]}) + "\n")
-    with pytest.raises(InputError, match=r"a.jsonl:1: span 0\.\.1 'B' cuts the token 'Bo'"):
+    with pytest.raises(InputError, match=r"a.jsonl:1: .*0\.\.1 .*'Bo'"):
         read_corpus(model, "a.jsonl")

@@ -89,7 +89,7 @@ def test_second_derivatives(shape: tuple[int, ...]) -> None:
         assert torch.autograd.gradgradcheck(of, (unary, edge), fast_mode=True)
 
 
-def test_impossible_labels_leave_second_derivatives_finite() -> None:
+def test_second_derivatives_with_impossible_labels() -> None:
     unary = torch.tensor([[[0.0, -torch.inf], [1, 2], [0, 1]]], requires_grad=True)
     edge = torch.tensor([[[[0.0, -torch.inf], [1, 0]]]])
     lattice = Lattice(unary, edge, torch.tensor([3]))
@@ -99,7 +99,7 @@ def test_impossible_labels_leave_second_derivatives_finite() -> None:
         assert unary.grad.isfinite().all()
 
 
-def test_divergence_and_cross_entropy_of_lattices_with_holes() -> None:
+def test_divergence_with_impossible_paths() -> None:
     """Labels that nothing may follow, that cannot be reached, or that the other lattice lacks; by enumeration."""
     torch.manual_seed(0)
     unary, edge = torch.randn(400, 4, 3).double(), torch.randn(400, 4, 3, 3).double()

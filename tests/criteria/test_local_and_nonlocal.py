@@ -11,6 +11,7 @@ from structperc.criteria import LocalAndNonlocal, MarginLoss
 from structperc.errors import InputError
 from structperc.optim import Perceptron
 from structperc.structures import Candidates, Lattice, Scored
+from tests.oracle import label_sequences
 
 LABELS = 3
 
@@ -19,7 +20,7 @@ def random_scored(seed, K=4, B=6, T=2):
     """Candidates with small integer scores, so that ties and equal gaps occur; gold in the list or outside of it."""
     generator = torch.Generator().manual_seed(seed)
     lattice = Lattice(torch.zeros(B, T, LABELS), torch.zeros(B, T, LABELS, LABELS), torch.full((B,), T))
-    paths = torch.tensor(list(itertools.product(range(LABELS), repeat=T)))
+    paths = torch.tensor(label_sequences(T, LABELS))
     chosen = torch.stack([torch.randperm(len(paths), generator=generator)[: K + 1] for _ in range(B)])
     local = torch.randint(-3, 4, (B, K), generator=generator).double().sort(1, descending=True).values
     more = torch.randint(-3, 4, (B, K), generator=generator).double()
@@ -165,7 +166,7 @@ class Documents:
         self.documents = documents
         self.differences = []  # per document: (local, total) differences to every wrong labelling
         for words, gold in documents:
-            paths = itertools.product(range(LABELS), repeat=len(words))
+            paths = label_sequences(len(words), LABELS)
             wrong = [p for p in paths if list(p) != gold]
             own = local_vector(words, gold), nonlocal_vector(words, gold)
             local = torch.stack([own[0] - local_vector(words, p) for p in wrong])
@@ -233,7 +234,7 @@ def test_toy_documents_need_non_local_weights():
 
 @pytest.mark.parametrize("C", [0.0, 10.0])
 @pytest.mark.parametrize("criterion", [MarginLoss, lambda C: LocalAndNonlocal(C, local="conservative")])
-def test_bound_and_margin_where_non_local_weights_are_needed(criterion, C):
+def test_bound_with_nonlocal_weights(criterion, C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
     data = Documents(AMBIGUOUS)
     separator, _ = train(data, MarginLoss(100.0), LABELS**4)
@@ -254,7 +255,7 @@ def separable(seed):
     documents = []
     for length in torch.randint(2, 5, (8,), generator=generator).tolist():
         words = torch.randint(0, WORDS, (length,), generator=generator).tolist()
-        paths = [list(p) for p in itertools.product(range(LABELS), repeat=length)]
+        paths = [list(p) for p in label_sequences(length, LABELS)]
         scores = torch.stack([local_vector(words, p) for p in paths]) @ separator
         documents.append((words, paths[int(scores.argmax())]))
     data = Documents(documents)

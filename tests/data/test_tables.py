@@ -225,11 +225,11 @@ def test_tables_that_are_wrong_are_one_line(tmp_path, name, text, columns, messa
 def test_options_that_are_wrong(tmp_path):
     dataset().save_to_disk(str(tmp_path / "all" / "train"))
     (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    with pytest.raises(InputError, match="this folder has the splits train; name one of them"):
+    with pytest.raises(InputError, match="splits train"):
         Table(str(tmp_path), {"train": "all"}, COLUMNS).corpus("train")
     assert Table(str(tmp_path), {"train": "all/train"}, COLUMNS).corpus("train").tokens == 7
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty: a table is a file that ends in .*, or a saved folder"):
+    with pytest.raises(InputError, match="empty: "):
         Table(str(tmp_path), {"train": "empty"}, COLUMNS).corpus("train")
     for options, message in (
         ({"columns": {"label": "x"}}, "columns must name word, or text and spans"),
@@ -241,11 +241,11 @@ def test_options_that_are_wrong(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             InMemory(dataset(), **options)
-    with pytest.raises(InputError, match="'train' is a list; give a datasets"):
+    with pytest.raises(InputError, match="'train' "):
         InMemory({"train": []}, COLUMNS)
-    with pytest.raises(InputError, match="train: no columns \\['words'\\] among"):
+    with pytest.raises(InputError, match=r"train: .*'words'"):
         InMemory(dataset(), {"word": "words"}).corpus("train")
-    with pytest.raises(InputError, match="train, row 1: column 'ner' has 1, but there are 1 names"):
+    with pytest.raises(InputError, match=r"train, row 1: .*'ner' has 1"):
         InMemory(dataset(), COLUMNS, label_names={"label": ["O"]}).corpus("train")
 
 
@@ -268,14 +268,14 @@ WRONG = [
 ]
 
 
-def test_all_spans_that_do_not_fit_are_named_at_once():
+def test_all_misaligned_spans_are_named():
     with pytest.raises(InputError) as error:
         spans_of(WRONG)
     said = str(error.value)
-    assert "4 of 5 spans do not fit" in said
+    assert "4 of 5 spans" in said
     for kind in ("token cut 1", "white space at an edge 1", "empty or outside the text 1", "overlap 1"):
         assert kind in said
-    assert "row 1: span 0..7 'Anna Li' cuts the token 'Lind' at 5..9" in said
+    assert "row 1: span 0..7 'Anna Li'" in said
     assert "row 2: span 3..99" in said
     assert "data.misaligned: expand" in said
     assert "data.overlaps: longest" in said
@@ -289,14 +289,14 @@ def test_all_spans_that_do_not_fit_are_named_at_once():
         ({"misaligned": "skip"}, ["O", "B-ORG", "O", "O", "B-PER", "O"]),
     ],
 )
-def test_spans_that_do_not_fit_are_corrected_as_options_say(options, labels):
+def test_options_for_misaligned_spans(options, labels):
     assert list(spans_of(WRONG, **options)) == labels
     with pytest.raises(InputError, match="overlap"):
         spans_of(WRONG, misaligned="expand")
 
 
 @pytest.mark.parametrize(("unit", "codec", "width"), [("utf-16", "utf-16-le", 2), ("utf-8", "utf-8", 1)])
-def test_offsets_that_count_something_else_are_recognised(unit, codec, width):
+def test_units_of_offsets(unit, codec, width):
     text = "Zoë 😀 met Bo in Rome."
 
     def at(words):
@@ -304,13 +304,13 @@ def test_offsets_that_count_something_else_are_recognised(unit, codec, width):
         return mark(*(len(text[:end].encode(codec)) // width for end in (start, start + len(words))))
 
     rows = [(text, [at("Zoë"), at("Bo"), at("Rome")])]
-    with pytest.raises(InputError, match=f"all fit: set data.offsets: {unit}"):
+    with pytest.raises(InputError, match=f"data.offsets: {unit}"):
         spans_of(rows)
     assert list(spans_of(rows, offsets=unit)) == ["B-PER", "O", "O", "B-PER", "O", "B-PER", "O"]
 
 
 def test_tokens_that_fit_better_are_named():
-    with pytest.raises(InputError, match=r"all fit: set data.tokens: ud"):
+    with pytest.raises(InputError, match=r"data.tokens: ud"):
         spans_of([("the third-quarter report", [mark(4, 9)])])
 
 

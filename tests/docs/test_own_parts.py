@@ -1,7 +1,5 @@
 """The parts of one's own that docs/extending.md shows do what it says."""
 
-from itertools import pairwise, product
-
 import pytest
 import torch
 from torch import nn
@@ -13,18 +11,9 @@ from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
 from structperc.structures import Candidates, Scored
+from tests import oracle
 from tests.docs.written import QUICKSTART, blocks
 from tests.tiny import without_names
-
-
-def labellings(lattice: Lattice, row: int) -> dict[tuple[int, ...], float]:
-    """All labellings of a sequence with their scores, term by term."""
-    edge, L = lattice.edge.expand(*lattice.unary.shape, -1), lattice.unary.shape[2]
-    found = {}
-    for labels in product(range(L), repeat=int(lattice.lengths[row])):
-        steps = [edge[row, t, i, j] for t, (i, j) in enumerate(pairwise(labels), 1)]
-        found[labels] = float(sum([lattice.unary[row, t, y] for t, y in enumerate(labels)] + steps))
-    return found
 
 
 def some_lattice(B: int, T: int, L: int) -> Lattice:
@@ -42,8 +31,7 @@ def test_own_criterion_is_the_formula_it_gives(gamma, ran):
     scored = Scored(lattice, gold, candidates, own, none, torch.zeros_like(own), none)
     losses = criterion(scored)
     for row, loss in enumerate(losses.tolist()):
-        scores = torch.tensor(list(labellings(lattice, row).values())).double()
-        p = (own[row].detach() - scores.logsumexp(0)).exp()
+        p = (own[row].detach() - oracle.log_partition(lattice, row)).exp()
         assert loss == pytest.approx(float(-((1 - p) ** gamma) * p.log()))
     if gamma == 0:
         torch.testing.assert_close(losses, CRFLoss()(scored))
@@ -52,7 +40,7 @@ def test_own_criterion_is_the_formula_it_gives(gamma, ran):
     assert (gradient.sum(2).abs() < 1e-9).all()  # a constant added to all labels of a token changes nothing
 
 
-def test_own_encoder_gives_vectors_that_do_not_depend_on_the_batch(ran):
+def test_own_encoder_ignores_the_batch(ran):
     encoder = ran("extending")["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
     words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
     corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
@@ -110,7 +98,7 @@ def test_own_parts_learn_and_are_saved(here, structperc_says):
     assert len(tagger.tag([["Mr.", "Lindal", "left", "."]])[0]) == 4
 
 
-def test_own_attributes_are_read_by_templates_and_saved(here, structperc_says):
+def test_own_attributes(here, structperc_says):
     _, overlay = blocks("extending", "yaml")
     (here / "attributes.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
@@ -123,7 +111,7 @@ def test_own_attributes_are_read_by_templates_and_saved(here, structperc_says):
         load("runs/attributes/1/model")
 
 
-def test_own_criterion_is_not_needed_for_labels_and_probabilities(here, structperc_says):
+def test_inference_without_own_criterion(here, structperc_says):
     """Its module is not trusted here, and what it says of probabilities is in the saved model."""
     options = ["--model.criterion=own.FocalLikelihood", "--model.scorer.init_args.sparse_grad=false"]
     adam = ["--model.optimizer=torch.optim.Adam", "--model.optimizer.init_args.lr=0.05"]

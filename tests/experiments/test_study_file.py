@@ -29,7 +29,7 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-def test_rows_have_the_options_and_seeds_of_the_study_and_their_own(write):
+def test_options_and_seeds_of_rows(write):
     study = read_study(write(GOOD + "options: [--k=1]\nbaseline: two\nsplit: test\n"))
     assert (study.baseline, study.split) == ("two", "test")
     assert [(row.name, seed) for one in study.rows for row, seed in one.trials] == [("one", 1), ("one", 2), ("two", 7)]
@@ -46,7 +46,7 @@ def test_what_may_be_left_out(write):
 
 
 @pytest.mark.parametrize("name", ["..", ".lock", "a/b", "x" * 300])
-def test_folders_of_rows_are_visible_folders_of_the_root(write, name):
+def test_folders_of_rows(write, name):
     (row,) = read_study(write(f"seeds: [1]\nrows:\n  '{name}': {{configs: [a.yaml]}}\n")).rows
     assert "/" not in row.folder
     assert not row.folder.startswith(".")
@@ -84,7 +84,7 @@ def test_folders_of_rows_are_visible_folders_of_the_root(write, name):
         ("[1, 2]", "[1, 2", "study.yaml:3: "),
     ],
 )
-def test_mistakes_are_one_line_that_names_file_and_key(write, old, new, complaint):
+def test_mistakes_name_file_and_key(write, old, new, complaint):
     assert GOOD.count(old) == 1
     with pytest.raises(InputError) as error:
         read_study(write(GOOD.replace(old, new)))
@@ -120,16 +120,16 @@ def test_one_model_may_start_all_seeds(write):
 
 @pytest.mark.parametrize("rows", ["{}", "[]", ""])
 def test_a_study_without_rows(write, rows):
-    with pytest.raises(InputError, match=r"study.yaml: rows: name at least one row"):
+    with pytest.raises(InputError, match=r"study.yaml: rows: "):
         read_study(write(f"seeds: [1]\nrows: {rows}\n"))
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
 def test_what_is_no_study_at_all(write, text):
-    with pytest.raises(InputError, match=r"study.yaml: write rows: ..., seeds: ...; keys are baseline, options, rows"):
+    with pytest.raises(InputError, match=r"study.yaml: .*baseline, options, rows"):
         read_study(write(text))
 
 
 def test_a_study_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"none.yaml: cannot read this file"):
+    with pytest.raises(InputError, match=r"none.yaml: "):
         read_study(str(tmp_path / "none.yaml"))

@@ -71,7 +71,7 @@ def test_errors_name_file_and_line(write, text, message):
     assert str(path) + message in str(error.value)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_template(write):
+def test_byte_order_mark(write):
     assert read_crfpp(write("\ufeff" + TEMPLATE), ["word", "pos"]) == read_crfpp(write(TEMPLATE), ["word", "pos"])
 
 

@@ -51,7 +51,7 @@ def test_a_label_without_gold_loses_only():
         assert (p[:, 2] <= 0).all()
 
 
-def test_gold_below_another_hypothesis_of_its_state():
+def test_gold_below_a_hypothesis_of_its_state():
     """Token 2 closes the gap between 0, 1 and 3, 4; its label is not seen from outside, so that the wrong one, which
     scores higher, is the state's only hypothesis. That there is room for more states changes nothing."""
     model = model_of([], 2, beam=20, rule=EarlyUpdate())

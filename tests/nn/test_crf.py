@@ -9,6 +9,7 @@ from torchcrf import CRF as Theirs  # noqa: N811
 
 from structperc.errors import InputError
 from structperc.nn import CRF, ChainHead
+from tests.oracle import label_sequences
 
 B, T, L = 3, 4, 5
 MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]], dtype=torch.uint8)
@@ -43,7 +44,7 @@ def test_it_is_made_as_theirs():
     assert repr(own) == repr(theirs) == "CRF(num_tags=5)"
     assert (own.num_tags, own.batch_first, CRF(3, batch_first=True).batch_first) == (5, False, True)
     for number in (0, -1):
-        with pytest.raises(ValueError, match=f"invalid number of tags: {number}"):
+        with pytest.raises(ValueError, match=f"tags.* {number}"):
             CRF(number)
 
 
@@ -66,7 +67,7 @@ def test_log_likelihood_and_labels_by_enumeration():
     found, best = own(emissions, tags, mask, reduction="none"), own.decode(emissions, mask)
     for b in range(B):
         length = int(mask[:, b].sum())
-        scored = {y: score(own, emissions[:, b], y) for y in itertools.product(range(L), repeat=length)}
+        scored = {y: score(own, emissions[:, b], y) for y in label_sequences(length, L)}
         gold = scored[tuple(tags[:length, b].tolist())]
         assert found[b].item() == pytest.approx(gold - math.log(sum(map(math.exp, scored.values()))), abs=1e-4)
         assert best[b] == list(max(scored, key=scored.get))

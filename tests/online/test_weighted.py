@@ -2,7 +2,6 @@
 
 import random
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from structperc.features import format_weighted_features
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
+from tests.oracle import label_sequences
 
 LABELS = ("A", "B", "C")
 LEARNERS = {  # criterion, optimizer, cost, margin, and how far weights move for a loss and a squared norm
@@ -59,7 +59,7 @@ def naive(sentences, names, cost, margin, size):
     total, updates = np.zeros_like(weights), 0
     for tokens in sentences:
         gold = tuple(LABELS.index(label) for _, label in tokens)
-        phi = {y: counts(tokens, y, names) for y in product(range(len(LABELS)), repeat=len(tokens))}
+        phi = {y: counts(tokens, y, names) for y in label_sequences(len(tokens), len(LABELS))}
         score = {y: phi[y] @ weights + cost * sum(a != b for a, b in zip(y, gold, strict=True)) for y in phi}
         rivals = [y for y in phi if margin is None or y != gold]
         rival = max(rivals, key=score.get)  # the first of several

@@ -28,7 +28,7 @@ CASES = [("90", ("9 dense float32",)), *(pytest.param(c, ALL, marks=pytest.mark.
 
 
 @pytest.mark.parametrize(("capability", "lattices"), CASES, ids=["90-some", "80-more", "90-more"])
-def test_compilation_without_host_reads(capability: str, lattices: tuple[str, ...]) -> None:
+def test_kernels_compile_without_host_reads(capability: str, lattices: tuple[str, ...]) -> None:
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be compiled")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

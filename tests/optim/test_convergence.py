@@ -1,6 +1,5 @@
 """Update bounds of Collins (2002) and Kazama & Torisawa (2007, §3), as hard assertions on separable toy data."""
 
-import itertools
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +11,7 @@ from structperc.optim import Perceptron as PerceptronOptimizer
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, Scored, Words
+from tests.oracle import label_sequences
 
 WORDS, L = 5, 3
 
@@ -43,7 +43,7 @@ def toy(seed):
     sentences = [torch.randint(0, WORDS, (n,), generator=generator).tolist() for n in lengths]
     gold, delta, longest = [], float("inf"), 0.0
     for words in sentences:
-        paths = [list(p) for p in itertools.product(range(L), repeat=len(words))]
+        paths = [list(p) for p in label_sequences(len(words), L)]
         vectors = torch.stack([phi(words, p) for p in paths])
         scores = vectors @ separator
         best = int(scores.argmax())
@@ -97,7 +97,7 @@ def reached_margin(data, scorer):
     weights = torch.cat([scorer.node.flatten(), scorer.transition.flatten()]).double().detach()
     gaps = []
     for words, right in zip(data.sentences, data.gold, strict=True):
-        for path in itertools.product(range(L), repeat=len(words)):
+        for path in label_sequences(len(words), L):
             if list(path) != right:
                 gaps.append(float((phi(words, right) - phi(words, path)) @ weights))
     return min(gaps) / float(weights.norm())

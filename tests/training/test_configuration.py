@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -70,7 +70,7 @@ def places(value, above=()):
 
 
 @pytest.mark.parametrize("place", places(yaml.safe_load(QUICKSTART.read_text())), ids=".".join)
-def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place):
+def test_unknown_keys(refused, place):
     config = yaml.safe_load(QUICKSTART.read_text())
     inner = config
     for key in place:
@@ -103,11 +103,11 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ),
         (
             "model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}",
-            "o.yaml:2: model.search: init_arg stands beside class_path; options of a class stand under init_args",
+            "o.yaml:2: model.search: unexpected init_arg next to class_path",
         ),
         (
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
-            "o.yaml:2: model.nonlocal_features.0: x stands beside class_path",
+            "o.yaml:2: model.nonlocal_features.0: unexpected x next to class_path",
         ),
         (
             "model:\n  criterion: MarginLoss",
@@ -136,7 +136,7 @@ def test_unknown_keys_are_refused_everywhere_even_without_a_value(refused, place
         ("seed_everything: -1", "o.yaml:1: seed_everything: "),
     ],
 )
-def test_what_is_wrong_is_named_with_file_and_line(refused, overlay, complaint):
+def test_errors_name_file_and_line(refused, overlay, complaint):
     assert complaint in refused(overlay=overlay)
 
 
@@ -163,7 +163,7 @@ def test_what_is_wrong_is_named_with_file_and_line(refused, overlay, complaint):
         (__file__, f"{__file__} is not an option; "),
     ],
 )
-def test_options_that_are_wrong_are_named_without_a_file(refused, option, complaint):
+def test_errors_of_options(refused, option, complaint):
     assert refused(option).startswith(complaint)
 
 
@@ -180,11 +180,11 @@ def test_options_that_are_wrong_are_named_without_a_file(refused, option, compla
         ("--data.max_epochs=3", "trainer.max_epochs"),
     ],
 )
-def test_an_option_is_found_by_its_last_name_and_by_names_of_other_programs(refused, option, meant):
+def test_suggested_options(refused, option, meant):
     assert refused(option).endswith(f"; did you mean {meant}?")
 
 
-def test_options_of_a_file_that_cannot_be_read_are_found_too(refused):
+def test_suggested_options_without_file(refused):
     line = refused(overlay="seed_everything: 3\nlr: 3")
     assert line.startswith("o.yaml:2: lr: ")
     assert line.endswith("did you mean model.optimizer.lr?")
@@ -200,7 +200,7 @@ def test_options_of_a_file_that_cannot_be_read_are_found_too(refused):
         ("nothing.yaml", ""),
     ],
 )
-def test_a_missing_file_is_named_with_what_may_be_meant(refused, tmp_path, given, meant):
+def test_missing_file(refused, tmp_path, given, meant):
     (tmp_path / "experiment.yaml").touch()
     assert refused("-c", given) == f"--config {given}: there is no such file{meant}"
 
@@ -210,6 +210,6 @@ def test_a_folder_is_no_configuration(refused, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["fit", "validate", "rerank"])
-def test_a_command_without_a_configuration_says_how_to_begin(fails, command):
+def test_command_without_configuration(fails, command):
     assert f"{command}: no configuration is given" in (line := fails(command))
     assert "structperc init" in line

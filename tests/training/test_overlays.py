@@ -9,7 +9,7 @@ from structperc.cli.main import main
 from structperc.data import yaml_file
 from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 from structperc.experiments.rows import identity
 from structperc.training.overlays import DEEPEST, compose_all, read_configuration
 
@@ -100,7 +100,7 @@ def test_one_mapping_laid_over_another(write, below, above, expected):
     assert node_value(compose_all([below, "above.yaml"])) == expected
 
 
-def test_later_files_lie_above_earlier_ones_and_the_own_keys_above_all(write):
+def test_precedence_of_overlays(write):
     write(
         one="a: 1\nb: 1\nc: 1\nd: 1",
         two="overlays: [three.yaml]\nc: 2\nd: 2",
@@ -110,7 +110,7 @@ def test_later_files_lie_above_earlier_ones_and_the_own_keys_above_all(write):
     assert read_configuration("own.yaml") == {"a": 1, "b": 3, "c": 2, "d": 0}
 
 
-def test_paths_start_in_the_folder_of_the_file_that_names_them(write, tmp_path, monkeypatch):
+def test_relative_paths(write, tmp_path, monkeypatch):
     for folder in ("data", "own", "elsewhere"):
         Path(folder).mkdir()
     write(**{"data/all": "a: 1", "data/some": "overlays: [all.yaml]", "own/e": "overlays: [../data/some.yaml]\nb: 2"})
@@ -238,7 +238,7 @@ def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
         ),
     ],
 )
-def test_wrong_options_are_named_with_the_file_and_line_they_stand_in(write, below, own, complaint):
+def test_errors_name_file_and_line(write, below, own, complaint):
     write(below=below, own=f"overlays: [{QUICKSTART}, below.yaml]\n{own}")
     with pytest.raises(InputError) as error:
         dry_run(["-c", "own.yaml", "--trainer.accelerator=cpu"])
@@ -266,7 +266,7 @@ def experiment(write):
     return "own.yaml", "whole.yaml"
 
 
-def test_a_run_is_that_of_one_file_and_is_named_after_the_experiment(experiment):
+def test_run_of_an_experiment(experiment):
     for file in experiment:
         assert main(["fit", "-c", file, "--trainer.accelerator=cpu"]) == 0
     saved = [Path(f"runs/{name}/1/logs/version_0/config.yaml").read_text() for name in ("own", "whole")]
@@ -276,7 +276,7 @@ def test_a_run_is_that_of_one_file_and_is_named_after_the_experiment(experiment)
     assert Path("runs/own/1/predictions").is_dir()
 
 
-def test_later_files_of_the_command_line_lie_above_whole_experiments(experiment, write):
+def test_precedence_of_later_files(experiment, write):
     write(more="overlays: [most.yaml]\ndata: {init_args: {train: 9}}", most="model: {search: {init_args: {k: 3}}}")
     found = dry_run(["-c", "own.yaml", "-c", "more.yaml", "--data.dev=5", "--trainer.accelerator=cpu"]).config
     data, model = (found[name]["init_args"] for name in ("data", "model"))
@@ -285,7 +285,7 @@ def test_later_files_of_the_command_line_lie_above_whole_experiments(experiment,
     assert model["optimizer"]["init_args"]["average"] is False
 
 
-def test_options_lie_above_all_files_of_the_command_line_wherever_they_stand(experiment, write):
+def test_precedence_of_options(experiment, write):
     write(
         one="data: {init_args: {dev: 3, types: {PER: person}}}\ntrainer: {max_epochs: 4}",
         two="data: {init_args: {dev: 5, types: {LOC: place}}}\ntrainer: {max_epochs: 5}",
@@ -300,6 +300,6 @@ def test_options_lie_above_all_files_of_the_command_line_wherever_they_stand(exp
     assert all(found[name] == same[name] for name in ("data", "model"))
 
 
-def test_studies_and_sweeps_know_an_experiment_by_what_it_says(experiment):
+def test_experiments_in_studies_and_sweeps(experiment):
     own, whole = ([file] for file in experiment)
     assert identity(own, options=[]) == identity(whole, options=[])
