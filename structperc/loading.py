@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.builder import CRITERION_FIELDS, Builder
-from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
@@ -87,10 +87,10 @@ def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
 
 def _is_own_criterion(part: Any) -> bool:
     """Whether a part is a criterion of a user's own that says what labelling needs of it, and needs no more."""
-    fields = {CLASS: str, OPTIONS: dict[str, Any], LABELLING: dict[str, Any]}
+    fields = {CLASS: str, OPTIONS: dict[str, Any], INFERENCE: dict[str, Any]}
     if not matches_type(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
         return False
-    own = part[LABELLING]
+    own = part[INFERENCE]
     return own.keys() == CRITERION_FIELDS.keys() and _of_types(own, CRITERION_FIELDS)
 
 
@@ -107,7 +107,7 @@ def _reads_text_alone(features: Any) -> bool:
     if features.get("weighted") is not None:  # whose weighted sums are not those of tensors bit for bit
         return False
     attributes = features["documents"].values()
-    return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
+    return all(STATE not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
 
 
 def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> SparsePredictor | None:
@@ -126,7 +126,7 @@ def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> Sp
         "independent_sentences": criterion[OPTIONS].get("unit") == "sentence",
         "probabilistic": criterion[CLASS] in PROBABILISTIC,
     }
-    own = criterion.get(LABELLING, plain)
+    own = criterion.get(INFERENCE, plain)
     files, name = check_training_files(config.get(TRAINING_FILES, {})), criterion[CLASS].rpartition(".")[2]
     return SparsePredictor(
         features, labels, config["unit"], files, weights, own["independent_sentences"], name, own["probabilistic"]

@@ -109,7 +109,7 @@ def test_bar_without_earlier_scores(fit, caplog):
 
 
 def test_lines_within_long_epochs(fit, caplog, monkeypatch):
-    monkeypatch.setattr(epoch_bar, "EVERY", 0)
+    monkeypatch.setattr(epoch_bar, "LOG_INTERVAL", 0)
     fit("--trainer.max_epochs=1", "--data.batch_size=5")
     lines = [line for line in caplog.messages if line.startswith(("epoch ", "scoring "))]
     assert [line.partition(":")[0] for line in lines[:3]] == [f"epoch 1 of 1, {part} %" for part in (25, 50, 75)]

@@ -110,11 +110,11 @@ def test_a_saved_second_model_has_the_first_one(trained, data, tmp_path, monkeyp
 
 def test_a_first_model_runs_no_foreign_code(trained):
     first = trained.features.documents["first"]
-    learned = {**first.to_json()["learned"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
+    learned = {**first.to_json()["state"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
     with pytest.raises(InputError, match=r"here: .*os\.system"):
         FirstLabels().load_state(learned, first.arrays(), Builder(), "here")
     with pytest.raises(InputError, match="here: TokenMajority "):
-        restore({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
+        restore({**MAJORITIES["token"].to_json(), "state": learned}, {}, Builder(), "here")
 
 
 def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
@@ -191,9 +191,9 @@ def test_models_without_first_labels(trained, data):
     """As those that were saved before these labels were kept."""
     first = trained.features.documents["first"]
     told, arrays = first.to_json(), first.arrays()
-    learned = {name: value for name, value in told["learned"].items() if name != TRAINING}
+    learned = {name: value for name, value in told["state"].items() if name != TRAINING}
     kept = {name: array for name, array in arrays.items() if name != TRAINING}
-    former = restore({**told, "learned": learned}, kept, Builder(), "here")
+    former = restore({**told, "state": learned}, kept, Builder(), "here")
     with pytest.raises(InputError, match="train it again"):
         former.start(data.corpus("train"))
     wrong = [{TRAINING: labels} for labels in (np.array([99], np.uint8), np.array([[0]], np.uint8), np.array([0.5]))]

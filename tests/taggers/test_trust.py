@@ -219,7 +219,7 @@ def test_parts_within_parts_are_checked(tmp_path):
 
 def test_an_unknown_entry_of_a_part_is_refused(place):
     edit(place / "model", lambda config: config["criterion"].update(options={"C": 3}))
-    assert "criterion: options" in complaint(place / "model")
+    assert "criterion: unexpected options" in complaint(place / "model")
 
 
 def test_a_network_of_many_layers_is_not_built(tmp_path):
