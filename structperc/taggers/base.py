@@ -31,7 +31,7 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers import saving
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
-from structperc.taggers.checkpoints import check_vocabulary, use_evaluation_weights
+from structperc.taggers.checkpoint_files import check_vocabulary, use_evaluation_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
 from structperc.taggers.hub import download, push_folder
 from structperc.taggers.model_format import TableType

@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from structperc.data.output import atomic_file, write_errors
 from structperc.optim import Diverged, training_protocol
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.checkpoints import CheckpointStorage, load_weights
+from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 

@@ -15,7 +15,7 @@ from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, Phases, QuickProp
-from structperc.taggers.checkpoints import use_evaluation_weights
+from structperc.taggers.checkpoint_files import use_evaluation_weights
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)

@@ -143,7 +143,7 @@ def test_without_averages_the_last_weights_count():
     made.features.fit(data.corpus("train"))
     made.allocate(data.label_set())
     optimizer = made.configure_optimizers()
-    made.guided.learn(made.encode(data.corpus("train"))[[0, 1, 2, 3]], optimizer)
+    made.guided.learn(made.encode(data.corpus("train")).flat([0, 1, 2, 3]), optimizer)
     raw = weights(made)
     with optimizer.evaluation_weights():
         assert same(weights(made), raw)

@@ -13,7 +13,7 @@ from structperc.optim import Perceptron as Additive
 from structperc.taggers import learning
 from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
-from structperc.taggers.checkpoints import read_checkpoint
+from structperc.taggers.checkpoint_files import read_checkpoint
 from structperc.taggers.sequential_learning import ParameterAveragingLearner
 from tests.tiny import Sentences, make_tagger, sentences
 

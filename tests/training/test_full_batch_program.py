@@ -9,7 +9,7 @@ import torch
 
 from structperc.criteria import MCEFLoss
 from structperc.datamodules.sources import Synthetic
-from structperc.taggers.checkpoints import load_weights
+from structperc.taggers.checkpoint_files import load_weights
 from structperc.taggers.tagger import Tagger
 from tests.nested import assert_same
 from tests.tiny import Loops, weights_of, whole
