@@ -21,7 +21,6 @@ PACKAGES = (
         "structures",
         "errors",
         "signals",
-        "shared_memory",
         "progress",
         "version",
     ),

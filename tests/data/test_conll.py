@@ -266,7 +266,7 @@ def test_pieces_of_a_file_are_read_as_the_whole(tmp_path, monkeypatch, unit):
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_the_progress_bar_names_the_file(tmp_path, monkeypatch, capsys, shown):
-    monkeypatch.setattr(progress, "SLOW", 0)
+    monkeypatch.setattr(progress, "DELAY", 0)
     with terminal(200) as screen:
         assert read(tmp_path, "a O\n", progress=shown)["word"] == [["a"]]
     assert (str(tmp_path / "a.txt") in screen.text) == shown
