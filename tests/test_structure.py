@@ -23,7 +23,6 @@ PACKAGES = (
         "torch_internals",
         "lightning_internals",
         "signals",
-        "shared_memory",
         "progress",
         "version",
     ),

@@ -10,8 +10,7 @@ from itertools import cycle
 
 import pytest
 
-from structperc import process_pool as workers
-from structperc import shared_memory
+from structperc import process_pool
 from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -68,7 +67,7 @@ def seen(monkeypatch):
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "start_workers", start_workers)
+    monkeypatch.setattr(process_pool, "start_workers", start_workers)
     return numbers
 
 
@@ -132,7 +131,7 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
 
 @pytest.mark.slow
 def test_three_processes_write_what_one_writes(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_memory, "LARGE", 1)  # of what this process sends
+    monkeypatch.setattr(process_pool, "LARGE", 1)  # of what this process sends
     options = {"cutoff": 1, "documents": {"case": CaseElsewhere()}}
     assert build(text, tmp_path / "3", 3, **options) == build(text, tmp_path / "1", 1, **options)
 
@@ -190,7 +189,7 @@ def test_failing_workers(text, tmp_path, left, monkeypatch, happens, message):
 
 @pytest.mark.slow
 def test_files_of_killed_builds_are_removed(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_memory, "LARGE", 1)
+    monkeypatch.setattr(process_pool, "LARGE", 1)
     corpus = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document").corpus("train")
 
     def work():
