@@ -110,7 +110,6 @@ def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
 
 
 def _transitions(tagger: Tagger) -> Transitions | None:
-    """Return the matrix of label pairs: transitions of the scorer, or the edge weights of the bias feature."""
     names = list(tagger.labels.names)
     for table in reversed([*scorer_tables(tagger)]):
         row = 0
@@ -162,7 +161,6 @@ def _named(table: WeightTable, places: Tensor) -> list[Weight]:
 
 
 def _templates(table: WeightTable) -> list[Sums]:
-    """Return the sums of each template, most mass first."""
     if not table.templates:
         return []
     names, sizes = [name for name, _ in table.templates], [size for _, size in table.templates]

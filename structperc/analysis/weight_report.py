@@ -102,7 +102,6 @@ def _sum_lines(title: str, rows: Sequence[Sums]) -> Iterator[str]:
 
 
 def _label_lines(group: Group) -> Iterator[str]:
-    """Yield the highest and the lowest weights of each label side by side."""
     for column in group.columns:
         yield ""
         yield f"{group.sums.name} -> {column.sums.name}: highest and lowest"
@@ -111,7 +110,6 @@ def _label_lines(group: Group) -> Iterator[str]:
 
 
 def _pair_lines(group: Group, top: int) -> Iterator[str]:
-    """Yield a line for each of the label pairs with the largest sums."""
     columns = sorted(group.columns, key=lambda column: -column.sums.mass)
     columns = [column for column in columns if column.sums.nonzero][:top]
     if group.columns:

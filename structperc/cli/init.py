@@ -125,7 +125,6 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
 
 
 def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: Sequence[str]) -> str:
-    """Return the text of a configuration with these options of data; `own` is its name, and remarks become comments."""
     kind = "Table" if found.table is not None else "Conllu" if found.tags else "Conll"
     lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
     lines += [f"    {option:<28}  # {comment}" for option, comment in data]
@@ -137,7 +136,6 @@ def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: S
 
 
 def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[Option]:
-    """Return the options of data, with comments: files, columns, labels and what differs from the defaults."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
     spans = found.table.spans if found.table is not None else None
@@ -216,7 +214,6 @@ def _span_options(spans: "SpanReport") -> list[Option]:
 
 
 def _misfit_example(spans: "SpanReport", some: "Sequence[SpanConflict]") -> str:
-    """Return how many spans do not fit, and one of them with its place, on one line."""
     place = next(place for place, one in spans.conflicts if one is some[0])
     found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
     return " ".join(found.split())

@@ -47,7 +47,6 @@ def evaluate(options: Namespace) -> None:
 
 
 def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
-    """Return the scores of the tagger's best labels of a corpus with gold labels."""
     import torch
 
     from structperc.metrics import Evaluation
@@ -96,7 +95,6 @@ def shrink(options: Namespace) -> None:
 
 
 def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | None") -> list[str]:
-    """Return a row of the table."""
     from pathlib import Path
 
     size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
