@@ -20,6 +20,8 @@ PACKAGES = (
     (
         "structures",
         "errors",
+        "torch_internals",
+        "lightning_internals",
         "signals",
         "progress",
         "version",
@@ -59,7 +61,7 @@ PACKAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 READERS = {"hub"}  # modules of data that need `datasets` where they are imported
-BARS = {"reports.training_progress"}  # of Lightning's trainers
+BARS = {"reports.training_progress", "lightning_internals"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "candidate_lists", "local_score", "ranker", "voted_perceptron")
 OWN = f"{PACKAGE.name}."
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from inspect import signature
 from itertools import chain
 from typing import Any, Self
 
@@ -81,7 +82,7 @@ class SequenceTagger(BaseEstimator):
         hash_bits: int | None = None,
         **others: Any,
     ) -> None:
-        check_options(others, self._get_param_names())
+        check_options(others, [name for name in signature(type(self)).parameters if name != "others"])
         self.algorithm = algorithm
         self.C = C
         self.c1 = c1

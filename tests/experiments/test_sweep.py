@@ -276,7 +276,7 @@ def test_another_sweep_in_the_same_folder(sweeps):
         (["--model.nothing=1"], "1", "model.nothing"),
         (["--data.dev=0"], "1", "no dev split to choose by"),
         (["--holdout", "5"], "1", "there is a dev split"),
-        (["--holdout", "-5"], "1", "data.holdout must be >= 0"),
+        (["--holdout", "-5"], "1", "data.holdout "),
         (["--data.dev=0", "--holdout", "20"], "1", "hold out fewer"),
         (["-c", "none.yaml"], "1", "none.yaml"),
     ],

