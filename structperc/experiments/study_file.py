@@ -13,8 +13,7 @@ from structperc.data.tag_schemes import to_iob2
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.experiments.experiment import dry_run
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow, dry_run
 from structperc.packaged_configs import PREFIX, is_packaged, packaged, packaged_root
 from structperc.progress import bar
 
