@@ -80,7 +80,6 @@ def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None =
 
 
 def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:
-    """Yield each row, which has at least one token, with its steps."""
     if not rows:
         return
     text = {role: values for role, values in corpus.columns.items() if role != "label"}
@@ -156,7 +155,6 @@ def step_verdict(sentence: SentenceDecisions, step: Step) -> str:
 
 
 def _progress(steps: Sequence[Step]) -> list[str]:
-    """Return the sentence at each step, a character for each token."""
     shown, found = ["."] * len(steps), []
     for step in steps:
         shown[step.token] = "#"

@@ -146,7 +146,6 @@ def _verdict_counts(explanation: Explanation) -> str:
 
 
 def _pieces(sentence: ChangedSentence) -> Iterator[tuple[str, str | None, Change | None]]:
-    """Yield the text of a sentence in pieces: words, segments with their types, and changes."""
     at = 0
     marks: dict[tuple[int, int], tuple[str | None, Change | None]]
     marks = {change.extent: (None, change) for change in sentence.changes}

@@ -110,7 +110,6 @@ def _search(tagger: Tagger, batch: Batch, sizes: Sequence[int]) -> tuple[Candida
 
 
 def _clock(device: torch.device) -> float:
-    """Return the time in seconds, after a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
