@@ -149,7 +149,6 @@ class Builder:
         return known[path]
 
     def _imported(self, path: str, place: str) -> Any:
-        """Return the object at a dotted path. Raises InputError for a module that is not trusted or not importable."""
         module, _, name = path.rpartition(".")
         if not self._trusts(module):
             raise OptionError(
@@ -442,7 +441,6 @@ def type_name(hint: Any) -> str:
 
 
 def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> Any:
-    """Return an object of a configured class. Raises InputError for the errors of its constructor."""
     try:
         return made(**arguments)
     except InputError:
@@ -483,7 +481,6 @@ def _attribute(path: str) -> Any:
 
 
 def _nearest(path: str) -> str:
-    """Return a suggestion for an unknown name of a module, or for the module."""
     module, _, name = path.rpartition(".")
     if names := public_names(module):
         return did_you_mean(name, names)
@@ -492,12 +489,10 @@ def _nearest(path: str) -> str:
 
 
 def _given(made: Callable[..., Any], target: _Target) -> dict[str, Parameter]:
-    """Return the parameters of a class without those that the program gives later."""
     return dict(list(parameters_of(made).items())[target.later :])
 
 
 def _duration(value: Any, place: str) -> timedelta:
-    """Return the time of {hours: 1, minutes: 30} or "DD:HH:MM:SS"."""
     try:
         if isinstance(value, str):
             names = ("days", "hours", "minutes", "seconds")
@@ -544,7 +539,6 @@ def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Seque
 
 
 def _is_function(hint: Any) -> bool:
-    """Return True for the hint of a function of plain values, such as an attribute of words."""
     return get_origin(hint) is Callable and _is_plain(get_args(hint)[1])
 
 

@@ -76,7 +76,6 @@ def _is_sparse(config: dict[str, Any]) -> bool:
 
 
 def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return True for a part of one of these classes, with options of the right types."""
     if not matches_type(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]

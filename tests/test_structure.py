@@ -14,6 +14,7 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 PACKAGES = (
+    ("progress",),
     ("kernels",),
     ("ragged",),
     ("spelling",),
@@ -23,7 +24,6 @@ PACKAGES = (
         "torch_internals",
         "lightning_internals",
         "signals",
-        "progress",
         "version",
     ),
     ("user_code",),

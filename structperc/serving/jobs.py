@@ -153,7 +153,6 @@ def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
 
 
 def _read(job: Job, most: int) -> SentenceColumns | Exception:
-    """Return the sentences of a job, or its error."""
     try:
         rows = job.sentences()
     except InputError as error:
@@ -175,7 +174,6 @@ def _bounds(rows: SentenceColumns, tagger: Predictor) -> list[int]:
 
 
 def _joined(parts: Sequence[Mapping[str, str]]) -> str:
-    """Return the JSON of an answer, whose fields are lists."""
     fields = (f'"{name}":[{",".join(filter(None, (part[name] for part in parts)))}]' for name in parts[0])
     return f"{{{','.join(fields)}}}"
 

@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from structperc.analysis.weight_ranking import weights
-from structperc.analysis.weight_report import WeightGroups
+from structperc.analysis.weight_ranking import WeightGroups, weights
 from structperc.data.scheme_detection import NO_SEGMENT, detect_scheme, fit_scheme
 from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
 from structperc.errors import InputError

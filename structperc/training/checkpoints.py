@@ -113,7 +113,7 @@ class LastEpoch(Checkpoint):
                 with write_errors(self.path), atomic_file(self.path) as part:
                     _link(str(files.written), part)
         else:
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path, weights_only=False)
         self._saved = step
 
 

@@ -6,8 +6,17 @@ import re
 import pytest
 import torch
 
-from structperc.analysis.weight_ranking import title, weights
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, WeightGroups, weight_lines
+from structperc.analysis.weight_ranking import (
+    Group,
+    LabelWeights,
+    Sums,
+    Transitions,
+    Weight,
+    WeightGroups,
+    title,
+    weight_lines,
+    weights,
+)
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import MarginLoss

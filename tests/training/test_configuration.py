@@ -103,7 +103,7 @@ def test_unknown_keys(refused, place):
         ),
         (
             "model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}",
-            "o.yaml:2: model.search: init_arg",
+            "o.yaml:2: model.search: ",
         ),
         (
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
