@@ -209,9 +209,6 @@ def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: S
             raise InputError(f"{file}: {reason}; name the columns in --columns")
 
 
-# -- tables ---------------------------------------------------------------------------------------------------
-
-
 def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
     """Return True if a file is a table by its name.
 

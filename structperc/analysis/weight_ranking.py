@@ -234,9 +234,6 @@ def _templates(table: WeightTable) -> list[Sums]:
     return sorted(sums, key=lambda one: -one.mass)
 
 
-# -- text and HTML --------------------------------------------------------------------------------------------
-
-
 def weight_lines(groups: Sequence[Group], top: int = 20) -> Iterator[str]:
     """Yield the report as text: sums of groups, then for each group its lists, `top` lines of each."""
     yield from _sum_lines("group", [group.sums for group in groups])
