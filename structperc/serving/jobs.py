@@ -34,7 +34,7 @@ class Job(ABC):
 
     @abstractmethod
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
-        """Return the JSON of the items of each field of the answer, for the prediction of sentences first, ..., stop - 1."""
+        """Return the JSON items of each field of the answer, for the prediction of sentences first, ..., stop - 1."""
 
 
 class TextJob(Job):
