@@ -93,7 +93,7 @@ class Survey(NamedTuple):
     @property
     def place(self) -> str:
         """The unit of places of tokens: "line", or "row" for a table without lines."""
-        return "line" if self.table is None else self.table.row
+        return "line" if self.table is None else self.table.place
 
     def line(self, token: int) -> int:
         """Return the line of the file, or the row of a table, of a token."""

@@ -151,9 +151,7 @@ class ResumableLoader(DataLoader[Any]):
         """Skip the mini-batches seen before. Raises InputError for an invalid state."""
         known = isinstance(state, dict) and all(type(state.get(name)) is int and state[name] >= 0 for name in STATE)
         if not known:
-            raise InputError(
-                "checkpoint: missing number of mini-batches seen; use another checkpoint, or train again"
-            )
+            raise InputError("checkpoint: missing number of mini-batches seen; use another checkpoint, or train again")
         assert isinstance(self.sampler, ResumableSampler)
         self.sampler.before = state
 
