@@ -35,7 +35,7 @@ def test_pieces_are_the_text(tmp_path, size, encoding, pack):
         (b"ab\ncd\nf\xe9 x\nmore\n", "ab\ncd\nf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
         (b"ab\rcd\rf\xe9", "ab\rcd\rf", ":3: byte 0xe9 is not utf-8; save it as UTF-8"),
         ("abä".encode()[:-1], "ab", ":1: byte 0xc3 is not utf-8; save it as UTF-8"),
-        (b"ab\nc\0d\n", "ab\nc", ":2: a zero byte: this is not a text file"),
+        (b"ab\nc\0d\n", "ab\nc", ":2: zero byte: this is not a text file"),
     ],
 )
 def test_what_is_no_text_comes_after_the_text_before_it(tmp_path, size, data, before, message):

@@ -80,7 +80,7 @@ def test_what_is_no_text_is_named(tmp_path):
     ):
         for encoding in (None, "utf-8", "latin-1"):
             assert complaint(tmp_path, data, encoding) == f": this is {name}"
-    assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: a zero byte: this is not a text file"
+    assert complaint(tmp_path, b"ab\nc\0d\n", "latin-1") == ":2: zero byte: this is not a text file"
 
 
 def test_gzip_is_unpacked_by_what_it_is_not_by_its_name(tmp_path):

@@ -126,7 +126,7 @@ def test_unlabelled_text_is_for_predictions_alone(folder):
         (lambda: Synthetic(batch_size=0), "data.batch_size must be >= 1, got 0"),
         (lambda: Synthetic(eval_batch_size=0), "data.eval_batch_size must be >= 1, got 0"),
         (lambda: Synthetic(seed=-1), "data.seed must be >= 0, got -1"),
-        (lambda: Synthetic(train=10**12), "documents must lie between 1 and 1000000, not 1000000000000"),
+        (lambda: Synthetic(train=10**12), "documents must be between 1 and 1000000, not 1000000000000"),
     ],
 )
 def test_options_that_name_nothing(make, message):
