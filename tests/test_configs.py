@@ -39,7 +39,7 @@ def test_there_are_configurations():
     assert read_yaml(CONFIGS / "quickstart.yaml").keys() == {"seed_everything", "trainer", "data", "model"}
 
 
-def test_each_opens_with_a_comment_that_says_what_it_is():
+def test_leading_comments():
     files = [*FILES, *STUDIES, *OVERLAYS]
     assert [path for path in files if not path.read_text(encoding="utf-8").startswith("# ")] == []
 

@@ -44,15 +44,15 @@ def test_names_with_and_without_their_ending():
     [
         ("pkg:quikstart", "did you mean pkg:quickstart?"),
         ("pkg:entities", "did you mean pkg:best/entities, pkg:neural/entities"),
-        ("pkg:../pyproject.toml", "there is no such packaged configuration"),
-        ("pkg:", "there is no such packaged configuration"),
+        ("pkg:../pyproject.toml", "unknown packaged configuration"),
+        ("pkg:", "unknown packaged configuration"),
     ],
 )
-def test_a_wrong_name_is_one_line_with_names_that_are_near(name, words, fails):
+def test_unknown_name(name, words, fails):
     assert words in fails("fit", "-c", name)
 
 
-def test_arguments_after_the_option_alone_are_names():
+def test_names_after_the_option():
     quickstart = packaged("pkg:quickstart")
     given = [
         "fit",

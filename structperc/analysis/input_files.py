@@ -193,7 +193,6 @@ def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
 
 
 def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
-    """Return the roles of columns with these distinct strings, those that the tagger reads first."""
     inputs = tagger.features.columns
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
     _check_input_columns(tagger, values, roles, file)

@@ -144,7 +144,6 @@ def prediction_folder(place: str) -> str:
 
 
 def _runs_below(folder: Path, content: str, levels: int) -> Iterator[Path]:
-    """Yield the folders of runs, whose names are numbers."""
     for path in (one for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
         if path.name.isdecimal() and (path / content).exists():
             yield path

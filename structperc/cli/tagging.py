@@ -157,7 +157,6 @@ class FileTagger:
             raise InputError(f"{len(failed):,} of {len(targets):,} files could not be labelled{names}{rest}")
 
     def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[WriteBlock]], visible: bool) -> None:
-        """Label a file block by block; `target` opens the output, `visible` shows a progress bar."""
         reading, text_options = self.reading, self.text_options
         with (
             start_workers(
@@ -237,7 +236,6 @@ def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> Tagge
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
-    """Return columns with the order of decisions before the label."""
     import torch
 
     from structperc.taggers.base import flat_labels, inference_batch_size
@@ -302,7 +300,6 @@ def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[WriteBl
 
 @contextmanager
 def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPlan) -> Iterator[WriteBlock]:
-    """Yield a function that writes a pair of brat files for each text."""
     numbers = count(1)
     single = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
 
@@ -323,7 +320,6 @@ def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPl
 
 
 def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path, str]:
-    """Return the files to label by their targets. Raises InputError for equal names."""
     found: dict[Path, str] = {}
     for path, below in _inputs(files, folder):
         plain = below.with_suffix("") if below.suffix == ".gz" else below

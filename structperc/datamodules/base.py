@@ -35,7 +35,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
 BATCH_SIZE = 8  # sequences of a padded mini-batch
-BatchForm = Literal["padded", "sequential", "flat"]
+BatchForm = Literal["padded", "flat"]
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
 
@@ -263,8 +263,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         """Return the mini-batches of the training data: shuffled in each epoch, or always the same ones.
 
         Args:
-            form: "padded": Batches of sequences of similar length. "sequential" (Batches) and "flat" (FlatBatches): for
-                learning sequence by sequence; their order does not depend on the batch size.
+            form: "padded": Batches of sequences of similar length; "flat": FlatBatches for learning sequence by
+                sequence, whose order does not depend on the batch size.
         """
         rows = self._encoded["train"]
         size, lengths = self.batch_size, rows.corpus.lengths

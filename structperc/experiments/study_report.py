@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.experiments.experiment import Run
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
 from structperc.reports.tables import markdown_table, wrapped_table, write_records
 
@@ -115,7 +114,6 @@ def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResult
 
 
 def _difference(line: RowResults) -> str:
-    """The difference to the baseline in per cent, and its 95 % interval over documents."""
     if "difference" not in line.tests:
         return ""
     mean, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
@@ -262,5 +260,4 @@ def _legend(figure: Figure, ax: Axes, names: Sequence[str]) -> None:
 
 
 def _legend_height(names: int) -> float:
-    """Return the height in inches of a legend with so many names."""
     return 0.22 * (names // LEGEND_COLUMNS + 1)

@@ -84,7 +84,7 @@ def test_every_confidence_by_enumeration(short, criterion, bins):
     check(result.segments, segments, bins)
 
 
-def test_larger_weights_make_the_same_decisions_with_more_confidence(short):
+def test_confidence_grows_with_the_weights(short):
     mild, sharp = (made(short, PerceptronLoss(), scale=scale) for scale in (1.0, 8.0))
     a, b = (reliability(tagger, short).tokens.all for tagger in (mild, sharp))
     assert (a.n, a.correct) == (b.n, b.correct)

@@ -103,7 +103,7 @@ def test_text_of_the_example(tagger):
     ]
 
 
-def test_text_without_gold_and_with_a_label_that_changed():
+def test_changed_label_without_gold():
     """The first word is X by 9 and Y by 8, the second X by 1, by 3 more after Y."""
     weights, context = {("a", "X"): 9, ("a", "Y"): 8, ("b", "X"): 1}, {(-1, "Y", "X"): 3}
     for beam, lines in {

@@ -97,7 +97,7 @@ def test_what_leaves_it_open_is_refused(tmp_path, made, line, message):
         ("IOBES", "a B-PER\nb I-PER\nc B-PER\n"),
     ],
 )
-def test_the_scheme_of_gold_is_that_of_the_training_files_or_of_the_model(tmp_path, trained, text):
+def test_scheme_of_gold(tmp_path, trained, text):
     (tmp_path / "f.txt").write_text(text)
     made = model(columns=["word", "label"])
     made.training_files = {"labels": trained}
@@ -156,7 +156,7 @@ def test_training_files_are_described_and_kept(tmp_path):
         Tagger.load(tmp_path / "model")
 
 
-def test_columns_of_labels_of_the_same_types_are_noted(tmp_path):
+def test_two_columns_of_labels(tmp_path):
     (tmp_path / "train.txt").write_text("Bo S-PER NN B-PER\nran O VB O\n")
     data = Conll(str(tmp_path), {"train": "train.txt"}, ["word", "first", "pos", "label"])
     assert data.training_files()["like_labels"] == ["first"]

@@ -200,7 +200,7 @@ def test_more_than_there_are_labellings(tagger):
         assert (row.gold_place, row.chosen_place) == (hand.gold_place(), hand.chosen_place())
 
 
-def test_without_nonlocal_features_all_choose_the_first(local, dev):
+def test_without_nonlocal_features(local, dev):
     rows = nbest_scores(local, dev, SIZES).rows
     assert len({row.chosen for row in map(frozen, rows)}) == 1
     assert [row.chosen_place for row in rows] == [1] * len(rows)

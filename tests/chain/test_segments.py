@@ -63,9 +63,7 @@ def spans(lattice: Lattice, longest: int) -> Segments:
 
 
 @pytest.mark.parametrize(("score", "search"), BOTH)
-def test_scores_are_those_of_the_best_labellings_with_their_gradients(
-    lattice: Lattice, score: Callable, search: Callable
-) -> None:
+def test_scores_and_gradients(lattice: Lattice, score: Callable, search: Callable) -> None:
     segments, labels = every_segment(lattice), labelling(lattice)
     expected, paths = search(lattice, labels, segments)
     torch.testing.assert_close(score(lattice, labels, segments), expected)
@@ -186,7 +184,7 @@ def test_whole_sequence_without_gold_is_the_rival(documents: Lattice) -> None:
     torch.testing.assert_close(with_scores, path_score(documents, labels)[rows])
 
 
-def test_segments_of_one_token_are_max_marginals_and_marginals(documents: Lattice) -> None:
+def test_segments_of_one_token(documents: Lattice) -> None:
     from structperc.chain import marginals, max_marginals
 
     labels = labelling(documents)

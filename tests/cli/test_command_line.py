@@ -41,7 +41,7 @@ def ended(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("asked", [[], ["-h"], ["--help"], ["help"]])
-def test_overview_names_every_command_and_fits_a_terminal(asked, capsys):
+def test_overview_of_commands(asked, capsys):
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
@@ -54,7 +54,7 @@ def test_every_command_is_in_the_overview():
     assert made == {command.name for command in COMMANDS}
 
 
-def test_the_page_has_every_command_with_an_example_that_can_be_read():
+def test_page_of_commands():
     rows = re.findall(r"^\| `(\w+)` \|.*\| `structperc (\w+) (.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [name for name, *_ in rows] == [command.name for command in COMMANDS]
     for (name, used, arguments), command in zip(rows, COMMANDS, strict=True):
@@ -77,7 +77,7 @@ TRAINED = ["fit", "validate", "test", "predict", "rerank"]
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_the_short_help_of_a_training_fits_a_screen(name, run):
+def test_length_of_short_help(name, run):
     short = run("help", name)
     assert short == run(name, "-c", "own.yaml", "--help")
     lines = short.splitlines()
@@ -90,7 +90,7 @@ def test_the_short_help_of_a_training_fits_a_screen(name, run):
 @pytest.mark.parametrize(
     ("configuration", "kind"), [("quickstart", "fit"), ("embedded/reranking1", "rerank")], ids=["fit", "rerank"]
 )
-def test_the_short_help_names_options_that_exist_with_their_defaults(configuration, kind):
+def test_options_of_short_help(configuration, kind):
     from structperc.datamodules.base import SequenceDataModule
     from structperc.experiments.experiment import dry_run
     from structperc.training.configuration import flat_options
@@ -210,7 +210,7 @@ def test_whatever_ends_a_command_is_one_line(error, status, line, ended):
 
 
 @pytest.mark.parametrize("error", [InputError("bad"), OSError("gone"), KeyError("word"), KeyboardInterrupt()])
-def test_debug_shows_the_traceback_before_the_line(error, ended):
+def test_debug_shows_the_traceback(error, ended):
     plain, with_trace = ended(error), ended(error, "--debug")
     assert plain[0] == with_trace[0]
     assert with_trace[1][0] == "Traceback (most recent call last):"

@@ -95,6 +95,6 @@ def test_compare_takes_a_row(runs, run, fails):
 
 
 @pytest.mark.parametrize("name", [one.name for one in COMMANDS if one.arguments.startswith("MODEL")])
-def test_all_commands_name_the_runs_to_choose_from(name, runs, fails):
+def test_ambiguous_folder_of_runs(name, runs, fails):
     runs("runs/crf/1", "runs/crf/2")
     assert "runs/crf/1, runs/crf/2" in fails(name, "runs/crf", "second", "-o", "small")

@@ -22,7 +22,7 @@ def test_gradcheck(phi):
 
 
 @pytest.mark.parametrize("phi", [1, 2])
-def test_large_tables_are_summed_in_double_precision(phi):
+def test_double_precision_of_large_tables(phi):
     torch.manual_seed(0)
     table = (1000 + torch.rand(700_001, 2))[:, 0].requires_grad_()  # three parts, not contiguous
     value = Prior(2.0, phi)([table])

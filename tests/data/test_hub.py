@@ -138,10 +138,10 @@ def test_download_then_offline(server, tmp_path):
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"HF_HUB_OFFLINE": "1"}, "unset HF_HUB_OFFLINE to download"),
+        ({"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE"),
         (
             {"HF_ENDPOINT": "http://127.0.0.1:9"},
-            "no answer from http://127.0.0.1:9 (ConnectError)",
+            "http://127.0.0.1:9 (ConnectError)",
         ),
     ],
 )

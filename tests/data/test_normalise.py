@@ -25,7 +25,7 @@ def corpus_of(tmp_path, labels, unit="sentence"):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_repair_and_conversion_go_sentence_by_sentence(tmp_path, unit):
+def test_repair_by_sentence(tmp_path, unit):
     corpus = corpus_of(tmp_path, ["O", "B-A", "", "I-A", "I-A", "B-B"], unit)
     normal, repaired = normalise_labels(corpus, "IOB2", "IOBES")
     assert normal.columns["label"] == ["O", "S-A", "B-A", "E-A", "S-B"]
@@ -71,7 +71,7 @@ def test_strict(tmp_path, labels, scheme, message):
     assert str(error.value).endswith("set strict: false to repair it")
 
 
-def test_labels_of_another_scheme_are_never_repaired(tmp_path):
+def test_no_repair_of_other_schemes(tmp_path):
     for labels, scheme, message in (
         (
             ["O", "", "B-A", "E-A"],
@@ -97,7 +97,7 @@ def test_labels_of_another_scheme_are_never_repaired(tmp_path):
         assert message in str(error.value)
 
 
-def test_other_notations_become_labels_of_the_scheme_to_learn(tmp_path):
+def test_other_notations(tmp_path):
     corpus = corpus_of(tmp_path, ["A-b", "A-i", "o", "", "A-i"])
     normal, repaired = normalise_labels(corpus, "IOB2 TYPE-b", "IOBES")
     assert (normal.columns["label"], repaired) == (["B-A", "E-A", "O", "S-A"], 1)
@@ -187,13 +187,13 @@ def test_types_that_do_not_occur(tmp_path):
 # -- rows as a reading says --------------------------------------------------------------------------------------
 
 
-def test_a_reading_says_unit_and_scheme_where_it_names_them():
+def test_unit_and_scheme_of_a_source():
     assert ReadOptions().or_else("document", "IOB1") == ReadOptions(unit="document", labels="IOB1")
     named = ReadOptions(["word"], "sentence", "IOBES", "latin-1")
     assert named.or_else("document", "IOB1") == named
 
 
-def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
+def test_sequences_of_rows(tmp_path, caplog):
     file = tmp_path / "a.txt"
     file.write_text("-DOCSTART- O\n\nx I-A\ny I-A\n\nz I-B\n\n-DOCSTART- O\n\nv O\n")
     for unit, sequences in (("sentence", 3), ("document", 2)):
@@ -206,7 +206,7 @@ def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
         checked_corpus(given, ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 
 
-def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
+def test_documents_need_marks(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("x I-A\n\ny I-A\n")
     corpus, documents = read_conll_corpus(file, ["word"], unit="document"), ReadOptions(unit="document", labels="IOB2")
@@ -216,7 +216,7 @@ def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
-def test_illegal_sentences_and_segments_are_those_of_single_sentences(scheme):
+def test_illegal_sentences_and_segments(scheme):
     draw = random.Random(scheme)
     names = ["O", "I-X", "I-Y", "B-X", "B-Y", *(["S-X", "E-Y", "E-X"] if scheme == "IOBES" else [])]
     labels = [draw.choices(names, k=draw.randrange(4)) for _ in range(300)]

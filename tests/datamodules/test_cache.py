@@ -129,7 +129,7 @@ def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, optio
         assert_same_batches(held, filed)
 
 
-def test_corpora_without_labels_and_without_tokens(tmp_path):
+def test_empty_corpora(tmp_path):
     for sentences in ([{"word": ["a", "b"]}, {"word": []}, {"word": ["b"]}], [{"word": []}], []):
         corpus = Corpus.from_sentences(sentences)
         features = FeatureExtractor(["w[0]", "bias"], cutoff=1, progress=False)
@@ -185,7 +185,7 @@ def test_what_may_depend_on_anything_is_not_kept(text, tmp_path, own):
         assert names(tmp_path) == []
 
 
-def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
+def test_key_of_features(text, tmp_path):
     corpus, seen = data(text).corpus("train"), []
     for words, options in (
         (corpus, {}),
@@ -214,7 +214,7 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
 # -- what tells them apart ---------------------------------------------------------------------------------------
 
 
-def test_whatever_a_corpus_is_made_from_tells_it_apart(text, tmp_path):
+def test_key_of_a_corpus(text, tmp_path):
     made = set()
     copy = tmp_path / "copy.txt"
 
@@ -244,7 +244,7 @@ def test_whatever_a_corpus_is_made_from_tells_it_apart(text, tmp_path):
     assert len(names(tmp_path / "cache")) == 10
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(text, tmp_path, monkeypatch):
+def test_file_changed_while_read(text, tmp_path, monkeypatch):
     copy, real = tmp_path / "copy.txt", Conll.read
     copy.write_bytes(text.read_bytes())
 
@@ -259,7 +259,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(text, tmp_path, monkey
     assert names(tmp_path / "cache") == []
 
 
-def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypatch):
+def test_key_of_arrays(text, tmp_path, monkeypatch):
     corpus = data(text).corpus("train")
     labels = LabelSet.from_corpus(corpus.columns["label"], "IOB2")
     features = features_of(corpus)
@@ -357,7 +357,7 @@ def test_a_killed_build_leaves_nothing_in_use(text, tmp_path, monkeypatch):
         assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
 
 
-def test_two_that_build_the_same_at_once_build_it_once(text, tmp_path):
+def test_concurrent_builds(text, tmp_path):
     plain = data(text).corpus("train")
     built = tmp_path / "built"
 

@@ -37,7 +37,7 @@ def naive(texts, width, window, cutoff):
 
 
 @pytest.mark.parametrize("window", [1, 3])
-def test_vectors_are_those_of_a_dense_decomposition(window):
+def test_dense_decomposition(window):
     words, vectors = cooccurrence_vectors(TEXTS, 5, window, 2)
     others, expected = naive(TEXTS, 5, window, 2)
     assert sorted(words) == sorted(others)
@@ -61,7 +61,7 @@ def test_too_few_words_are_refused():
         cooccurrence_vectors(TEXTS, 2, 0)
 
 
-def test_the_command_writes_what_word_embedding_reads(tmp_path, capsys):
+def test_command_writes_word_vectors(tmp_path, capsys):
     file, output = tmp_path / "train.txt", tmp_path / "vectors.safetensors"
     file.write_text("".join("".join(f"{word} O\n" for word in text) + "\n" for text in TEXTS if text))
     options = ["--width", "4", "--cutoff", "2"]

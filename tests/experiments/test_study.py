@@ -12,7 +12,7 @@ from scipy.stats import binom, ttest_rel
 
 from structperc.cli.main import main
 from structperc.experiments import experiment, study_file
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow
 from structperc.experiments.study_file import Task, digests
 from structperc.experiments.study_report import RowResults, markdown, study_lines, type_columns
 
@@ -137,7 +137,7 @@ def test_files_of_a_study(studies):
     assert str(studies.root / "study.md") in text
 
 
-def test_several_studies_stand_side_by_side_on_one_page(studies, capsys, tmp_path):
+def test_page_of_several_studies(studies, capsys, tmp_path):
     studies()
     listed = {name: str(tmp_path / "study.yaml") for name in ("chunks", "a $ of names")}
     both, root = tmp_path / "both.yaml", tmp_path / "both"
@@ -193,7 +193,7 @@ def test_text_is_cut_into_blocks_that_fit():
 # -- McNemar --------------------------------------------------------------------------------------------------
 
 
-def test_runs_are_compared_with_the_baseline_of_their_seed(studies):
+def test_comparison_by_seed(studies):
     """The base is wrong in the first 5 and 6 sentences, the other one in the first 0 and 3."""
     studies.wrong = {("base", 1): 5, ("base", 2): 6, ("other", 1): 0, ("other", 2): 3}
     studies()
@@ -212,7 +212,7 @@ def test_the_table_has_the_median_over_seeds(studies):
     assert studies.column("study.csv", "p_tokens") == ["", sorted(ps)[1]]
 
 
-def test_a_row_is_tested_over_seeds_and_over_documents(studies):
+def test_test_over_seeds_and_documents(studies):
     """Scores and predictions of the other row are better with each seed; sentences stand for documents here."""
     seeds = [1, 2, 3]
     studies.scores = {("base", seed): 0.5 for seed in seeds} | {("other", seed): 0.5 + seed / 10 for seed in seeds}
@@ -230,21 +230,21 @@ def test_a_row_is_tested_over_seeds_and_over_documents(studies):
     assert kept["p_documents"] == pytest.approx(p)
 
 
-def test_a_row_of_one_seed_is_tested_with_all_runs_of_the_baseline(studies):
+def test_row_of_one_seed(studies):
     studies.rows["other"] = {"seeds": [1]}
     studies.scores = {("base", 1): 0.4, ("base", 2): 0.3, ("other", 1): 0.5}
     studies()
     assert studies.column("study.csv", "p_seeds") == ["", pytest.approx(ttest_rel([0.5, 0.5], [0.4, 0.3]).pvalue)]
 
 
-def test_all_runs_are_compared_with_a_baseline_of_one_seed(studies):
+def test_baseline_of_one_seed(studies):
     studies.rows["base"] = {"seeds": [9]}
     studies.wrong = {("base", 9): 6, ("other", 1): 1, ("other", 2): 6}
     studies()
     assert studies.column("runs.csv", "p_tokens") == ["", sign_test(5, 0), 1]
 
 
-def test_seeds_that_the_baseline_lacks_are_not_compared(studies):
+def test_seeds_without_baseline(studies):
     studies.rows["other"] = {"seeds": [2, 3]}
     studies.scores = {("base", 1): "diverged"}
     studies()
@@ -276,7 +276,7 @@ def test_predictions_of_a_text_that_has_changed(studies):
 # -- going on -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_not_trained_again_and_failures_are_tried_again(studies):
+def test_only_missing_runs_are_trained(studies):
     studies.scores = {("base", 2): "diverged", ("other", 1): 0.75}
     text = studies()
     assert "[2/4] base, seed 2: failed: diverged" in text
@@ -301,25 +301,25 @@ def test_rows_and_seeds_may_be_added(studies):
     assert studies.column("study.csv", "runs") == [3, 3, 3]
 
 
-def test_a_row_starts_from_the_models_of_another_row(studies):
+def test_row_with_init_from(studies):
     studies.rows = {"base": {}, "once": {"seeds": [1]}, "other": {"init_from": "base"}, "more": {"init_from": "once"}}
     studies.scores = {("base", 2): "diverged"}
     text = studies()
     start = f"--model.init_from={studies.root}"
-    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     once = [f"{start}/once/seed=1/1/model"]
     assert options == [[], [], [], [f"{start}/base/seed=1/1/model"], once, once]
     assert "other, seed 2: failed: base, seed 2, which it starts from, failed" in text
     studies.scores = {}
     studies()
-    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     assert options == [[], [f"{start}/base/seed=2/1/model"]]
     studies.rows["other"] = {}
     assert f"{studies.root / 'other'} contains runs with other init_from: rename the row" in studies(status=2)
 
 
 @pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
-def test_a_row_of_that_name_with_another_configuration(studies, row):
+def test_row_with_changed_configuration(studies, row):
     studies()
     studies.rows = {
         "new": {},
@@ -338,7 +338,7 @@ def test_every_run_fails(studies):
     assert [row["error"] for row in studies.table("runs.csv")] == ["diverged"] * 4
 
 
-def test_labels_of_different_schemes_are_compared_as_segments(studies):
+def test_different_schemes(studies):
     studies.wrong = {("base", 1): 5, ("base", 2): 6, ("other", 1): 0, ("other", 2): 3}
     studies.labels["other"] = "U-X"
     studies()
@@ -379,7 +379,7 @@ def test_rerankers_are_trained_by_rerank(checked):
         ({"command": "rerank"}, "rows.other: "),
     ],
 )
-def test_mistakes_are_found_before_anything_is_trained(checked, row, named):
+def test_mistakes_before_training(checked, row, named):
     checked.rows["other"] = row
     message = checked(status=2)
     assert message.startswith(f"structperc: error: {checked.folder}/study.yaml: rows.other: ")

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from structperc.errors import InputError
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow
 from structperc.experiments.study_report import COST_LABELS, RowResults, plot_comparison, plot_study
 from structperc.reports.figures import check_figure, plain_log_ticks, series_style, write_figure
 
@@ -53,7 +53,7 @@ def test_ticks_and_legend_collide_with_nothing(n):
     assert all(figure.bbox.x0 <= name.x0 and name.x1 <= figure.bbox.x1 for name in names)
 
 
-def test_a_figure_is_drawn_before_the_old_one_is_replaced(tmp_path, monkeypatch):
+def test_failed_figure_keeps_the_old_one(tmp_path, monkeypatch):
     file = tmp_path / "a.svg"
     write_figure(str(file), Figure())
     drawn = file.read_bytes()
@@ -89,7 +89,7 @@ def test_ticks_are_plain_numbers(limits, ticks):
     assert 2 <= len(ax.get_yticks()) <= 3
 
 
-def test_a_comparison_has_a_panel_for_each_study_and_cost():
+def test_panels_of_a_comparison():
     costs = {"seconds": 10.0, "tokens_per_second": 1e4, "model_mb": 3.0, "peak_memory_mb": 700.0}
     rows = [
         RowResults(ExperimentRow(f"{i}", "fit", [], [], [1, 2]), [], [{"score": 0.1 * i, **costs}]) for i in range(1, 8)

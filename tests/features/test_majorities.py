@@ -84,7 +84,7 @@ def test_the_most_frequent_type(kind, documents, within, unit):
 
 
 @kinds
-def test_the_first_of_the_text_wins_among_types_as_frequent(kind):
+def test_ties_go_to_the_first_type(kind):
     one, other = [("Al", "B-LOC"), ("Bo", "I-LOC")], [("Al", "B-PER"), ("Bo", "I-PER")]
     document = [one, other, [("Bo", "B-PER")], [("x", "O")], [("Bo", "B-LOC")]]
     found = values_of(kind("first"), [document], "sentence")

@@ -41,13 +41,7 @@ def test_raw_weights_come_back_after_an_error():
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
 
 
-def test_gold_is_needed():
-    batch = batch_of(sentences(1, 2, 2))._replace(gold=None)
-    with pytest.raises(InputError, match="gold"):
-        model_of([], 2).learn(batch)
-
-
-def test_labels_and_features_of_other_models_are_refused():
+def test_labels_and_features_out_of_range():
     """Before anything is read or moved."""
     batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
     with pytest.raises(InputError, match=r"label .*0\.\.1"):

@@ -90,8 +90,8 @@ def test_another_gamma():
     [
         (A[:2], "gold has 3 sentences, B.txt has 2"),
         ([A[0], ["O"], A[2]], "sentence 2: gold has 2 labels, B.txt has 1"),
-        ([A[0], ["O", "S-P"], A[2]], "'S-P' is not of scheme IOB2"),
-        ([A[0], ["O", "NN"], A[2]], "'NN' is not of scheme IOB2"),
+        ([A[0], ["O", "S-P"], A[2]], "'S-P'"),
+        ([A[0], ["O", "NN"], A[2]], "'NN'"),
     ],
 )
 def test_mistakes_are_named(predicted, message):

@@ -28,7 +28,7 @@ def test_all_scores_by_hand():
     assert evaluation.compute()["sentence_accuracy"] == pytest.approx(2 / 3)
 
 
-def test_without_segments_the_score_is_token_accuracy():
+def test_token_accuracy_without_segments():
     evaluation = Evaluation(LabelSet(("DT", "NN", "VB"), "none"))
     evaluation.update(PREDICTED, GOLD, LENGTHS)
     assert evaluation.compute() == {"score": 5 / 6, "token_accuracy": 5 / 6, "sentence_accuracy": 0.5}

@@ -142,7 +142,7 @@ def test_scores_and_gradient(cls: type[NonlocalFeature], case: Case) -> None:
 
 
 @every_case
-def test_batches_equal_single_sequences_and_labellings(cls: type[NonlocalFeature], case: Case) -> None:
+def test_batches_equal_single_sequences(cls: type[NonlocalFeature], case: Case) -> None:
     feature = ready(cls, case)
     scores = feature(segments_of(case))
     for b, length in enumerate(case.batch.lengths.tolist()):

@@ -78,7 +78,7 @@ def test_take_and_concat():
         assert torch.equal(getattr(whole, name), getattr(kept, name))
 
 
-def test_sequences_without_lists_have_no_candidate():
+def test_sequences_without_lists():
     empty = CandidateLists.collect([2, 0], 3, 4, ())
     assert not empty.valid.any()
     assert empty.scores.isneginf().all()

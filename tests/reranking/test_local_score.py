@@ -21,7 +21,7 @@ def batch(lengths, features, T):
     return Batch(nodes, nodes, lengths, None, empty, empty.bool(), empty.bool(), rows, Words(*[empty] * 4))
 
 
-def test_first_score_is_a_weight_times_the_score_in_units():
+def test_first_score():
     module = FirstScore(unit=4.0)
     module.allocate(10, 0, 3)
     assert module.weight.tolist() == [0.0]
@@ -51,7 +51,7 @@ def test_unit_must_be_positive(unit):
         FirstScore(unit)
 
 
-def test_local_features_are_the_path_scores_of_the_scorer():
+def test_local_features_are_path_scores():
     given = batch([3, 0, 5], 7, 5)
     module = LocalFeatures(SparseLinear(transitions=True))
     module.allocate(7, 7, 3)

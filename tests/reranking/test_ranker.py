@@ -119,7 +119,7 @@ def test_a_used_feature_is_not_forgotten(made):
 
 
 @each_ranker
-def test_there_is_no_going_on_with_the_same_examples(made):
+def test_second_fit_of_the_same_examples(made):
     ranker = trained(made, 3)
     ranker.prune(ranker.used)
     with pytest.raises(InputError, match=f"{len(ranker.weights)} weights.* {F} features"):
@@ -180,7 +180,7 @@ def test_from_pairs(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_differing_drops_what_valid_candidates_share(case):
+def test_differing_features(case):
     given, sets = random_pairs(*case)
     valid = given[3].tolist()
     wanted = []

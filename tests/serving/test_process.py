@@ -59,7 +59,7 @@ def test_it_answers_what_is_open_and_ends(model):
 
 
 @pytest.mark.slow
-def test_what_is_open_at_the_end_is_refused_in_time(model):
+def test_open_requests_at_shutdown(model):
     command = [sys.executable, "-m", "structperc", "serve", str(model), "--port", "0", "--grace", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process, ended(process):
         address = process.stderr.readline().split()[-4].rstrip(";")

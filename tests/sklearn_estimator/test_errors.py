@@ -161,7 +161,7 @@ def test_an_option_that_is_almost_right():
 
 
 @pytest.mark.parametrize("form", ["words", "columns", "dicts", "names"])
-def test_one_sentence_in_place_of_many_and_the_reverse(form):
+def test_one_sentence_instead_of_many(form):
     X = {
         "words": WORDS,
         "columns": [{"word": words} for words in WORDS],

@@ -46,7 +46,7 @@ def test_words_and_their_column_are_the_same(words):
     assert one.predict(X) == other.predict([{"word": tuple(sentence)} for sentence in X])
 
 
-def test_templates_and_the_same_features_listed_by_name_are_the_same(words):
+def test_templates_equal_listed_features(words):
     X, y = words
     templates = trained(X, y, templates=["w[0]", "bias"])
     listed = trained([[[f"w[0]={word}", "bias"] for word in sentence] for sentence in X], y)

@@ -128,7 +128,7 @@ def test_no_licence_and_no_language_are_invented(hub, saved):
     assert not {"license", "language"} & metadata(hub).keys()
 
 
-def test_the_card_says_how_the_model_is_had_from_there(hub, saved):
+def test_card_with_download_command(hub, saved):
     push_folder(saved, "me/x")
     card = hub.commits[0]["README.md"].decode()
     assert 'Tagger.from_pretrained("me/x")' in card
@@ -136,7 +136,7 @@ def test_the_card_says_how_the_model_is_had_from_there(hub, saved):
     assert "this folder" not in card
 
 
-def test_a_card_that_was_edited_stays_but_for_the_place(hub, saved):
+def test_edited_card(hub, saved):
     card = saved / "README.md"
     card.write_text(card.read_text().replace("## Use", "Trained for tests.\n\n## Use"))
     push_folder(saved, "me/x")

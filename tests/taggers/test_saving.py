@@ -151,7 +151,7 @@ model:
 # -- saving over a model --------------------------------------------------------------------------------------
 
 
-def test_a_new_model_takes_the_place_of_an_old_one(saved):
+def test_replacement_of_a_model(saved):
     tagger(seed=1).save(saved)
     assert_same(Tagger.load(saved), tagger(seed=1))
     assert Tagger.load(saved).kbest(SENTENCES, 1) != tagger(seed=0).kbest(SENTENCES, 1)
@@ -159,7 +159,7 @@ def test_a_new_model_takes_the_place_of_an_old_one(saved):
 
 
 @pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
-def test_a_disk_that_fills_up_leaves_the_old_model(saved, monkeypatch, file):
+def test_full_disk_keeps_the_old_model(saved, monkeypatch, file):
     def full(*_, **__):
         raise OSError("no space left on device")
 
@@ -192,7 +192,7 @@ def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
     assert_same(Tagger.load(saved), new)
 
 
-def test_nothing_is_left_where_a_first_save_failed(tmp_path, monkeypatch):
+def test_failed_save_leaves_nothing(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("no space left on device")
 
@@ -268,7 +268,7 @@ def test_weights_that_do_not_fit(saved, change):
     complaint(saved)
 
 
-def test_of_a_hub_the_two_files_and_the_card_are_fetched(saved, monkeypatch):
+def test_files_fetched_from_the_hub(saved, monkeypatch):
     asked = []
 
     def fetched(model_id, **options):

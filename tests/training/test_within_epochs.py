@@ -95,7 +95,7 @@ def loader(items=5):
     return ResumableLoader(range(items), batch_size=None, sampler=ResumableSampler(order))
 
 
-def test_the_rest_of_one_epoch_and_the_whole_of_others():
+def test_rest_of_an_epoch():
     whole = loader()
     orders = [whole.sampler.set_epoch(epoch) or list(whole) for epoch in range(3)]
     begun = loader()
