@@ -7,7 +7,8 @@ import torch
 
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
-from structperc.guided.templates import SETS, UNKNOWN, parse_context
+from structperc.guided.arrays import UNKNOWN
+from structperc.guided.context import SETS, parse_context
 from tests.errors import refusal
 
 L = 4
