@@ -14,6 +14,7 @@ from structperc.datamodules import sources as table_sources
 from structperc.datamodules.sources import InMemory, Table
 from structperc.errors import InputError
 from structperc.text import join_words
+from tests.errors import refusal
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
 WORDS = [["Anna", "Lind", "met", "Bo"], ["Bo", "left"], ["Rome"]]
@@ -109,7 +110,7 @@ def test_data_sets_in_memory(stream, monkeypatch):
     held = {name: one.to_iterable_dataset() for name, one in whole.items()} if stream else whole
     data = InMemory(held, COLUMNS)
     corpus = data.corpus("train")
-    assert said == (["train: a stream, which is read to its end and kept in memory"] if stream else [])
+    assert said == (["train: reading the whole stream into memory"] if stream else [])
     assert corpus.sentences_of(corpus.columns["label"]) == LABELS
     assert data.corpus("dev").columns["word"] == ["Rome"]
     assert not data.has("test")
@@ -216,10 +217,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
 def test_tables_that_are_wrong_are_one_line(tmp_path, name, text, columns, message):
     (tmp_path / name).write_text(text)
     data = Table(str(tmp_path), {"train": name}, columns or {"word": "tokens", "label": "ner"})
-    with pytest.raises(InputError) as error:
-        data.corpus("train")
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+    assert message in refusal(data.corpus, "train")
 
 
 def test_options_that_are_wrong(tmp_path):
@@ -236,7 +234,7 @@ def test_options_that_are_wrong(tmp_path):
         ({"columns": {"text": "x", "word": "y"}}, "columns name text and"),
         ({"columns": COLUMNS, "tokens": "ptb"}, "tokens must be one of conll, ud, not 'ptb'"),
         ({"columns": TEXT, "scheme": "none"}, "spans are segments; set scheme"),
-        ({"columns": COLUMNS, "splits": {"dev": "dev"}}, "splits: no \\['dev'\\] among \\['train'\\]"),
+        ({"columns": COLUMNS, "splits": {"dev": "dev"}}, "splits: missing .*'dev'.*'train'"),
         ({"columns": COLUMNS, "splits": {"valid": "train"}}, "did you mean dev"),
     ):
         with pytest.raises(InputError, match=message):
