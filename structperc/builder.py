@@ -119,8 +119,7 @@ class Builder:
             raise OptionError(place, f"{path} is not a function of a trusted module")
         return cast(Callable[..., Any], found)
 
-    def trusts(self, path: str) -> bool:
-        """Return True if the module of a dotted path may be imported."""
+    def _trusts_class(self, path: str) -> bool:
         return self._trusts(path.rpartition(".")[0])
 
     def _trusts(self, module: str) -> bool:
@@ -149,7 +148,6 @@ class Builder:
         return known[path]
 
     def _imported(self, path: str, place: str) -> Any:
-        """Return the object at a dotted path. Raises InputError for a module that is not trusted or not importable."""
         module, _, name = path.rpartition(".")
         if not self._trusts(module):
             raise OptionError(
@@ -189,11 +187,6 @@ class Builder:
         check_value(given, dict[str, Any], place)
         checked = self.fields(given, parameters_of(cls), cls.__name__, place)
         return self._arguments(checked, parameters_of(cls), place)
-
-    def _is_foreign_criterion(self, described: dict[str, Any], place: str) -> bool:
-        check_fields(described[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
-        check_value(described.get(CLASS), str, f"{place}.{CLASS}")
-        return not self.trusts(described[CLASS])
 
     # -- plain values ----------------------------------------------------------------------------------------
 
@@ -289,8 +282,11 @@ class Builder:
         if unknown := sorted(value.keys() - keys):
             advice = f"move options of the class into {OPTIONS}{did_you_mean(unknown[0], keys)}"
             raise OptionError(place, f"unexpected {unknown[0]} next to {CLASS}; {advice}")
-        if INFERENCE in value and self._is_foreign_criterion(value, place):
-            return value
+        if INFERENCE in value:
+            check_fields(value[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
+            check_value(value.get(CLASS), str, f"{place}.{CLASS}")
+            if not self._trusts_class(value[CLASS]):
+                return value
         path = value.get(CLASS, self._implied(target, default))
         if not isinstance(path, str) or not path:
             if CLASS in value:
@@ -366,8 +362,12 @@ class Builder:
         return value
 
     def _make(self, described: dict[str, Any], target: _Target, place: str) -> Any:
-        if INFERENCE in described and self._is_foreign_criterion(described, place):
-            return _saved_criterion(described, target.bases, place)
+        if INFERENCE in described and not self._trusts_class(described[CLASS]):
+            from structperc.criteria.base import InferenceCriterion
+
+            if not issubclass(InferenceCriterion, target.bases):
+                raise OptionError(place, f"{described[CLASS]} is not a {_names(target.bases)}")
+            return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
         made = self.find(described[CLASS], target.bases, place)
         arguments = self._arguments(described.get(OPTIONS, {}), _given(made, target), place)
         arguments |= described.get(KWARGS, {})
@@ -442,7 +442,6 @@ def type_name(hint: Any) -> str:
 
 
 def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> Any:
-    """Return an object of a configured class. Raises InputError for the errors of its constructor."""
     try:
         return made(**arguments)
     except InputError:
@@ -454,15 +453,6 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise
-
-
-def _saved_criterion(described: dict[str, Any], bases: tuple[type, ...], place: str) -> Any:
-    """Return a placeholder for a criterion of a module that is not trusted."""
-    from structperc.criteria.base import InferenceCriterion
-
-    if not issubclass(InferenceCriterion, bases):
-        raise OptionError(place, f"{described[CLASS]} is not a {_names(bases)}")
-    return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
 
 
 def _attribute(path: str) -> Any:
@@ -483,7 +473,6 @@ def _attribute(path: str) -> Any:
 
 
 def _nearest(path: str) -> str:
-    """Return a suggestion for an unknown name of a module, or for the module."""
     module, _, name = path.rpartition(".")
     if names := public_names(module):
         return did_you_mean(name, names)
@@ -492,12 +481,10 @@ def _nearest(path: str) -> str:
 
 
 def _given(made: Callable[..., Any], target: _Target) -> dict[str, Parameter]:
-    """Return the parameters of a class without those that the program gives later."""
     return dict(list(parameters_of(made).items())[target.later :])
 
 
 def _duration(value: Any, place: str) -> timedelta:
-    """Return the time of {hours: 1, minutes: 30} or "DD:HH:MM:SS"."""
     try:
         if isinstance(value, str):
             names = ("days", "hours", "minutes", "seconds")
@@ -544,7 +531,6 @@ def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Seque
 
 
 def _is_function(hint: Any) -> bool:
-    """Return True for the hint of a function of plain values, such as an attribute of words."""
     return get_origin(hint) is Callable and _is_plain(get_args(hint)[1])
 
 

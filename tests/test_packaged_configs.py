@@ -44,8 +44,8 @@ def test_names_with_and_without_their_ending():
     [
         ("pkg:quikstart", "did you mean pkg:quickstart?"),
         ("pkg:entities", "did you mean pkg:best/entities, pkg:neural/entities"),
-        ("pkg:../pyproject.toml", "there is no such packaged configuration"),
-        ("pkg:", "there is no such packaged configuration"),
+        ("pkg:../pyproject.toml", "unknown packaged configuration"),
+        ("pkg:", "unknown packaged configuration"),
     ],
 )
 def test_unknown_name(name, words, fails):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structperc.shared_memory import LARGE, pack
+from structperc.process_pool import LARGE, pack
 
 LONG = np.arange(LARGE // 4, dtype=np.int32)
 

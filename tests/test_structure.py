@@ -14,15 +14,16 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 PACKAGES = (
+    ("progress",),
     ("kernels",),
     ("ragged",),
     ("spelling",),
     (
         "structures",
         "errors",
+        "torch_internals",
+        "lightning_internals",
         "signals",
-        "shared_memory",
-        "progress",
         "version",
     ),
     ("user_code",),
@@ -60,7 +61,7 @@ PACKAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 READERS = {"hub"}  # modules of data that need `datasets` where they are imported
-BARS = {"reports.training_progress"}  # of Lightning's trainers
+BARS = {"reports.training_progress", "lightning_internals"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "candidate_lists", "local_score", "ranker", "voted_perceptron")
 OWN = f"{PACKAGE.name}."
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -177,9 +177,6 @@ def check_explainable(tagger: Tagger, n: int) -> None:
         )
 
 
-# -- candidates and terms -------------------------------------------------------------------------------------
-
-
 class _ScoredCandidates(NamedTuple):
     candidates: Candidates  # B = 1, the K best by local score, with local scores
     totals: Tensor  # (K,) total scores
@@ -188,7 +185,6 @@ class _ScoredCandidates(NamedTuple):
 
 @torch.no_grad()
 def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidates:
-    """Return the n best candidates of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
     found, totals = tagger.local_candidates(moved, candidates), tagger.total_scores(moved, candidates)[0]
@@ -248,11 +244,7 @@ def _shown(order: list[int], gold: list[int]) -> list[int]:
     return sorted({0, best, *others[:OTHERS], *gold})
 
 
-# -- changes --------------------------------------------------------------------------------------------------
-
-
 def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[ChangedSentence]:
-    """Yield the sentences of a sequence of a corpus with the changes between two label sequences of T names."""
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     boundaries = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")
@@ -274,7 +266,6 @@ def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[
 
 
 def _regions(differing: set[Span]) -> Iterator[tuple[int, int]]:
-    """Yield the boundaries of each run of overlapping segments."""
     ordered = sorted(differing, key=lambda span: span.start)
     while ordered:
         first, stop = ordered[0].start, ordered[0].end

@@ -142,7 +142,6 @@ def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: b
 
 
 def _has_new_field(line: str) -> bool:
-    """Return True for a JSON object with the name of a new field."""
     if not any(name in line for name in NEW):
         return False
     try:
@@ -223,7 +222,6 @@ def _columns(block: Block, plan: InputPlan) -> Corpus:
 def _record(
     tagger: Predictor, record: dict[str, Any], place: str, text_options: TextSplitting
 ) -> tuple[dict[str, list[str]], TokenizedText]:
-    """Return the further columns and the text of a JSON object."""
     text = record.get(TEXT_FIELD)
     if text is None and TEXT_FIELD in record and TOKENS_FIELD not in record:
         raise InputError(f"{place}: field {TEXT_FIELD!r} is null; write a string, or leave out the line")
@@ -247,7 +245,6 @@ def _record(
 
 
 def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:
-    """Return texts, each with its further columns, as a corpus with a document for each of them."""
     rows, documents = [], []
     for number, (columns, text) in enumerate(texts):
         words = text.words

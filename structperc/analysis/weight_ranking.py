@@ -1,19 +1,92 @@
-"""The largest weights of a saved model by name, and sums by label and template."""
+"""The largest weights of a saved model by name, and sums by label and template, as text and as HTML tables."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from itertools import zip_longest
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, WeightGroups
 from structperc.errors import InputError
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.reports.html_pages import render
+from structperc.reports.tables import text_table
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+
+MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights are shown
+
+
+class Weight(NamedTuple):
+    """One weight with the names of its feature and labels."""
+
+    group: str  # "node", "edge", "transition", or a non-local feature: its class and options
+    feature: str  # "wl[-1]=the", "phrase(LOC,PER)"; "" for a transition
+    labels: str  # "B-PER", "O B-PER"; "" for a non-local feature
+    value: float
+
+    @property
+    def name(self) -> str:
+        """The feature and the labels in one string."""
+        return " -> ".join(part for part in (self.feature, self.labels) if part)
+
+
+class Sums(NamedTuple):
+    """Number and size of the weights of a label, a label pair, a template or a group."""
+
+    name: str
+    weights: int
+    nonzero: int
+    mass: float  # sum of absolute values
+
+
+class LabelWeights(NamedTuple):
+    """The sums and the largest weights of one label or label pair."""
+
+    sums: Sums
+    highest: list[Weight]  # above 0, highest first
+    lowest: list[Weight]  # below 0, lowest first
+
+
+class Group(NamedTuple):
+    """The weights of nodes, edges, transitions, or a non-local feature."""
+
+    sums: Sums
+    largest: list[Weight]  # by absolute value; all of a non-local feature with few names
+    columns: list[LabelWeights]  # by label or label pair; empty for a non-local feature
+    templates: list[Sums]  # most mass first; may be empty
+
+    @property
+    def listed(self) -> list[Weight]:
+        """The weights of all lists without duplicates, the largest first."""
+        among = [*self.largest, *(w for column in self.columns for w in (*column.highest, *column.lowest))]
+        return sorted(dict.fromkeys(among), key=lambda weight: -abs(weight.value))
+
+
+class Transitions(NamedTuple):
+    """The weights of all pairs of neighbouring labels."""
+
+    labels: list[str]  # L names
+    values: list[list[float]]  # L rows for the label before, L columns for the label after
+
+
+class WeightGroups(list[Group]):
+    """The weights of a model by group, shown as tables in notebooks.
+
+    Args:
+        groups: nodes, edges, transitions and non-local features of the model.
+        transitions: the weights of all label pairs, or None.
+    """
+
+    def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
+        super().__init__(groups)
+        self.transitions = transitions
+
+    def _repr_html_(self) -> str:
+        return "".join(weights_html(self))
 
 
 class WeightTable(NamedTuple):
@@ -29,7 +102,7 @@ class WeightTable(NamedTuple):
     templates: list[tuple[str, int]]  # in the order of the rows, each with its number of rows; may be empty
 
 
-def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the tables of nodes, edges and transitions that a linear scorer has."""
     local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
     scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
@@ -44,30 +117,11 @@ def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
         yield WeightTable("transition", weights, pairs, partial(_names_at, [""]), [])
 
 
-def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weight of the first model's score, then those of non-local features with few names."""
-    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
-        weight = first.weight.detach().unsqueeze(1)
-        yield WeightTable("FirstScore", weight, [""], partial(_names_at, ["first score"]), [])
-    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
-
-
-def global_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weights of global features, of many names."""
-    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
-
-
 def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     def names(rows: Tensor) -> list[str]:
         return tagger.features.feature_names(kind, rows.cpu().numpy())
 
     return WeightTable(kind, weights.detach(), columns, names, tagger.features.template_sizes(kind))
-
-
-def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
-    feature = cast(NonlocalFeature, module)
-    names = feature.names(tagger.labels.type_names)
-    return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_names_at, names), [])
 
 
 def title(part: nn.Module) -> str:
@@ -98,21 +152,23 @@ def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
-    groups = []
-    for table in scorer_tables(tagger):
+    groups, tables = [], list(_scorer_tables(tagger))
+    for table in tables:
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
-    for table in named_feature_tables(tagger):
-        order = table.weights.flatten().abs().argsort(descending=True, stable=True)
-        groups.append(Group(_sums(table), _named(table, order), [], []))
-    groups += [Group(_sums(table), _largest(table, top), [], []) for table in global_feature_tables(tagger)]
-    return WeightGroups(groups, _transitions(tagger))
+    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
+        names = partial(_names_at, ["first score"])
+        groups.append(_all_weights(WeightTable("FirstScore", first.weight.detach().unsqueeze(1), [""], names, [])))
+    for feature in sorted(tagger.nonlocal_features, key=lambda one: isinstance(one, GlobalFeature)):
+        names = partial(_names_at, cast(NonlocalFeature, feature).names(tagger.labels.type_names))
+        table = WeightTable(title(feature), cast(Tensor, feature.weight).detach().unsqueeze(1), [""], names, [])
+        many = isinstance(feature, GlobalFeature)
+        groups.append(Group(_sums(table), _largest(table, top), [], []) if many else _all_weights(table))
+    return WeightGroups(groups, _transitions(tables, list(tagger.labels.names)))
 
 
-def _transitions(tagger: Tagger) -> Transitions | None:
-    """Return the matrix of label pairs: transitions of the scorer, or the edge weights of the bias feature."""
-    names = list(tagger.labels.names)
-    for table in reversed([*scorer_tables(tagger)]):
+def _transitions(tables: Sequence[WeightTable], names: list[str]) -> Transitions | None:
+    for table in reversed(tables):
         row = 0
         for template, size in table.templates or [("bias", 1)]:
             if table.name != "node" and template == "bias":
@@ -125,6 +181,11 @@ def _transitions(tagger: Tagger) -> Transitions | None:
 def _sums(table: WeightTable) -> Sums:
     mass = torch.linalg.vector_norm(table.weights, 1, dtype=torch.float64)
     return Sums(table.name, table.weights.numel(), int(table.weights.count_nonzero()), float(mass))
+
+
+def _all_weights(table: WeightTable) -> Group:
+    order = table.weights.flatten().abs().argsort(descending=True, stable=True)
+    return Group(_sums(table), _named(table, order), [], [])
 
 
 def _largest(table: WeightTable, top: int) -> list[Weight]:
@@ -162,7 +223,6 @@ def _named(table: WeightTable, places: Tensor) -> list[Weight]:
 
 
 def _templates(table: WeightTable) -> list[Sums]:
-    """Return the sums of each template, most mass first."""
     if not table.templates:
         return []
     names, sizes = [name for name, _ in table.templates], [size for _, size in table.templates]
@@ -172,3 +232,91 @@ def _templates(table: WeightTable) -> list[Sums]:
     parts = zip(names, sizes, nonzero, mass, strict=True)
     sums = [Sums(name, size * C, int(n.sum()), float(m.sum())) for name, size, n, m in parts]
     return sorted(sums, key=lambda one: -one.mass)
+
+
+def weight_lines(groups: Sequence[Group], top: int = 20) -> Iterator[str]:
+    """Yield the report as text: sums of groups, then for each group its lists, `top` lines of each."""
+    yield from _sum_lines("group", [group.sums for group in groups])
+    for group in groups:
+        yield ""
+        yield f"{group.sums.name}: largest weights"
+        yield from text_table([[_format_weight(weight.value), weight.name] for weight in group.largest], "><")
+        yield from _label_lines(group) if group.sums.name == "node" else _pair_lines(group, top)
+        if group.templates:
+            yield ""
+            yield from _sum_lines(f"{group.sums.name} template", group.templates[:top])
+            if (more := len(group.templates) - top) > 0:
+                yield f"... and {more} more"
+
+
+def _sum_lines(title: str, rows: Sequence[Sums]) -> Iterator[str]:
+    whole = sum(row.mass for row in rows) or 1.0
+    cells = [[title, "weights", "not zero", "", "sum of |w|", ""]]
+    for name, size, nonzero, mass in rows:
+        shares = [f"{100 * share:.1f}%" for share in (nonzero / max(size, 1), mass / whole)]
+        cells.append([name, str(size), str(nonzero), shares[0], f"{mass:.6g}", shares[1]])
+    return text_table(cells)
+
+
+def _label_lines(group: Group) -> Iterator[str]:
+    for column in group.columns:
+        yield ""
+        yield f"{group.sums.name} -> {column.sums.name}: highest and lowest"
+        pairs = zip_longest(column.highest, column.lowest)
+        yield from text_table([[*_cells(high), *_cells(low)] for high, low in pairs], "><><")
+
+
+def _pair_lines(group: Group, top: int) -> Iterator[str]:
+    columns = sorted(group.columns, key=lambda column: -column.sums.mass)
+    columns = [column for column in columns if column.sums.nonzero][:top]
+    if group.columns:
+        yield ""
+        rows = [["label pair", "not zero", "sum of |w|", "highest", "", "lowest"]]
+        for sums, highest, lowest in columns:
+            weights = [*_cells(next(iter(highest), None)), *_cells(next(iter(lowest), None))]
+            rows.append([sums.name, str(sums.nonzero), f"{sums.mass:.6g}", *weights])
+        yield from text_table(rows, "<>>><><")
+
+
+def _cells(weight: Weight | None) -> list[str]:
+    return ["", ""] if weight is None else [_format_weight(weight.value), weight.feature]
+
+
+def _format_weight(value: float) -> str:
+    return f"{value:+.5g}"
+
+
+def weights_html(found: WeightGroups) -> Iterator[str]:
+    """Yield the tables of a model's weights in parts, as HTML without the page around them.
+
+    They are the transitions, from rows to columns, the highest and lowest features of each label, and the largest other
+    weights.
+    """
+    return render("weight_tables.html", **_values(found))
+
+
+def weights_page(found: WeightGroups, title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+    """Yield an HTML page with the tables of `weights_html`."""
+    return render("weights.html", title=title, notes=notes, **_values(found))
+
+
+def _values(found: WeightGroups) -> dict[str, Any]:
+    matrix = None if found.transitions is None else _matrix(found.transitions)
+    return {"groups": list(found), "matrix": matrix, "background": _background}
+
+
+def _matrix(transitions: Transitions) -> dict[str, Any]:
+    """Return the weights of all pairs of neighbouring labels, or of the MAX_LABELS labels with the largest ones."""
+    names, values = transitions
+    mass = [sum(map(abs, row)) + sum(abs(other[i]) for other in values) for i, row in enumerate(values)]
+    shown = sorted(sorted(range(len(names)), key=lambda i: -mass[i])[:MAX_LABELS])
+    cells = [[values[i][j] for j in shown] for i in shown]
+    largest = max((abs(value) for row in cells for value in row), default=0.0)
+    rows = list(zip([names[i] for i in shown], cells, strict=True))
+    return {"rows": rows, "largest": largest, "hidden": len(shown) < len(names)}
+
+
+def _background(value: float, largest: float) -> str:
+    """Return a colour that is readable on light and on dark, stronger for larger weights."""
+    share = 0.08 + 0.47 * abs(value) / max(largest, abs(value))
+    return f"rgba({'30, 160, 70' if value > 0 else '220, 60, 50'}, {share:.2f})"

@@ -4,12 +4,12 @@ Files for several commands: main (dispatch), arguments, output, tagging (of tag)
 All are imported for every command line, so they import what a command needs only when it runs.
 """
 
-from structperc.cli import analysis, check, compare, configs, experiments, init, models, serve, tag, train, vectors
+from structperc.cli import analysis, check, configurations, experiments, models, serve, tag, train, vectors
 from structperc.cli.arguments import Command
 
 COMMANDS: tuple[Command, ...] = (
-    configs.configs,
-    init.init,
+    configurations.configs,
+    configurations.init,
     check.check,
     vectors.vectors,
     train.FIT,
@@ -22,7 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     tag.tag,
     serve.serve,
     models.evaluate,
-    compare.compare,
+    models.compare,
     analysis.weights,
     analysis.candidates,
     analysis.explain,

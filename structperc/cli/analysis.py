@@ -28,8 +28,7 @@ def _weights_arguments(parser: CommandParser) -> None:
 def weights(options: Namespace) -> None:
     """Show the largest weights of a saved model."""
 
-    from structperc.analysis.weight_ranking import weights
-    from structperc.analysis.weight_report import Weight, weight_lines, weights_page
+    from structperc.analysis.weight_ranking import Weight, weight_lines, weights, weights_page
     from structperc.data.output import check_output_path, write_lines
     from structperc.reports.figures import check_figure, plot_weights, write_figure
     from structperc.reports.tables import write_csv

@@ -67,19 +67,18 @@ def _span_lines(found: "Survey") -> Iterator[str]:
     if len(report.conflicts) > MAX_ROWS:
         yield f"    and {len(report.conflicts) - MAX_ROWS:,} more"
     if (unit := report.text_options.offsets) != "characters":
-        from structperc.data.annotations import COUNTED
+        from structperc.data.annotations import UNITS
 
-        yield f"    their offsets count {COUNTED[unit].rstrip(',')}: set data.offsets: {unit}"
+        yield f"    their offsets count {UNITS[unit].rstrip(',')}: set data.offsets: {unit}"
     if (tokens := report.text_options.tokens) != "conll":
         yield f"    more of them fit the tokens of {tokens}: set data.tokens: {tokens}"
     if report.conflicts:
         yield f"    {report.advice()}"
-    if report.joined:
-        yield f"  spans that cross the end of a sentence, in {len(report.joined):,} texts: {report.joined[0]}"
+    if report.merged:
+        yield f"  spans that cross the end of a sentence, in {len(report.merged):,} texts: {report.merged[0]}"
 
 
 def _column_lines(found: "Survey") -> Iterator[str]:
-    """Return a table of the columns: number, name, number of different strings and the most frequent ones."""
     rows = [["column", "name", "distinct", "most frequent"]]
     for number, role in enumerate(found.roles, 1):
         if role != "_":
@@ -90,7 +89,6 @@ def _column_lines(found: "Survey") -> Iterator[str]:
 
 
 def _label_lines(found: "Survey") -> Iterator[str]:
-    """Yield the scheme, illegal labels with their lines, and counts by type or by label."""
     labels = found.corpus.columns["label"]
     if found.scheme == "none":
         yield f"  labels: {len(set(labels)):,}, without segments (scheme none)"
@@ -107,7 +105,6 @@ def _label_lines(found: "Survey") -> Iterator[str]:
 
 
 def _table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
-    """Yield a table of counts, a line for each name, most frequent first by the first column."""
     first, *_ = columns.values()
     if not first:
         return
@@ -120,7 +117,6 @@ def _table(head: str, columns: dict[str, Counter[str]]) -> Iterator[str]:
 
 
 def _repetitions(found: "Survey") -> Iterator[str]:
-    """Yield the number of sentences that occur more than once, and the places of the first of them."""
     repeated = {words: at for words, at in _sentences(found).items() if len(at) > 1}
     if repeated:
         further = sum(len(at) - 1 for at in repeated.values())
@@ -130,7 +126,6 @@ def _repetitions(found: "Survey") -> Iterator[str]:
 
 
 def _comparison_lines(first: "Survey", other: "Survey") -> Iterator[str]:
-    """Yield a comparison of a file with the first one: common sentences, new words, labels and types."""
     here, there = Path(other.file), Path(first.file)
     named = (here.name, there.name) if here.name != there.name else (here, there)
     yield _cut("{} against {}".format(*named))
@@ -168,7 +163,6 @@ def _sentences(found: "Survey") -> dict[tuple[str, ...], list[int]]:
 
 
 def _place_lines(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    """Yield the first few places, with their words."""
     for place, words in islice(found, MAX_EXAMPLES):
         yield _cut(f"    {place}: {' '.join(words)}")
 

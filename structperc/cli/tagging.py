@@ -157,7 +157,6 @@ class FileTagger:
             raise InputError(f"{len(failed):,} of {len(targets):,} files could not be labelled{names}{rest}")
 
     def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[WriteBlock]], visible: bool) -> None:
-        """Label a file block by block; `target` opens the output, `visible` shows a progress bar."""
         reading, text_options = self.reading, self.text_options
         with (
             start_workers(
@@ -184,9 +183,6 @@ class FileTagger:
                         log_format(plan.form, file)
                 if not tokens and plan.form != "jsonl":
                     raise InputError(f"{file}: this file has no tokens")
-
-
-# -- blocks ---------------------------------------------------------------------------------------------------
 
 
 def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, TagBlock]:
@@ -237,7 +233,6 @@ def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> Tagge
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
-    """Return columns with the order of decisions before the label."""
     import torch
 
     from structperc.taggers.base import flat_labels, inference_batch_size
@@ -266,9 +261,6 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
             lines += [f"{w} {label}\n" for w, label in zip(sequence, one.labels, strict=True)]
             lines.append("\n")
     return TaggedBlock("".join(lines), corpus.tokens)
-
-
-# -- files ----------------------------------------------------------------------------------------------------
 
 
 def is_folder(output: str | None) -> bool:
@@ -302,7 +294,6 @@ def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[WriteBl
 
 @contextmanager
 def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPlan) -> Iterator[WriteBlock]:
-    """Yield a function that writes a pair of brat files for each text."""
     numbers = count(1)
     single = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
 
@@ -323,7 +314,6 @@ def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPl
 
 
 def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path, str]:
-    """Return the files to label by their targets. Raises InputError for equal names."""
     found: dict[Path, str] = {}
     for path, below in _inputs(files, folder):
         plain = below.with_suffix("") if below.suffix == ".gz" else below

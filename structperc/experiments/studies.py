@@ -8,8 +8,7 @@ from typing import Any
 from structperc.data.output import write_lines
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.experiment import LOG, Run, run_trials
-from structperc.experiments.rows import ExperimentRow, check_same, folder_name, identity
+from structperc.experiments.experiment import LOG, ExperimentRow, Run, check_same, folder_name, identity, run_trials
 from structperc.experiments.study_file import Study, check_study, configuration_file, read_study
 from structperc.experiments.study_report import (
     RowResults,
@@ -55,7 +54,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
     top = read_yaml(file)
     if isinstance(top, dict) and STUDIES in top:
-        yield from _run_several(_several(file, top, folder), folder)
+        yield from _run_several(file, top, folder)
     else:
         yield from StudyRun(file, folder).run()
 
@@ -84,7 +83,11 @@ class StudyRun:
             for columns in (score_columns(self.lines, self.measure), type_columns(self.lines)):
                 yield from ("", *study_lines(self.lines, columns)) if columns else ()
             yield ""
-            yield from _failures(done, self.root)
+            if failed := [run for run in done if run.error is not None]:
+                if len(failed) == len(done):
+                    raise InputError(f"study: all runs failed; {failed[0].name}: {failed[0].error} (see {self.root})")
+                names = "; ".join(run.name for run in failed)
+                yield f"{len(failed)} of {len(done)} runs failed: {names}. See their {LOG}; the next call repeats them."
             yield f"study: {self.root / MARKDOWN}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"
 
     def markdown(self) -> str:
@@ -105,7 +108,6 @@ class StudyRun:
             write_json(path, now)
 
     def _write(self, done: Sequence[Run]) -> None:
-        """Write the tables and the record of the runs so far."""
         split, baseline = self.study.split, self.study.baseline
         lines = self.lines = results_by_row(done, split, self.significance(done), self.significance.rows(done))
         write_means(str(self.root / MEANS), lines)
@@ -123,27 +125,14 @@ def row_identity(row: ExperimentRow) -> dict[str, Any]:
     return {key: about[key] for key in ("name", "command", "configs", "options", "init_from")}
 
 
-def _failures(done: Sequence[Run], folder: Path) -> Iterator[str]:
-    """Yield a line about failed runs. Raises InputError if all failed."""
-    failed = [run for run in done if run.error is not None]
-    if len(failed) == len(done):
-        raise InputError(f"study: all runs failed; {failed[0].name}: {failed[0].error} (see {folder})")
-    if failed:
-        names = "; ".join(run.name for run in failed)
-        yield f"{len(failed)} of {len(done)} runs failed: {names}. See their {LOG}; the next call repeats them."
-
-
-def _several(file: str, top: dict[Any, Any], root: Path) -> dict[str, StudyRun]:
+def _run_several(file: str, top: dict[Any, Any], root: Path) -> Iterator[str]:
     if len(top) > 1:
         raise InputError(f"{file}: only {STUDIES} is allowed here; move {list(top)[-1]} into each of the files")
     listed = top[STUDIES]
     if not (isinstance(listed, dict) and listed and all(isinstance(x, str) for pair in listed.items() for x in pair)):
         raise InputError(f"{file}: {STUDIES}: name at least one, as in chunks: configs/studies/conll2000.yaml")
-    listed = {name: configuration_file(path, file) for name, path in listed.items()}
-    return {name: StudyRun(path, root / folder_name(name)) for name, path in listed.items()}
-
-
-def _run_several(parts: dict[str, StudyRun], root: Path) -> Iterator[str]:
+    files = {name: configuration_file(path, file) for name, path in listed.items()}
+    parts = {name: StudyRun(path, root / folder_name(name)) for name, path in files.items()}
     for name, part in parts.items():
         yield f"{name}:"
         yield from part.run()

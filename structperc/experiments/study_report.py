@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.experiments.experiment import Run
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
 from structperc.reports.tables import markdown_table, wrapped_table, write_records
 
@@ -73,9 +72,6 @@ def results_by_row(
     return list(found.values())
 
 
-# -- cells ----------------------------------------------------------------------------------------------------
-
-
 class TableColumn(NamedTuple):
     """A column of the printed table: its heading, and the text of its cells."""
 
@@ -115,7 +111,6 @@ def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResult
 
 
 def _difference(line: RowResults) -> str:
-    """The difference to the baseline in per cent, and its 95 % interval over documents."""
     if "difference" not in line.tests:
         return ""
     mean, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
@@ -125,9 +120,6 @@ def _difference(line: RowResults) -> str:
 def _runs(line: RowResults) -> str:
     done, planned = len(line.numbers), len(line.row.seeds)
     return str(planned) if done == planned else f"{done} of {planned}"
-
-
-# -- text and files -------------------------------------------------------------------------------------------
 
 
 def study_lines(lines: Sequence[RowResults], columns: Sequence[TableColumn], width: int | None = None) -> Iterator[str]:
@@ -183,8 +175,6 @@ def write_runs(path: str, lines: Sequence[RowResults]) -> None:
             flat.append({**about, **found})
     write_records(path, flat)
 
-
-# -- figures --------------------------------------------------------------------------------------------------
 
 COST_LABELS = {  # number of a run: label of its axis
     "seconds": "training (seconds)",
@@ -262,5 +252,4 @@ def _legend(figure: Figure, ax: Axes, names: Sequence[str]) -> None:
 
 
 def _legend_height(names: int) -> float:
-    """Return the height in inches of a legend with so many names."""
     return 0.22 * (names // LEGEND_COLUMNS + 1)

@@ -4,19 +4,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structperc.guided.arrays import UNKNOWN
 from structperc.guided.chart import (
     accept,
-    beside,
     best_place,
     chart_for,
     clear,
-    complete,
+    is_complete,
     is_queued,
     last_window,
+    neighbours,
     trace,
 )
-from structperc.guided.search import context_row, first_candidates, generate, hypothesise, sentence, static_score
-from structperc.guided.templates import UNKNOWN
+from structperc.guided.search import context_row, first_candidates, generate, score_hypotheses, sentence, static_score
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 
@@ -96,19 +96,21 @@ def _add(row, label, amount, steps, weights, sums):
 
 
 @kernel
-def learn_aggressively(data, margin, limit):
-    """Learn from each sentence; return the numbers of updates, decisions and errors."""
+def learn(data, aggressive, margin, limit):
+    """Learn from each sentence by one of the two rules; return the numbers of updates, decisions and errors."""
     T = longest_sequence(data.starts)
     chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
     for s in range(len(data.starts) - 1):
         text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
-        if len(own.gold):
-            _visit_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
+        if len(own.gold) and aggressive:
+            _learn_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
+        elif len(own.gold):
+            _learn_early(text, own, data, chart, counts)
     return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
 
 
 @subkernel_no_alloc
-def _visit_aggressively(text, own, data, chart, margin, most, counts):
+def _learn_aggressively(text, own, data, chart, margin, most, counts):
     """Learn from one sentence until it has its gold labels, or `most` updates are made."""
     clear(chart)
     for place in first_candidates(data.easiest, text):
@@ -120,9 +122,9 @@ def _visit_aggressively(text, own, data, chart, margin, most, counts):
         if label < 0:
             counts[DECISIONS] += 1
             accept(place, chart)
-            if complete(place, text, chart):
+            if is_complete(place, text, chart):
                 return
-            for near in beside(place, data.easiest, text, chart):
+            for near in neighbours(place, data.easiest, text, chart):
                 if near:
                     update_candidate(near, text, data.weights, chart, own)
         else:
@@ -144,7 +146,7 @@ def _rival(place, margin, text, weights, chart, own):
     if margin == 0:
         return -1
     gold, totals, windows, row, label = own.gold[place - 1], chart.totals, chart.windows, 0, -1
-    for m in range(hypothesise(place, text, weights, chart)):
+    for m in range(score_hypotheses(place, text, weights, chart)):
         for y in range(totals.shape[1]):
             if y != gold and (label < 0 or totals[m, y] > totals[row, label]):
                 row, label = m, y
@@ -155,20 +157,8 @@ def _rival(place, margin, text, weights, chart, own):
     return label
 
 
-@kernel
-def learn_early(data):
-    """Learn from each sentence; return the numbers of updates, decisions and errors."""
-    T = longest_sequence(data.starts)
-    chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
-    for s in range(len(data.starts) - 1):
-        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
-        if len(own.gold):
-            _visit_early(text, own, data, chart, counts)
-    return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
-
-
 @subkernel_no_alloc
-def _visit_early(text, own, data, chart, counts):
+def _learn_early(text, own, data, chart, counts):
     """Learn from one sentence until it is labelled, or the gold hypothesis is lost."""
     clear(chart)
     for place in first_candidates(data.easiest, text):
@@ -176,7 +166,7 @@ def _visit_early(text, own, data, chart, counts):
     left = False
     while not left:
         place = best_place(chart.queue)
-        gold_state, left = own.gold_state[place], complete(place, text, chart)
+        gold_state, left = own.gold_state[place], is_complete(place, text, chart)
         counts[ERRORS] += gold_state != 0
         if gold_state < 0 or (left and gold_state > 0):
             _correct(place, data.steps + counts[DECISIONS], text, own, data, chart)
@@ -184,7 +174,7 @@ def _visit_early(text, own, data, chart, counts):
             left = True
         counts[DECISIONS] += 1
         accept(place, chart)
-        for near in beside(place, data.easiest, text, chart):
+        for near in neighbours(place, data.easiest, text, chart):
             if near and not left:
                 update_candidate(near, text, data.weights, chart, own)
 

@@ -13,7 +13,7 @@ from structperc.optim.base import BaseOptimizer
 
 
 class Diverged(InputError):  # noqa: N818 - reads as a sentence
-    """An objective or gradient that is not finite. The message says where, and what to change."""
+    """An objective or gradient that is not finite; the message names the place and gives advice."""
 
 
 class FullBatch(BaseOptimizer):
@@ -39,7 +39,7 @@ class FullBatch(BaseOptimizer):
         if len(self.param_groups) > 1:
             raise InputError(f"{type(self).__name__} takes one group of parameters, got {len(self.param_groups)}")
 
-    # -- what is reported ------------------------------------------------------------------------------------
+    # -- report ----------------------------------------------------------------------------------------------
 
     @property
     def stop_reason(self) -> str | None:
@@ -79,14 +79,18 @@ class FullBatch(BaseOptimizer):
         return returned
 
     def _evaluate(self, value: float) -> None:
-        group, point, gradient = self.param_groups[0], self._point(), self._gradient()
+        group = self.param_groups[0]
+        point = torch.cat([p.reshape(-1) for p in self._parameters()])  # a copy
+        gradient = torch.cat([flat_gradient(p) for p in self._parameters()])
         group["evaluations"] += 1
         objective = self._whole_objective(value, point)
         self._check(objective, gradient)
         group["objective"] = objective
         if group["lowest"] is None or objective < group["lowest"]:
             group["lowest"] = objective
-            self._keep_best()
+            for p in self._parameters():
+                best = self.state[p].get("best")
+                self.state[p]["best"] = p.clone() if best is None else best.copy_(p)
         self._advance(objective, point, gradient)
 
     def _whole_objective(self, value: float, point: Tensor) -> float:
@@ -119,27 +123,11 @@ class FullBatch(BaseOptimizer):
 
     # -- weights ---------------------------------------------------------------------------------------------
 
-    def _keep_best(self) -> None:
-        for p in self._parameters():
-            best = self.state[p].get("best")
-            if best is None:
-                self.state[p]["best"] = p.clone()
-            else:
-                best.copy_(p)
-
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         return self.state[p].get("best")
 
     def _parameters(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
-
-    def _point(self) -> Tensor:
-        """Return the weights of all parameters in one vector (n,), a copy."""
-        return torch.cat([p.reshape(-1) for p in self._parameters()])
-
-    def _gradient(self) -> Tensor:
-        """Return the gradients of all parameters in one vector (n,), a copy."""
-        return torch.cat([flat_gradient(p) for p in self._parameters()])
 
     def _set_point(self, point: Tensor) -> None:
         """Set the weights (n,) of the parameters."""
@@ -164,7 +152,7 @@ def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: 
 
 
 def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:
-    """Append an objective to the last `period` ones, in place; return whether it fell by too little over them.
+    """Append an objective to the last `period` ones, in place; return True if it fell by too little over them.
 
     The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
     """

@@ -1,4 +1,4 @@
-"""Line searches as state machines: one trial per call, nothing but numbers kept, so that they go into a state dict.
+"""Line searches as state machines: one trial per call; the state is numbers, which a state dict can hold.
 
 Along x + t d the value phi(t) = f(x + t d) is searched for a step t that lowers it enough.
 """
@@ -69,11 +69,6 @@ class StrongWolfe:
             self._narrow(trial, lower)
         return self._next(trial)
 
-    @property
-    def first(self) -> bool:
-        """Whether no step has met the first condition yet."""
-        return self.low[0] == 0.0
-
     def _bracket(self, trial: Probe, lower: bool) -> None:
         if not lower:
             self.high = trial
@@ -97,7 +92,7 @@ class StrongWolfe:
             self.step = self._between(self.low, self.high)
         if self.trials < self.limit and self.step not in (self.low[0], math.inf):
             return Outcome.AGAIN
-        if self.first:
+        if self.low[0] == 0.0:  # no step has met the first condition
             return Outcome.FAILED
         self.step, self.last = self.low[0], True
         return Outcome.ACCEPTED if self.low == trial else Outcome.AGAIN

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.optim.base import BaseOptimizer, check_options
+from structperc.torch_internals import mark_stepped, sparse_entries
 
 
 class StepSizeRule(NamedTuple):
@@ -42,7 +43,7 @@ class AveragedOptimizer(BaseOptimizer):
     that depends on the loss is a tensor (), so that the host need not wait for it.
     """
 
-    sequential = True  # whether each sequence of a mini-batch may be a step of its own
+    sequential = True  # True if each sequence of a mini-batch may be a step
     moved_marks: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
@@ -88,7 +89,7 @@ class AveragedOptimizer(BaseOptimizer):
     def move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any] | None = None) -> None:
         """Move one parameter by -size * gradient, as part of a step that `count` has not counted yet."""
         group = self.param_groups[0] if group is None else group
-        change = (flat_indices(gradient), gradient._values()) if gradient.is_sparse else gradient
+        change = (flat_indices(gradient), sparse_entries(gradient)[1]) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
@@ -98,7 +99,7 @@ class AveragedOptimizer(BaseOptimizer):
     def count(self, steps: int) -> None:
         """Count steps that were made without `step`; those that change nothing are in the average, too."""
         self.param_groups[0]["steps"] += steps
-        self._opt_called = True  # torch's schedules warn unless a step was made, and have no public way to tell them
+        mark_stepped(self)
 
     def _value(self, loss: Any) -> float | Tensor:
         if loss is None:
@@ -112,8 +113,8 @@ class AveragedOptimizer(BaseOptimizer):
         return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
-        kept = "sums" in self.state[p] and group["steps"]
-        return lazy_average(p, self.state[p]["sums"], group["steps"]) if kept else None
+        averaged = "sums" in self.state[p] and group["steps"]
+        return lazy_average(p, self.state[p]["sums"], group["steps"]) if averaged else None
 
 
 class Perceptron(AveragedOptimizer):
@@ -147,7 +148,7 @@ class GPD(AveragedOptimizer):
 
     Generalised probabilistic descent, Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
     steps whose sum is infinite and whose sum of squares is finite (Robbins & Monro 1951), as these are, it converges to
-    a local minimum with probability 1. Losses are summed over a batch: larger batches ask for a smaller lr.
+    a local minimum with probability 1. Losses are summed over a batch: larger batches need a smaller lr.
 
     Args:
         params: parameters or groups.
@@ -194,7 +195,7 @@ def flat_indices(grad: Tensor) -> Tensor:
 
     It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
     """
-    places, *others = grad._indices().unbind()
+    places, *others = sparse_entries(grad)[0].unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
     return places
@@ -239,6 +240,6 @@ def summed_entries(grad: Tensor) -> Tensor:
         return grad
     if grad.device.type == "cpu" or grad.is_coalesced():
         return grad.coalesce().values()
-    places, values = flat_indices(grad), grad._values()
+    places, values = flat_indices(grad), sparse_entries(grad)[1]
     slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
     return torch.zeros_like(values).index_add_(0, slots, values)

@@ -33,7 +33,7 @@ class QuickProp(FullBatch):
         params: parameters, one group.
         lr: factor of the slope.
         growth: longest step in units of the one before.
-        decay: weight decay, also where the objective has a prior of its own.
+        decay: weight decay, in addition to a prior of the objective.
         tolerance: see above.
         period: see above.
 
@@ -62,7 +62,13 @@ class QuickProp(FullBatch):
         group, kept = self.param_groups[0], self.state[self._parameters()[0]]
         self._report(f"step {group['evaluations']}")
         if self._has_converged(objective):
-            self._stop(self._reason())
+            rise = group["objective"] - group["lowest"]
+            if rise > group["tolerance"] * abs(group["lowest"]):
+                reason = f"no progress in {group['period']} evaluations, above the lowest objective: try a smaller lr"
+            else:
+                fall = f"in {group['period']} evaluations the objective fell by less than {group['tolerance']:g}"
+                reason = f"converged: {fall}"
+            self._stop(reason)
             return
         slope = gradient.add_(point, alpha=group["decay"])
         if "slope" in kept:
@@ -73,7 +79,7 @@ class QuickProp(FullBatch):
         self._set_point(point + step)
 
     def _has_converged(self, objective: float) -> bool:
-        """Return whether the lowest objective since the first step has converged.
+        """Return True if the lowest objective since the first step has converged.
 
         The start does not count: where gold and its rivals tie, as at weights of zero, an objective may jump up first.
         """
@@ -83,16 +89,10 @@ class QuickProp(FullBatch):
         lowest = min([objective, *group["values"][-1:]])
         return has_converged(group["values"], lowest, group["period"], group["tolerance"])
 
-    def _reason(self) -> str:
-        group = self.param_groups[0]
-        if group["objective"] - group["lowest"] > group["tolerance"] * abs(group["lowest"]):
-            return f"no progress in {group['period']} evaluations, above the lowest objective: try a smaller lr"
-        return f"converged: in {group['period']} evaluations the objective fell by less than {group['tolerance']:g}"
-
 
 def quickprop_step(slope: Tensor, before: Tensor, step: Tensor, lr: float, growth: float) -> Tensor:
     """Return the next step (n,) from the slope S (n,), the one before S' (n,) and the step d' (n,) between."""
-    downhill = slope * step.sign()  # below 0 where S asks for the direction of d'
+    downhill = slope * step.sign()  # below 0 where S points to the direction of d'
     flat = downhill <= growth / (1 + growth) * before * step.sign()
     parabola = torch.where(flat, growth, slope / (before - slope)).clamp_(-growth, growth)
     linear = torch.where(downhill < 0, slope, 0.0).where(step != 0, slope)

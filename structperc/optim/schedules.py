@@ -24,7 +24,11 @@ class Schedule(LRScheduler):
     def factor(self, done: int) -> float:
         """Return the factor of the learning rate after so many steps or epochs."""
 
-    def get_lr(self) -> list[float]:  # type: ignore[override]  # torch also has tensors
+    def get_last_lr(self) -> list[Any]:
+        """Return the present learning rate of each group of the optimizer."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def get_lr(self) -> list[Any]:
         """Return the learning rate of each group of the optimizer."""
         return [float(base) * self.factor(self.last_epoch) for base in self.base_lrs]
 
@@ -37,7 +41,7 @@ class WarmupDecay(Schedule):
     1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
 
     Args:
-        optimizer: whose groups have a learning rate.
+        optimizer: its groups have learning rates.
         warmup: W, as a share of all steps.
         decay: f.
         end: share of lr that is left when training ends.
@@ -91,7 +95,6 @@ class WarmupDecay(Schedule):
     def _set_rates(self) -> None:
         for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             group["lr"] = lr
-        self._last_lr = [*self.get_lr()]
 
 
 _FALLS = {
@@ -102,11 +105,11 @@ _FALLS = {
 
 
 class InverseTime(Schedule):
-    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs learned by SGD, with 0.05.
+    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs trained by SGD, with 0.05.
 
     Args:
-        optimizer: whose groups have a learning rate.
-        rate: how fast it falls.
+        optimizer: its groups have learning rates.
+        rate: speed of the decay.
 
     Raises:
         InputError: rate is negative.
@@ -124,5 +127,5 @@ class InverseTime(Schedule):
 
 
 def interval(schedule: LRScheduler) -> Interval:
-    """Return whether a schedule counts steps or epochs; of torch's, OneCycleLR and CyclicLR count steps."""
+    """Return the unit that a schedule counts; of torch's schedules, OneCycleLR and CyclicLR count steps."""
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -201,7 +201,6 @@ async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, str
 
 
 async def _disconnection(request: Request) -> None:
-    """Wait until the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -231,5 +230,4 @@ async def _disconnected(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer an unexpected error, which the server logs."""
     return JSONResponse({"detail": "unexpected error; see the log of the service"}, 500)

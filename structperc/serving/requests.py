@@ -103,7 +103,6 @@ def _check_characters(text: str, where: str) -> None:
 
 
 async def _fields(request: Request, limits: Limits, name: str, example: str) -> dict[str, Any]:
-    """Return the object of a body with exactly this field."""
     found = _parsed(await _read(request, limits), example)
     if not isinstance(found, dict):
         raise invalid(f"the body is {_kind(found)}; send an object: {example}")
@@ -115,7 +114,6 @@ async def _fields(request: Request, limits: Limits, name: str, example: str) -> 
 
 
 async def _read(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request, read up to the limit."""
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limits.body:
         raise too_large(limits.body, "bytes")
@@ -136,7 +134,6 @@ async def _read(request: Request, limits: Limits) -> bytes:
 
 
 def _parsed(body: bytes, example: str) -> Any:
-    """Return the JSON value of a body of any content type."""
     send = f"send {example}"
     if not body.strip():
         raise invalid(f"the body is empty; {send}")

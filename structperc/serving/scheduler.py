@@ -88,7 +88,6 @@ class Scheduler:
         return await future
 
     async def _answer_batches(self) -> None:
-        """Answer waiting short jobs, in batches."""
         while batch := self._next_batch():
             found: Sequence[str | Exception]
             try:
@@ -99,7 +98,6 @@ class Scheduler:
                 _set_outcome(future, answer)
 
     def _next_batch(self) -> list[tuple[Job, asyncio.Future[str]]]:
-        """Remove and return waiting jobs, up to the size of a piece."""
         batch: list[tuple[Job, asyncio.Future[str]]] = []
         size = 0
         while self._short and len(batch) < self._limits.together and size <= PIECE:
@@ -144,7 +142,6 @@ class WorkerThread:
 
 
 def _set_outcome(future: "asyncio.Future[Any]", outcome: Any) -> None:
-    """Set the result or the exception of a future, unless it is done."""
     if future.done():
         return
     if isinstance(outcome, BaseException):

@@ -311,7 +311,7 @@ class Tagger(BaseTagger):
     def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
         """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
         optimizer = self.new_optimizer()
-        if self._trainer is None:
+        if self.attached_trainer is None:
             return optimizer
         self.bind_optimizer(optimizer)
         return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
@@ -322,7 +322,7 @@ class Tagger(BaseTagger):
         Several processes that learn one sequence at a time average their weights.
         """
         check_step_size_rule(optimizer)
-        trainer = self._trainer
+        trainer = self.attached_trainer
         batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
         if found is not None and share().processes > 1:
@@ -340,7 +340,7 @@ class Tagger(BaseTagger):
 
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
-        made = [] if self._trainer is None else self.trainer.optimizers
+        made = [] if self.attached_trainer is None else self.trainer.optimizers
         return training_protocol(made[0]) if made else TrainingProtocol()
 
     @property

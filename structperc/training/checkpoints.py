@@ -116,7 +116,7 @@ class LastEpoch(Checkpoint):
                     except OSError:  # a file system without links
                         shutil.copyfile(files.written, part)
         else:
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path, weights_only=False)
         self._saved = step
 
 

@@ -44,12 +44,6 @@ def test_equals_viterbi_on_documents(documents: Lattice) -> None:
     assert_same(exportable_viterbi(single), single)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
-    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
-    assert_same(exportable_viterbi(half), half)
-
-
 def test_marginals_are_those_of_the_operators(lattice: Lattice) -> None:
     torch.testing.assert_close(exportable_marginals(lattice), (log_partition(lattice), marginals(lattice)))
 
@@ -57,20 +51,6 @@ def test_marginals_are_those_of_the_operators(lattice: Lattice) -> None:
 def test_no_sequences() -> None:
     nothing = Lattice(torch.zeros(0, 4, 3), torch.zeros(0, 4, 3, 3), torch.zeros(0, dtype=torch.int64))
     assert_same(exportable_viterbi(nothing), nothing)
-
-
-def test_lattice_is_not_changed(documents: Lattice) -> None:
-    unary, edge = documents.unary.clone().requires_grad_(), documents.edge.clone().requires_grad_()
-    scores, _ = exportable_viterbi(Lattice(unary, edge, documents.lengths))
-    assert not scores.requires_grad
-    assert unary.detach().equal(documents.unary)
-    assert edge.detach().equal(documents.edge)
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    scores, labels = exportable_viterbi(Lattice(*(x.to(cuda) for x in documents)))
-    assert scores.cpu().equal(viterbi(documents)[0])
-    assert labels.cpu().equal(viterbi(documents)[1])
 
 
 # -- exported ------------------------------------------------------------------------------------------------

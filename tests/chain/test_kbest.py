@@ -73,14 +73,6 @@ def test_6400_candidates_in_float32() -> None:
     torch.testing.assert_close(found.scores.double(), exact.scores, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
-    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
-    exact = kbest(Lattice(half.unary.double(), half.edge.double(), half.lengths), 9)
-    assert kbest(half, 9).scores.dtype == torch.float32
-    torch.testing.assert_close(kbest(half, 9).scores.double(), exact.scores)
-
-
 @pytest.mark.parametrize("scale", [1, 1e29])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_scores_of_any_scale(scale: float, dtype: torch.dtype) -> None:
@@ -196,16 +188,3 @@ def test_free_memory(tmp_path, monkeypatch) -> None:
         (tmp_path / "memory.max").write_text(most)
         (tmp_path / "memory.current").write_text("2000\n")
         assert memory.free_memory(cpu) == free
-
-
-def test_leaves_the_lattice_alone(documents: Lattice) -> None:
-    unary = documents.unary.clone().requires_grad_()
-    found = KBest(5)(Lattice(unary, documents.edge, documents.lengths))
-    assert not found.scores.requires_grad
-    assert unary.detach().equal(documents.unary)
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    found, expected = kbest(Lattice(*(x.to(cuda) for x in documents)), 50), kbest(documents, 50)
-    torch.testing.assert_close(found.scores.cpu(), expected.scores)
-    assert found.labels.cpu().equal(expected.labels)

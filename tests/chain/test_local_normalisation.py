@@ -186,14 +186,6 @@ def test_gradients_of_one_matrix_are_one_matrix() -> None:
 # -- kinds of numbers and sizes --------------------------------------------------------------------------------
 
 
-def test_half_precision_is_upcast() -> None:
-    half = random_lattice(SCHEMES["IOBES"], "IOBES", 0)
-    half = half._replace(unary=half.unary.bfloat16(), edge=half.edge.bfloat16())
-    given = locally_normalised(half)
-    assert (given.unary.dtype, given.edge.dtype) == (torch.float32, torch.float32)
-    torch.testing.assert_close(log_partition(given), torch.zeros(4), rtol=0, atol=1e-5)
-
-
 def test_long_sequences_of_high_scores_in_float32(documents: Lattice) -> None:
     single = Lattice((documents.unary + 1000).float(), documents.edge.float(), documents.lengths)
     double = Lattice(single.unary.double(), single.edge.double(), single.lengths)
@@ -220,17 +212,3 @@ def test_nothing_to_normalise(shape: tuple[int, int, int]) -> None:
     given = locally_normalised(lattice)
     assert given.unary.shape == shape
     torch.testing.assert_close(log_partition(given), torch.zeros(shape[0]), rtol=0, atol=1e-6)
-
-
-def test_the_callers_tensors_are_left_alone(documents: Lattice) -> None:
-    before = documents.unary.clone(), documents.edge.clone()
-    locally_normalised(documents)
-    assert torch.equal(documents.unary, before[0])
-    assert torch.equal(documents.edge, before[1])
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    given = locally_normalised(documents)
-    moved = locally_normalised(Lattice(*(x.to(cuda) for x in documents)))
-    labels = kbest(given, 3).labels
-    torch.testing.assert_close(path_score(moved, labels.to(cuda)).cpu(), path_score(given, labels))

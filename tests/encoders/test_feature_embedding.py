@@ -81,9 +81,9 @@ def test_a_saved_tagger_has_the_same_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FeatureEmbedding(0), "width must be >= 1, got 0"),
-        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout must be >= 0 and < 1"),
-        (lambda: FeatureEmbedding(2).allocate(0), "no node feature; give templates as model.features"),
+        (lambda: FeatureEmbedding(0), "width "),
+        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout "),
+        (lambda: FeatureEmbedding(2).allocate(0), "model.features"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make, message):

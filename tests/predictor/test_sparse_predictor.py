@@ -211,7 +211,7 @@ def test_model_without_probabilities(light):
         (lambda tagger: tagger.tag({"word": ["Anna"]}), "sentences are a list"),
         (lambda tagger: tagger.tag([["Anna"], ["Bo", 1]]), "sentence 2, token 2: a word is a string, not 1"),
         (lambda tagger: tagger.tag([[["Anna"]]]), "sentence 1, token 1: a word is a string"),
-        (lambda tagger: tagger.tag([["Anna"]]), "templates ask for 'tag'"),
+        (lambda tagger: tagger.tag([["Anna"]]), "'tag'"),
         (lambda tagger: tagger.annotate("Anna"), "this model reads tag besides the word"),
     ],
     ids=["string", "text", "nothing", "no sentence", "columns", "number", "nested", "column", "one text"],

@@ -25,7 +25,7 @@ def fit(make_runs):
     def fit(*options):
         small = make_runs("watched")
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
-            patch.setattr(progress, "SLOW", 0)
+            patch.setattr(progress, "DELAY", 0)
             bars = "--trainer.enable_progress_bar=null"
             assert small("fit", f"--trainer.max_epochs={EPOCHS}", bars, *options) == 0
         return out.getvalue(), small.root / "1"

@@ -457,8 +457,8 @@ def test_no_resuming_with_other_lists(cache, data, tmp_path):
         ({"nonlocal_features": []}, "nonlocal_features"),
         ({"search": KBest(1)}, "search.k is 1"),
         ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1"),
-        ({"min_sequences": 0}, "min_sequences must be >= 1, got 0"),
-        ({"correct": "nonsense"}, "correct must be closest or gold, got 'nonsense'"),
+        ({"min_sequences": 0}, "min_sequences "),
+        ({"correct": "nonsense"}, "correct "),
         ({"first": make_first(nonlocal_features=[WholeEntity()])}, "first.nonlocal_features"),
     ],
 )

@@ -1,6 +1,5 @@
 """Re-rankers of a neural first model: folds with words of their own, lists without dropout, the cache, saved models."""
 
-import csv
 import json
 from contextlib import contextmanager
 from functools import partial
@@ -10,18 +9,13 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-import yaml
 
 from structperc.chain import KBest, path_score
-from structperc.cli.main import main
 from structperc.criteria import CRFLoss, MarginLoss, MEMMLoss, TokenCrossEntropyLoss
-from structperc.data.conll import write_conll
-from structperc.datamodules.sources import Synthetic
 from structperc.encoders import BiLSTM, CharCNN, Transformer, WordEmbedding
 from structperc.encoders.pretrained import load_pretrained
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import Evaluation
 from structperc.nonlocal_features import LexiconShapes, PhraseConsistency, QuotedEntity, StartBigrams, WholeEntity
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
@@ -32,9 +26,6 @@ from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
-from structperc.training.overlays import read_configuration
-from structperc.training.report import evaluate
-from structperc.training.reranking import rerank
 from tests.encoders.tiny_models import save_bert
 from tests.nested import assert_same
 from tests.ranked import QUIET, Text, fit
@@ -428,146 +419,6 @@ def test_saving_a_loaded_model(reranker, tmp_path):
     Tagger.load(tmp_path / "model").save(tmp_path / "again")
     for file in (tmp_path / "model").iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
-
-
-# -- the program ----------------------------------------------------------------------------------------------
-
-FEATURES = [{"class_path": f"structperc.nonlocal_features.{name}"} for name in ("WholeEntity", "StartBigrams")]
-SIZES = {"train": 10, "dev": 4, "test": 4}
-
-
-def voted(neural):
-    """The voted perceptron over global features, with the first model of another configuration."""
-    given = read_configuration(CONFIGS / "voted.yaml")
-    parts = {part: neural["model"][part] for part in ("first", "jackknife")}
-    given["model"]["init_args"].update(parts, nonlocal_features=FEATURES)
-    return {**given, "data": neural["data"]}
-
-
-class Runs:
-    """`rerank` with a small BiLSTM on a tiny embedded corpus; runs and candidate lists lie under `root`."""
-
-    def __init__(self, root, candidates=None):
-        self.root, self.candidates = root, candidates or root / "candidates"
-
-    def __call__(self, name, *options, command=()):
-        neural = read_configuration(CONFIGS / "bilstm_reranking.yaml")
-        neural["data"]["init_args"].update(SIZES, batch_size=4)
-        neural["model"]["first"]["init_args"]["scorer"]["init_args"]["encoder"]["init_args"].update(hidden=6)
-        plan = {"folds": 2, "epochs": 4, "cache": str(self.candidates)}
-        neural["model"]["jackknife"]["init_args"].update(plan)
-        config = self.root / f"{name}.yaml"
-        config.write_text(yaml.safe_dump(voted(neural) if name == "voted" else neural))
-        given = [*command, "-c", str(config), "--model.search.k=6", "--model.decoder.k=6"]
-        quiet = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false")
-        folder = f"--trainer.default_root_dir={self.root / name}"
-        rerank([*given, folder, *quiet, "--trainer.accelerator=cpu", *options])
-
-    def run(self, name):
-        return self.root / name / "1"
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """One finished run of three epochs of each kind."""
-    made = Runs(tmp_path_factory.mktemp("reranking"))
-    for name in NAMES:
-        made(name, "--trainer.max_epochs=3")
-    return made
-
-
-@pytest.fixture(scope="module")
-def embedded():
-    return Synthetic(unit="document", **SIZES)
-
-
-def labels_of(corpus, tagger):
-    return [label for sentence in tagger.label(corpus) for label in sentence]
-
-
-def last_column(lines):
-    return [line.split()[-1] for line in lines if line and not line.startswith(("-DOCSTART-", "#columns="))]
-
-
-def test_kinds_share_lists(runs):
-    assert len(list(runs.candidates.iterdir())) == 1
-
-
-@each_name
-def test_reported_scores(runs, embedded, name):
-    run = runs.run(name)
-    results, model = json.loads((run / "results.json").read_text()), Tagger.load(run / "model")
-    with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
-        logged = [float(row["dev/score"]) for row in csv.DictReader(file) if row["dev/score"]]
-    assert len(logged) == 3
-    assert results["dev"]["score"] == pytest.approx(max(logged))
-    for split in ("dev", "test"):
-        corpus, evaluation = embedded.corpus(split), Evaluation(model.labels)
-        for batch in model.batches(corpus, embedded.eval_batch_size):
-            evaluation.update(model.decode(batch), batch.gold, batch.lengths, batch.sentences)
-        assert evaluation.compute() == pytest.approx(results[split])
-        kept = (run / "predictions" / f"{split}.conll").read_text().splitlines()
-        assert last_column(kept) == labels_of(corpus, model)
-
-
-@each_name
-def test_commands_take_the_model(runs, embedded, name, capsys, tmp_path):
-    corpus, model = embedded.corpus("test"), str(runs.run(name) / "model")
-    file = str(tmp_path / "test.conll")
-    write_conll(file, corpus, ["word", "label"])
-    assert main(["tag", model, file, "--columns", "word", "_"]) == 0
-    assert last_column(capsys.readouterr().out.splitlines()) == labels_of(corpus, Tagger.load(model))
-    results = json.loads((runs.run(name) / "results.json").read_text())
-    assert main(["candidates", model, file, "--n", "1", "6"]) == 0
-    table = capsys.readouterr().out.splitlines()
-    assert f"{100 * results['test']['score']:.2f}" in table[2]
-    first = Tagger.load(model).first
-    embedded.encode(first.encode, "test")
-    assert f"{100 * evaluate(first, embedded, 'test').compute()['score']:.2f}" in table[1]
-    assert main(["weights", model, "--top", "3"]) == 0
-    assert "FirstScore: largest weights" in capsys.readouterr().out
-
-
-@each_name
-def test_checkpoints_predict_as_the_model(runs, name):
-    runs(name, "--ckpt_path=best", "--data.predict=test", command=["predict"])
-    predicted = (runs.run(name) / "predictions" / "test.conll").read_text().splitlines()
-    corpus = Synthetic(unit="document", **SIZES).corpus("test")
-    assert last_column(predicted) == labels_of(corpus, Tagger.load(runs.run(name) / "model"))
-
-
-def test_runs_are_compared(runs, capsys):
-    assert main(["compare", *(str(runs.run(name)) for name in NAMES), "--split", "test"]) == 0
-    assert "McNemar" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_resumed_run_ends_in_the_same_bits(runs, tmp_path, trainings):
-    """Interrupted before the second fold, then after an epoch of the re-ranker."""
-    made, trainings.stop_before = Runs(tmp_path), 1
-    with pytest.raises(KeyboardInterrupt):
-        made("voted", "--trainer.max_epochs=3")
-    trainings.stop_before = None
-    each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one
-    made("voted", "--trainer.max_epochs=1", each)
-    made("voted", "--trainer.max_epochs=3", each, "--ckpt_path=last")
-    a, b = (torch.load(m.run("voted") / "checkpoints" / "last.ckpt", weights_only=True) for m in (runs, made))
-    assert a["epoch"] == b["epoch"] == 2
-    assert_same(a["state_dict"], b["state_dict"])
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--model.first.init_from=runs/other/1/model", "model.first.init_from"),
-        ("--model.jackknife.gradient_clip_val=-1", "jackknife.gradient_clip_val must be > 0"),
-        ("--trainer.gradient_clip_val=1", "set model.jackknife.gradient_clip_val"),
-        ("--model.first.scorer.encoder.hidden=0", "BiLSTM: hidden must be >= 1"),
-        ("--model.first.scorer.encoder.inputs=[]", "there is no token embedder"),
-    ],
-)
-def test_mistakes_are_one_line(tmp_path, option, message, refused):
-    assert message in refused(Runs(tmp_path), "voted", option)
 
 
 # -- mistakes -------------------------------------------------------------------------------------------------

@@ -139,13 +139,13 @@ def test_a_model_without_transitions(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"node": [{"of": ["w"], "at": [0]}]}, "was trained with other node templates; use those"),
-        ({"edge": ["bias"]}, "was trained with other edge templates; use those"),
-        ({"transitions": False}, "has unexpected weights scorer.transition"),
+        ({"node": [{"of": ["w"], "at": [0]}]}, "node templates"),
+        ({"edge": ["bias"]}, "edge templates"),
+        ({"transitions": False}, "scorer.transition"),
     ],
 )
 def test_models_that_do_not_fit(saved, options, message):
-    with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
+    with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} .*{message}"):
         initialize_from(blank(**options), str(saved[1]), DATA)
 
 

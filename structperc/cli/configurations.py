@@ -1,4 +1,4 @@
-"""structperc init FILE: a first configuration for a data file."""
+"""Commands for configurations: configs lists those of the package, init writes one for a data file."""
 
 import json
 import os
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
 from structperc.errors import InputError
+from structperc.packaged_configs import PREFIX, packaged, packaged_names
+from structperc.reports.tables import text_table
 from structperc.spelling import visible
 
 if TYPE_CHECKING:
@@ -48,7 +50,26 @@ model:
 """
 
 
-def _arguments(parser: CommandParser) -> None:
+def _configs_arguments(parser: CommandParser) -> None:
+    name = "of one, such as pkg:quickstart; or the beginning of names: best"
+    parser.add_argument("name", nargs="?", default="", help=name)
+
+
+@command("[NAME]", "configurations that come with the package", _configs_arguments)
+def configs(options: Namespace) -> None:
+    """List the configurations that come with the package, or show one."""
+    if options.name.startswith(PREFIX):
+        print(Path(packaged(options.name)).read_text(encoding="utf-8"), end="")
+        return
+    names = [PREFIX + name for name in packaged_names() if name.startswith(options.name)]
+    if not names:
+        raise InputError(f"configs: no name begins with {options.name!r}; structperc configs lists all")
+    first_lines = [Path(packaged(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
+    rows = [[name, line.removeprefix("# ")] for name, line in zip(names, first_lines, strict=True)]
+    print("\n".join(text_table(rows, "<<")))
+
+
+def _init_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder"
     )
@@ -58,7 +79,7 @@ def _arguments(parser: CommandParser) -> None:
     add_data_options(parser)
 
 
-@command("FILE", "write a configuration to begin with", _arguments)
+@command("FILE", "write a configuration to begin with", _init_arguments)
 def init(options: Namespace) -> None:
     """Write a commented configuration to begin with, for a labelled file."""
     import logging
@@ -125,7 +146,6 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
 
 
 def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: Sequence[str]) -> str:
-    """Return the text of a configuration with these options of data; `own` is its name, and remarks become comments."""
     kind = "Table" if found.table is not None else "Conllu" if found.tags else "Conll"
     lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
     lines += [f"    {option:<28}  # {comment}" for option, comment in data]
@@ -137,7 +157,6 @@ def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: S
 
 
 def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[Option]:
-    """Return the options of data, with comments: files, columns, labels and what differs from the defaults."""
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
     spans = found.table.spans if found.table is not None else None
@@ -216,7 +235,6 @@ def _span_options(spans: "SpanReport") -> list[Option]:
 
 
 def _misfit_example(spans: "SpanReport", some: "Sequence[SpanConflict]") -> str:
-    """Return how many spans do not fit, and one of them with its place, on one line."""
     place = next(place for place, one in spans.conflicts if one is some[0])
     found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
     return " ".join(found.split())
