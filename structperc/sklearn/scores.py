@@ -1,27 +1,25 @@
-"""Scores of label sequences for scikit-learn's searches, and those of single tokens by the names of sklearn-crfsuite.
+"""Scores of label sequences for searches of scikit-learn, and of single tokens with the names of sklearn-crfsuite.
 
 Scores of segments are in `structperc.metrics`: `segment_f1_score`, `classification_report`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
 from sklearn.metrics import accuracy_score, classification_report, f1_score, precision_score, recall_score
 
 from structperc.metrics import segment_f1_score
-from structperc.metrics.seqeval import check_same_lengths, label_sequences
-
-Sentences = Iterable[Sequence[str]]
+from structperc.metrics.seqeval import Sentences, check_same_lengths, label_sequences
 
 
 def segment_f1_scorer(estimator: Any, X: Iterable[Any], y: Sentences) -> float:
-    """Return F1 of segments of what an estimator predicts, for `scoring=` of GridSearchCV and cross_val_score."""
+    """Return the segment F1 of the predictions of an estimator, for `scoring=` of GridSearchCV and cross_val_score."""
     return segment_f1_score(y, estimator.predict(X))
 
 
 def flat_accuracy_score(y_true: Sentences, y_pred: Sentences, **options: Any) -> float:
-    """Return the share of tokens with the right label; options are those of `sklearn.metrics.accuracy_score`."""
+    """Return the share of correctly labelled tokens; options are those of `sklearn.metrics.accuracy_score`."""
     return float(accuracy_score(*_flat(y_true, y_pred), **options))
 
 
@@ -38,8 +36,8 @@ def flat_recall_score(y_true: Sentences, y_pred: Sentences, *, average: str = "w
 def flat_f1_score(y_true: Sentences, y_pred: Sentences, *, average: str = "weighted", **options: Any) -> Any:
     """Return the F1 of the labels of all tokens; options are those of `sklearn.metrics.f1_score`.
 
-    `labels=[...]` leaves out "O", the usual choice for named entities. Raises InputError for arguments that are not
-    lists of sentences, or not of the same text.
+    Use `labels=[...]` to exclude "O" for named entities. Raises InputError for arguments that are not lists of
+    sentences, or of different lengths.
 
     Example:
         >>> flat_f1_score([["N", "V"], ["N"]], [["N", "N"], ["N"]], labels=["N"])
@@ -57,7 +55,7 @@ def flat_classification_report(y_true: Sentences, y_pred: Sentences, **options: 
 
 
 def sequence_accuracy_score(y_true: Sentences, y_pred: Sentences) -> float:
-    """Return the share of sentences without a wrong label, 0.0 where there are none."""
+    """Return the share of sentences without a wrong label; 0.0 without sentences."""
     gold, predicted = _read(y_true, y_pred)
     return sum(map(list.__eq__, gold, predicted)) / max(len(gold), 1)
 
