@@ -16,7 +16,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
-from structperc.features.id_lists import IdLists
+from structperc.features.arrays import IdLists
 from structperc.process_pool import Workers
 from structperc.progress import bar
 from structperc.ragged import Ragged

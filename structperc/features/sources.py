@@ -10,9 +10,8 @@ from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, read_attribute, surface_attribute
 from structperc.features.attributes import word as as_it_stands
-from structperc.features.clusters import Clusters
 from structperc.features.documents import DocumentAttribute, attribute_values
-from structperc.features.gazetteers import TAGS, Gazetteer
+from structperc.features.resources import TAGS, Clusters, Gazetteer
 
 _OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
 
