@@ -15,7 +15,6 @@ BENCHMARKS = (
     "likelihood",
     "threads",
     "scoring",
-    "cuda",
     "kbest",
     "rescoring",
     "epoch",

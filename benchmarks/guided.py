@@ -55,7 +55,7 @@ def _corpus(smoke: bool) -> list[dict]:
     labels = data.label_set()
     train, dev = (EncodedCorpus(data.corpus(split), features, labels) for split in ("train", "dev"))
     model = _model(features.n_node_features, len(labels))
-    model.learn(train[[0]], GuidedOptimizer(model.parameters()))  # compiled from here on
+    model.learn(train.flat([0]), GuidedOptimizer(model.parameters()))  # compiled from here on
     model.allocate(features.n_node_features, len(labels))
     updates = GuidedOptimizer(model.parameters())
     learned = _seconds(_epoch, model, updates, train)
@@ -71,7 +71,7 @@ def _corpus(smoke: bool) -> list[dict]:
 
 def _epoch(model: GuidedModel, updates: GuidedOptimizer, rows: EncodedCorpus) -> None:
     for batch in LengthBatchSampler(rows.corpus.lengths, LEARNED, shuffle=True, by_length=False):
-        model.learn(rows[batch], updates)
+        model.learn(rows.flat(batch), updates)
 
 
 def _tag(model: GuidedModel, rows: EncodedCorpus) -> None:

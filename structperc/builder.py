@@ -1,7 +1,7 @@
 """Objects from plain values: classes named by class_path with their init_args, checked against type hints.
 
-Saved models and configurations are built by the same rules. A saved model may name classes of this library and of
-trusted modules only; a configuration may name any class, by its last name, too, and without options that have defaults.
+Saved models and configurations are built by the same rules. A saved model may name only classes of this library and of
+trusted modules. A configuration may name any class, also by its last name, and leave out options with defaults.
 """
 
 import importlib
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast, get_arg
 
 from structperc.constructors import (
     CLASS,
-    LABELLING,
-    LEARNED,
+    INFERENCE,
     OPTIONS,
     REQUIRED,
+    STATE,
     Parameter,
     class_path_of,
     parameters_of,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 LIBRARY = "structperc"
-MORE = "dict_kwargs"  # further arguments of a class that takes **kwargs
+KWARGS = "dict_kwargs"  # further arguments of a class that takes **kwargs
 CRITERION_FIELDS = {"probabilistic": bool, "independent_sentences": bool}
-PACKAGES = {  # where classes of other libraries are looked for by their last name
+PACKAGES = {  # of other libraries, to find classes by their last name
     "torch.optim.optimizer": ("structperc.optim", "torch.optim"),
     "torch.optim.lr_scheduler": ("structperc.optim", "torch.optim.lr_scheduler"),
     "pytorch_lightning.callbacks.callback": ("structperc.training", "pytorch_lightning.callbacks"),
@@ -44,13 +44,13 @@ PACKAGES = {  # where classes of other libraries are looked for by their last na
     "pytorch_lightning.strategies.strategy": ("pytorch_lightning.strategies",),
     "pytorch_lightning.profilers.profiler": ("pytorch_lightning.profilers",),
 }
-SHOWN = 80  # characters of a wrong value in a message
+MAX_VALUE = 80  # characters of a wrong value in a message
 REFUSALS = (TypeError, ValueError, RuntimeError, ImportError)  # errors of constructors about their arguments
-ABSENT = object()  # a default that has no plain form
+ABSENT = object()  # a default without a plain form
 
 
 class OptionError(InputError):
-    """A wrong value, with its dotted place; for an unknown option also the names that could have been meant."""
+    """A wrong value, with its dotted place; for an unknown option also the known names."""
 
     def __init__(self, place: str, complaint: str, known: Collection[str] | None = None) -> None:
         super().__init__(f"{place}: {complaint}" if place else complaint)
@@ -58,22 +58,22 @@ class OptionError(InputError):
 
 
 class _Target(NamedTuple):
-    """Classes that a place accepts, and how many arguments their constructors get later, from the program."""
+    """Classes that a place accepts."""
 
     bases: tuple[type, ...]
-    later: int = 0
+    later: int = 0  # number of leading arguments that the program gives later
 
 
 class Builder:
     """Builds objects from plain values.
 
-    What a value names is imported from trusted modules only, and called only when it is a subclass of what its place
-    takes: the type hint of the argument that it is given for. Other arguments are plain values of the hinted types.
+    Classes are imported from trusted modules only, and called only if they are subclasses of the type hint of their
+    argument. Other arguments are plain values of the hinted types.
 
     Args:
-        trusted: names of modules beside this library, such as "own", with all modules inside of them; None: any module
-            is imported, defaults are filled in and last names of classes suffice, as in configurations.
-        text: returns the text of a plain value given on the command line, from its place; None for others.
+        trusted: names of modules besides this library, such as "own", including their submodules; None, as for
+            configurations: any module is imported, defaults are filled in and last names of classes suffice.
+        text: returns the text of a value given on the command line, from its place; None for other values.
     """
 
     def __init__(
@@ -81,15 +81,12 @@ class Builder:
     ) -> None:
         self.any_module = trusted is None
         self.trusted = (LIBRARY, *(trusted or ()))
-        self.errors: list[OptionError] = []  # of options of a configuration, which are all looked at
+        self.errors: list[OptionError] = []  # of all options of a configuration
         self._text = text
 
     @classmethod
     def like(cls, part: "nn.Module", *others: object) -> "Builder":
-        """Return a builder that trusts the modules of the classes that an object is made of, and of others.
-
-        Others may be functions.
-        """
+        """Return a builder that trusts the modules of the classes of a module and its parts, and of other objects."""
         return cls({one.__module__ for one in (*part.modules(), *others)})
 
     # -- names -----------------------------------------------------------------------------------------------
@@ -97,8 +94,8 @@ class Builder:
     def find(self, path: Any, base: type | tuple[type, ...], place: str) -> Any:
         """Return the class of a dotted path, which must be a subclass of `base`, or a function that returns one.
 
-        Raises InputError before anything is imported for a module that is not trusted; after that for one that cannot
-        be imported, and for what is not a subclass of `base` or is abstract.
+        Raises InputError, before any import, for a module that is not trusted; then for failed imports, for another
+        object than a subclass of `base`, and for an abstract class.
         """
         check_value(path, str, f"{place}.{CLASS}")
         bases = base if isinstance(base, tuple) else (base,)
@@ -111,9 +108,9 @@ class Builder:
         return found
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
-        """Return the function of a dotted path, such as an attribute of words; those of this library are refused.
+        """Return a user's function of a dotted path, such as an attribute of words.
 
-        Raises InputError as `find` does, and for what is not a function of a trusted module.
+        Raises InputError as `find` does, for functions of this library, and for other objects than functions.
         """
         check_value(path, str, place)
         found = self._imported(path, place)
@@ -123,7 +120,7 @@ class Builder:
         return cast(Callable[..., Any], found)
 
     def trusts(self, path: str) -> bool:
-        """Return whether the module of a dotted path may be imported."""
+        """Return True if the module of a dotted path may be imported."""
         return self._trusts(path.rpartition(".")[0])
 
     def _trusts(self, module: str) -> bool:
@@ -132,7 +129,7 @@ class Builder:
         return self.any_module or any(_inside(module, name) for name in self.trusted)
 
     def _returned(self, function: Any) -> Any:
-        """The class that a function such as `FeatureExtractor.from_crfpp` returns, in configurations only."""
+        """Return the class that a function such as `FeatureExtractor.from_crfpp` returns, in configurations only."""
         if not self.any_module or not callable(function):
             return None
         try:
@@ -141,7 +138,7 @@ class Builder:
             return None
 
     def _whole(self, path: str, bases: Iterable[type], place: str) -> str:
-        """The dotted path of a class that a configuration names by its last name."""
+        """Return the dotted path of a class that a configuration names by its last name."""
         if "." in path or not self.any_module:
             return path
         known = {
@@ -152,7 +149,6 @@ class Builder:
         return known[path]
 
     def _imported(self, path: str, place: str) -> Any:
-        """Return the object at a dotted path. Raises InputError for a module that is not trusted or not importable."""
         module, _, name = path.rpartition(".")
         if not self._trusts(module):
             raise OptionError(
@@ -167,36 +163,34 @@ class Builder:
         except ModuleNotFoundError as error:
             if self.any_module and module.startswith(str(error.name)):
                 raise OptionError(place, f"unknown class {path}{_nearest(path)}") from None
-            missing = f"there is no module {error.name}: start where it lies, or name its folder in PYTHONPATH"
+            missing = f"module {error.name} not found: start in its folder, or add the folder to PYTHONPATH"
             raise OptionError(place, f"{path} cannot be imported, {missing}") from None
-        except AttributeError as error:
-            if where := error_location(error):
-                raise InputError(f"{where}: {type(error).__name__}: {error}") from None
-            raise OptionError(place, f"unknown class {path}{_nearest(path)}") from None
         except Exception as error:
             if where := error_location(error):
                 raise InputError(f"{where}: {type(error).__name__}: {error}") from None
+            if isinstance(error, AttributeError):
+                raise OptionError(place, f"unknown class {path}{_nearest(path)}") from None
             raise OptionError(place, f"{path} cannot be imported ({type(error).__name__}: {error})") from None
 
     # -- saved models ----------------------------------------------------------------------------------------
 
     def part(self, described: Any, base: type | tuple[type, ...], place: str) -> Any:
-        """Return the object that `describe` described. Raises InputError as `find` and `options` do."""
+        """Return the object of a description by `describe`. Raises InputError as `find` and `options` do."""
         check_value(described, dict[str, Any], place)
-        bases = base if isinstance(base, tuple) else (base,)
-        return self._make(self._class(described, _Target(bases), place), _Target(bases), place)
+        target = _Target(base if isinstance(base, tuple) else (base,))
+        return self._make(self._class(described, target, place), target, place)
 
     def options(self, cls: type, given: Any, place: str) -> dict[str, Any]:
         """Return the arguments of a class, with the parts among them built.
 
-        Raises InputError for arguments that the class does not have, and for values that are not of the hinted type.
+        Raises InputError for unknown arguments, and for values of other types than hinted.
         """
         check_value(given, dict[str, Any], place)
         checked = self.fields(given, parameters_of(cls), cls.__name__, place)
         return self._arguments(checked, parameters_of(cls), place)
 
     def _is_foreign_criterion(self, described: dict[str, Any], place: str) -> bool:
-        check_fields(described[LABELLING], CRITERION_FIELDS, f"{place}.{LABELLING}")
+        check_fields(described[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
         check_value(described.get(CLASS), str, f"{place}.{CLASS}")
         return not self.trusts(described[CLASS])
 
@@ -205,10 +199,10 @@ class Builder:
     def fields(
         self, given: Mapping[str, Any], fields: Mapping[str, Parameter], owner: str, place: str
     ) -> dict[str, Any]:
-        """Return checked options by name; in configurations with the defaults of those that are not given.
+        """Return checked options by name, in configurations including defaults.
 
-        Raises OptionError for an unknown one, and for one that is missing or of another type. In configurations such
-        errors are kept in `errors` instead, and the options concerned are left out.
+        Raises OptionError for unknown and missing options and wrong types. In configurations, these errors are added
+        to `errors` instead, and the options are left out.
         """
         kept: dict[str, Any] = {}
         for name in given:
@@ -218,7 +212,7 @@ class Builder:
                     raise OptionError(_below(place, whole), f"unknown option of {owner}", list(fields))
         for name, (hint, default) in fields.items():
             with self._kept_errors():
-                if f"{name}+" in given:  # added to the default
+                if f"{name}+" in given:  # appended to the default
                     more = given[f"{name}+"]
                     start = plain(default) if isinstance(default, list | tuple) else []
                     value: Any = [*start, *(more if isinstance(more, list) else [more])]
@@ -245,7 +239,7 @@ class Builder:
             self.errors.append(error)
 
     def value(self, value: Any, hint: Any, place: str, default: Any = REQUIRED) -> Any:
-        """Return a checked value, whose classes have their options. Raises OptionError for one of another type."""
+        """Return a checked value, with checked options of classes. Raises OptionError for a wrong type."""
         hints = _alternatives(hint)
         nested = _is_part(value) or (isinstance(value, list) and any(map(_is_part, value)))
         if not (hint is Any and nested) and any(matches_type(value, one) for one in hints):
@@ -254,15 +248,10 @@ class Builder:
                 if self.any_module and type(value) is int and float in hints and int not in hints
                 else value
             )
-        if isinstance(value, list):
-            for one in hints:
-                if (elements := _elements(one, len(value))) is not None:
-                    pairs = enumerate(zip(value, elements, strict=True))
-                    return [self.value(item, kind, _below(place, str(i))) for i, (item, kind) in pairs]
-        if isinstance(value, dict) and not value.keys() & {CLASS, OPTIONS}:
-            for one in hints:
-                if (element := _values(one)) is not None:
-                    return {key: self.value(item, element, _below(place, key)) for key, item in value.items()}
+        if not (isinstance(value, dict) and value.keys() & {CLASS, OPTIONS}):
+            items, _ = _map_items(self.value, value, hints, place)
+            if items is not None:
+                return items
         if isinstance(value, str) and self.any_module and any(map(_is_function, hints)):
             self.function(value, place)
             return value
@@ -271,14 +260,14 @@ class Builder:
         return self._converted(value, hints, place)
 
     def _converted(self, value: Any, hints: Sequence[Any], place: str) -> Any:
-        """A plain value of another type that stands for one of the hinted types, in configurations only."""
+        """Return a plain value of another type that can represent a hinted type, in configurations only."""
         if self.any_module:
             text = self._text(place)
             if text is not None and str in hints:
                 return text
             if isinstance(value, str) and float in hints:
                 try:
-                    return float(value)  # 1e-4, which YAML takes for a text
+                    return float(value)  # 1e-4, a string in YAML
                 except ValueError:
                     pass
             if isinstance(value, str) and Path in hints:
@@ -286,20 +275,20 @@ class Builder:
             if timedelta in hints and isinstance(value, str | dict):
                 return value
         shown = "null" if value is None else value if isinstance(value, str) else repr(value)
-        shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+        shown = shown if len(shown) <= MAX_VALUE else f"{shown[:MAX_VALUE]}..."
         raise OptionError(place, f"expected {' or '.join(dict.fromkeys(map(type_name, hints)))}, got {shown}")
 
     def _class(self, value: Any, target: _Target, place: str, default: Any = REQUIRED) -> dict[str, Any]:
-        """Class path and checked options of what is written as a name, a class with options, or options."""
-        keys = {CLASS, OPTIONS, MORE} if self.any_module else {CLASS, OPTIONS, LEARNED, LABELLING}
+        """Return class path and checked options, of a name, a class with options, or options alone."""
+        keys = {CLASS, OPTIONS, KWARGS} if self.any_module else {CLASS, OPTIONS, STATE, INFERENCE}
         if isinstance(value, str):
             value = {CLASS: value}
         elif not value.keys() & keys:
             value = {OPTIONS: value}
-        if beside := sorted(value.keys() - keys):
-            advice = f"options of a class stand under {OPTIONS}{did_you_mean(beside[0], keys)}"
-            raise OptionError(place, f"{beside[0]} stands beside {CLASS}; {advice}")
-        if LABELLING in value and self._is_foreign_criterion(value, place):
+        if unknown := sorted(value.keys() - keys):
+            advice = f"move options of the class into {OPTIONS}{did_you_mean(unknown[0], keys)}"
+            raise OptionError(place, f"unexpected {unknown[0]} next to {CLASS}; {advice}")
+        if INFERENCE in value and self._is_foreign_criterion(value, place):
             return value
         path = value.get(CLASS, self._implied(target, default))
         if not isinstance(path, str) or not path:
@@ -313,12 +302,12 @@ class Builder:
         path = self._whole(path, target.bases, place)
         options = self.fields(given, _given(made, target), path, place)
         more = {key: value[key] for key in keys - {CLASS, OPTIONS} if key in value}
-        if MORE in more and not (takes_more(made) and isinstance(more[MORE], dict)):
-            raise OptionError(_below(place, MORE), f"{path} takes no further arguments")
+        if KWARGS in more and not (takes_more(made) and isinstance(more[KWARGS], dict)):
+            raise OptionError(_below(place, KWARGS), f"{path} takes no further arguments")
         return {CLASS: path, **({OPTIONS: options} if options else {}), **more}
 
     def _implied(self, target: _Target, default: Any) -> str | None:
-        """The class of options that are written without one: that of the default, or the only one that fits."""
+        """Return the class path for options without one: that of the default, or of the only possible class."""
         if isinstance(default, type) and default is not REQUIRED:
             return class_path_of(default)
         if isinstance(default, dict):
@@ -328,7 +317,7 @@ class Builder:
         return None
 
     def _target(self, hint: Any, value: Any, place: str) -> _Target | None:
-        """The classes that a place takes, None where it takes plain values only."""
+        """Return the classes that a place accepts; None if it accepts plain values only."""
         classes = [one for one in _alternatives(hint) if isinstance(one, type) and not _is_plain(one)]
         if not self.any_module:
             if not _is_part(value):
@@ -350,30 +339,21 @@ class Builder:
         return _Target(tuple(classes)) if classes else None
 
     def bases_of(self, hint: Any) -> tuple[type, ...]:
-        """Return the classes of which a place takes subclasses; none where it takes plain values only."""
+        """Return the base classes of a hint; () if it accepts plain values only."""
         target = self._target(hint, {}, "")
         return () if target is None else target.bases
 
     # -- objects ---------------------------------------------------------------------------------------------
 
     def build(self, value: Any, hint: Any, place: str) -> Any:
-        """Return the object that a value stands for, which `value` has returned for the same hint."""
+        """Return the object of a value that `value` has checked for the same hint."""
         hints = _alternatives(hint)
         if _is_part(value):
             target = self._target(hint, value, place)
             return value if target is None else self._make(value, target, place)
-        if isinstance(value, list):
-            for one in hints:
-                if (elements := _elements(one, len(value))) is not None:
-                    made = [
-                        self.build(v, kind, _below(place, str(i)))
-                        for i, (v, kind) in enumerate(zip(value, elements, strict=True))
-                    ]
-                    return tuple(made) if get_origin(one) is tuple else made
-        if isinstance(value, dict):
-            for one in hints:
-                if (element := _values(one)) is not None:
-                    return {key: self.build(item, element, _below(place, key)) for key, item in value.items()}
+        items, container = _map_items(self.build, value, hints, place)
+        if items is not None:
+            return tuple(items) if container is tuple else items
         if (
             isinstance(value, str)
             and not any(matches_type(value, one) for one in hints)
@@ -385,20 +365,20 @@ class Builder:
         return value
 
     def _make(self, described: dict[str, Any], target: _Target, place: str) -> Any:
-        if LABELLING in described and self._is_foreign_criterion(described, place):
+        if INFERENCE in described and self._is_foreign_criterion(described, place):
             return _saved_criterion(described, target.bases, place)
         made = self.find(described[CLASS], target.bases, place)
         arguments = self._arguments(described.get(OPTIONS, {}), _given(made, target), place)
-        arguments |= described.get(MORE, {})
+        arguments |= described.get(KWARGS, {})
         if target.later:
             return partial(made, **arguments)
         part = made(**arguments) if not self.any_module else _called(made, arguments, place)
-        if LEARNED in described:
-            from structperc.encoders import TextModule  # needs PyTorch, as parts of templates do not
+        if STATE in described:
+            from structperc.encoders import TextModule  # imports PyTorch
 
             if not isinstance(part, TextModule):
-                raise OptionError(place, f"{made.__name__} learns nothing of text, but {LEARNED!r} is given")
-            part.load_state(described[LEARNED])
+                raise OptionError(place, f"{made.__name__} has no state, but {STATE!r} is given")
+            part.load_state(described[STATE])
         return part
 
     def _arguments(self, options: Mapping[str, Any], fields: Mapping[str, Parameter], place: str) -> dict[str, Any]:
@@ -406,7 +386,7 @@ class Builder:
 
 
 def plain(value: Any) -> Any:
-    """Return a default as plain values: classes and functions by their paths; ABSENT for one that has no such form."""
+    """Return a default as plain values, classes by their paths; ABSENT if it has no such form."""
     if isinstance(value, bool | int | float | str | NoneType):
         return value
     if isinstance(value, list | tuple):
@@ -424,7 +404,7 @@ def plain(value: Any) -> Any:
 
 
 def packages_of(bases: Iterable[type]) -> list[str]:
-    """Return the packages in which subclasses of some classes are looked for by their last name."""
+    """Return the packages that are searched for subclasses by their last name."""
     found: list[str] = []
     for base in bases:
         found += PACKAGES.get(base.__module__, (".".join(base.__module__.split(".")[:2]),))
@@ -432,7 +412,7 @@ def packages_of(bases: Iterable[type]) -> list[str]:
 
 
 def public_names(package: str) -> list[str]:
-    """Return the public names of a package; none of one that cannot be imported."""
+    """Return the public names of a package; [] if it cannot be imported."""
     try:
         module = importlib.import_module(package)
     except ImportError:
@@ -441,7 +421,7 @@ def public_names(package: str) -> list[str]:
 
 
 def type_name(hint: Any) -> str:
-    """Return a type hint as a message shows it.
+    """Return a type hint as text for messages.
 
     Example:
         >>> type_name(int), type_name(None), type_name(list[str]), type_name(Literal["a", "b"])
@@ -456,15 +436,11 @@ def type_name(hint: Any) -> str:
     origin = get_origin(hint) or hint
     if origin is Callable:
         return "a function" if _is_function(hint) else f"a class path of {type_name(get_args(hint)[1])}"
-    return (
-        str(getattr(origin, "__name__", origin)).lower()
-        if _is_plain(origin)
-        else str(getattr(origin, "__name__", origin))
-    )
+    name = str(getattr(origin, "__name__", origin))
+    return name.lower() if _is_plain(origin) else name
 
 
 def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> Any:
-    """The object that a configured class makes. Raises InputError for what it refuses or lacks."""
     try:
         return made(**arguments)
     except InputError:
@@ -472,26 +448,23 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
     except Exception as error:
         if where := error_location(error):
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-        if (
-            isinstance(error, TypeError | ValueError | RuntimeError | ImportError)
-            or "Misconfiguration" in type(error).__name__
-        ):
+        if isinstance(error, REFUSALS) or "Misconfiguration" in type(error).__name__:
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise
 
 
 def _saved_criterion(described: dict[str, Any], bases: tuple[type, ...], place: str) -> Any:
-    """A criterion that stands for one of a module that is not trusted."""
+    """Return a placeholder for a criterion of a module that is not trusted."""
     from structperc.criteria.base import InferenceCriterion
 
     if not issubclass(InferenceCriterion, bases):
         raise OptionError(place, f"{described[CLASS]} is not a {_names(bases)}")
-    return InferenceCriterion(described[CLASS], **described[LABELLING], description=described)
+    return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
 
 
 def _attribute(path: str) -> Any:
-    """The object at a dotted path: a name of a module, or of a class in a module."""
+    """Return the object at a dotted path: a name in a module, or in a class of a module."""
     parts = path.split(".")
     for end in range(len(parts) - 1, 0, -1):
         module = ".".join(parts[:end])
@@ -508,7 +481,6 @@ def _attribute(path: str) -> Any:
 
 
 def _nearest(path: str) -> str:
-    """A suggestion for a name that a module does not have, or for the module."""
     module, _, name = path.rpartition(".")
     if names := public_names(module):
         return did_you_mean(name, names)
@@ -517,12 +489,10 @@ def _nearest(path: str) -> str:
 
 
 def _given(made: Callable[..., Any], target: _Target) -> dict[str, Parameter]:
-    """The parameters of a class that a configuration gives: not those first ones that the program gives later."""
     return dict(list(parameters_of(made).items())[target.later :])
 
 
 def _duration(value: Any, place: str) -> timedelta:
-    """A span of time from {hours: 1, minutes: 30} or "DD:HH:MM:SS"."""
     try:
         if isinstance(value, str):
             names = ("days", "hours", "minutes", "seconds")
@@ -540,7 +510,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _elements(hint: Any, number: int) -> Sequence[Any] | None:
-    """The types of the items of a list of this length; None where the hint is not that of a list."""
+    """Return the types of the items of a list of this length; None if the hint is not of a list."""
     if hint is Any:
         return [Any] * number
     origin, inner = get_origin(hint), get_args(hint)
@@ -553,14 +523,22 @@ def _elements(hint: Any, number: int) -> Sequence[Any] | None:
     return None
 
 
-def _values(hint: Any) -> Any:
-    """The type of the values of a dictionary; None where the hint is not that of a dictionary."""
-    origin, inner = get_origin(hint), get_args(hint)
-    return inner[1] if isinstance(origin, type) and issubclass(dict, origin) and len(inner) == 2 else None
+def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Sequence[Any], place: str) -> Any:
+    """Return a list or dictionary with converted items, and its hinted type; (None, None) if no hint is of one.
+
+    `convert` takes an item, its type hint and its place.
+    """
+    for hint in hints:
+        origin, inner = get_origin(hint), get_args(hint)
+        if isinstance(value, list) and (kinds := _elements(hint, len(value))) is not None:
+            pairs = enumerate(zip(value, kinds, strict=True))
+            return [convert(item, kind, _below(place, str(i))) for i, (item, kind) in pairs], origin
+        if isinstance(value, dict) and isinstance(origin, type) and issubclass(dict, origin) and len(inner) == 2:
+            return {key: convert(item, inner[1], _below(place, key)) for key, item in value.items()}, origin
+    return None, None
 
 
 def _is_function(hint: Any) -> bool:
-    """Whether a hint is that of a function of plain values, such as an attribute of words."""
     return get_origin(hint) is Callable and _is_plain(get_args(hint)[1])
 
 
@@ -573,7 +551,7 @@ def _is_part(value: Any) -> bool:
 
 
 def _single_keys(value: Any) -> list[str]:
-    """The keys from a mapping of one key to the next, as of a dotted option."""
+    """Return the keys of nested mappings of one key each, as of a dotted option."""
     if not isinstance(value, dict) or len(value) != 1:
         return []
     ((key, inner),) = value.items()

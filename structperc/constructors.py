@@ -10,22 +10,22 @@ from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
 
 CLASS, OPTIONS = "class_path", "init_args"
-LEARNED = "learned"  # beside them, what a part of a saved model has taken from its training data
-LABELLING = "labelling"  # beside them, all that new text needs of a criterion of a user's own
+STATE = "state"  # of a part of a saved model, from its training data
+INFERENCE = "inference"  # the properties of a user's criterion that predictions depend on
 
 
 def class_path_of(cls: type) -> str:
-    """Return the dotted path of a class: that of the room which exports it, else that of its file."""
-    room = ".".join(cls.__module__.split(".")[:2])
-    public = getattr(sys.modules.get(room), cls.__qualname__, None) is cls
-    return f"{room if public else cls.__module__}.{cls.__qualname__}"
+    """Return the dotted path of a class: that of the package which exports it, else of its module."""
+    package = ".".join(cls.__module__.split(".")[:2])
+    public = getattr(sys.modules.get(package), cls.__qualname__, None) is cls
+    return f"{package if public else cls.__module__}.{cls.__qualname__}"
 
 
 REQUIRED = inspect.Parameter.empty  # the default of a parameter without one
 
 
 class Parameter(NamedTuple):
-    """Type hint and default of a parameter; the hint is Any where it cannot be read."""
+    """Type hint and default of a parameter; the hint is Any if it cannot be resolved."""
 
     hint: Any
     default: Any
@@ -35,8 +35,8 @@ class Parameter(NamedTuple):
 def parameters_of(made: Any) -> dict[str, Parameter]:
     """Return the named parameters of a class or function, by name.
 
-    Where `__init__` takes `**options`, the parameters of the base class's `__init__` follow its own, for classes of
-    this library and those derived from them.
+    If `__init__` takes `**options`, the parameters of the base class follow, for classes of this library and those
+    derived from them.
 
     Example:
         >>> parameters_of(complex)
@@ -46,7 +46,7 @@ def parameters_of(made: Any) -> dict[str, Parameter]:
     for function, skipped in _functions(made):
         try:
             parameters = list(inspect.signature(function).parameters.values())[skipped:]
-        except (TypeError, ValueError):  # of classes that are written in C
+        except (TypeError, ValueError):  # a class written in C
             break
         hints = _hints(function)
         for one in parameters:
@@ -58,29 +58,29 @@ def parameters_of(made: Any) -> dict[str, Parameter]:
 
 
 def takes_more(made: Callable[..., Any]) -> bool:
-    """Return whether a class or function takes keyword arguments other than its named parameters."""
+    """Return True if a class or function takes `**kwargs`."""
     function, _ = next(_functions(made))
     return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
 
 
 def constructor_arguments(part: object) -> dict[str, Any]:
-    """Return the arguments that an object was made with, which it keeps as attributes of the same names.
+    """Return the constructor arguments of an object, from its attributes of the same names.
 
-    Raises InputError for one that it does not keep.
+    Raises InputError for a missing attribute.
     """
     cls: Any = type(part)
     names = parameters_of(cls)
     for name in names:
         if not hasattr(part, name):
             raise InputError(
-                f"{class_location(cls)} does not keep its option {name}, from which a saved model is built again: "
+                f"{class_location(cls)} has no attribute {name}, which a saved model needs: "
                 f"write self.{name} = {name} in __init__"
             )
     return {name: getattr(part, name) for name in names}
 
 
 def _functions(made: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], int]]:
-    """Functions that take the parameters, each with the number of first ones (self) that are not given by callers."""
+    """Yield the functions with the parameters, each with the number of leading ones that are bound (self)."""
     if not isinstance(made, type):
         yield made, 0
         return
@@ -92,7 +92,7 @@ def _functions(made: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], i
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Type hints of a function; names that exist for type checkers only make their hints Any."""
+    """Return the type hints of a function; {} if they name something that only type checkers import."""
     try:
         return get_type_hints(function)
     except (NameError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""`load`: a saved model as what labels text, light where that is enough."""
+"""`load`: a saved model as a predictor, without PyTorch if the model does not need it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.builder import CRITERION_FIELDS, Builder
-from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS
+from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
@@ -25,72 +25,69 @@ from structperc.taggers.model_format import (
     read_configuration,
 )
 
-Compared = Literal["sequence", "sentence"]  # the units of criteria
-CRITERIA: dict[str, dict[str, Any]] = {  # after which the best labelling of the scorer's lattice is what is predicted
+Unit = Literal["sequence", "sentence"]
+CRITERIA: dict[str, dict[str, Any]] = {  # whose models predict the best path of the lattice: class, types of options
     "structperc.criteria.PerceptronLoss": {},
-    "structperc.criteria.MarginLoss": {"C": float, "unit": Compared},
-    "structperc.criteria.HingeLoss": {"cost": float, "unit": Compared},
+    "structperc.criteria.MarginLoss": {"C": float, "unit": Unit},
+    "structperc.criteria.HingeLoss": {"cost": float, "unit": Unit},
     "structperc.criteria.CRFLoss": {},
 }
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
-PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a light model: class, options and their types
+PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a sparse predictor: class, types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
     "search": {"structperc.chain.KBest": {"k": int}},
     "decoder": {"structperc.chain.KBest": {"k": int}},
 }
-Arrays = Mapping[str, np.ndarray]
 
 
 def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
     """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `predictor.Predictor`.
 
     A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
-    criterion of one's own that leaves the scores of labels as they are, is given as a `SparsePredictor`, which needs
-    neither PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one
-    whose model.json was changed by hand, is given whole.
+    user's criterion that does not change the scores of labels, is returned as a `SparsePredictor`, which needs neither
+    PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose
+    model.json was changed by hand, is returned as a tagger.
 
-    This runs no code but that of this library and of `trusted`, names of modules with parts of one's own, and reads
-    nothing but the two files of the folder. Raises InputError as `SavedTagger.load` does.
+    Only code of this library and of the modules `trusted` runs, and only the two files of the folder are read. Raises
+    InputError as `BaseTagger.load` does.
     """
     folder, modules = Path(path), tuple(trusted)
     with model_errors(folder):
-        config = read_configuration(folder)
-        plain = not config.changed and _is_plain(config.entries)
-        light = (
-            _light(config.entries, dequantize_tables(config.entries, read_arrays(folder)), modules) if plain else None
-        )
-    if light is not None:
-        return light
-    from structperc.taggers.base import BaseTagger  # needs PyTorch, Lightning and data sets
+        config, found = read_configuration(folder), None
+        if not config.changed and _is_sparse(config.entries):
+            arrays = dequantize_tables(config.entries, read_arrays(folder))
+            found = _sparse_predictor(config.entries, arrays, modules)
+    if found is not None:
+        return found
+    from structperc.taggers.base import BaseTagger  # imports PyTorch, Lightning and datasets
 
     return BaseTagger.load(folder, trusted=modules)
 
 
-def _is_plain(config: dict[str, Any]) -> bool:
-    """Whether a configuration is that of a model that can be light; what is odd about another one is said elsewhere."""
+def _is_sparse(config: dict[str, Any]) -> bool:
+    """Return True for the configuration of a sparse predictor; errors of other ones are raised by `BaseTagger.load`."""
     return (
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
         and all(_known(config.get(name), classes) for name, classes in PARTS.items())
-        and (_known(config.get("criterion"), CRITERIA) or _is_own_criterion(config.get("criterion")))
-        and _reads_text_alone(config.get("features"))
+        and (_known(config.get("criterion"), CRITERIA) or _is_user_criterion(config.get("criterion")))
+        and _needs_text_only(config.get("features"))
     )
 
 
 def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a part is of one of these classes, with options of the right types."""
     if not matches_type(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]
     return matches_type(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
 
 
-def _is_own_criterion(part: Any) -> bool:
-    """Whether a part is a criterion of a user's own that says what labelling needs of it, and needs no more."""
-    fields = {CLASS: str, OPTIONS: dict[str, Any], LABELLING: dict[str, Any]}
+def _is_user_criterion(part: Any) -> bool:
+    """Return True for a user's criterion with its inference properties, and nothing else."""
+    fields = {CLASS: str, OPTIONS: dict[str, Any], INFERENCE: dict[str, Any]}
     if not matches_type(part, dict[str, Any]) or part.keys() != fields.keys() or not _of_types(part, fields):
         return False
-    own = part[LABELLING]
+    own = part[INFERENCE]
     return own.keys() == CRITERION_FIELDS.keys() and _of_types(own, CRITERION_FIELDS)
 
 
@@ -98,23 +95,22 @@ def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
     return all(matches_type(given[name], types[name]) for name in types)
 
 
-def _reads_text_alone(features: Any) -> bool:
-    """Whether the data list no features, and all document attributes are the library's that read no other model."""
+def _needs_text_only(features: Any) -> bool:
+    """Return True for features without weights in the data, state, and document attributes of users."""
     if not matches_type(features, dict[str, Any]) or not matches_type(
         features.get("documents"), dict[str, dict[str, Any]]
     ):
         return False
-    if features.get("weighted") is not None:  # whose weighted sums are not those of tensors bit for bit
+    if features.get("weighted") is not None:  # its sums differ from those of tensors in the last bits
         return False
     attributes = features["documents"].values()
-    return all(LEARNED not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
+    return all(STATE not in one and str(one.get(CLASS)).startswith("structperc.features.") for one in attributes)
 
 
-def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> SparsePredictor | None:
-    """The light tagger of a plain configuration; None where its weights are not those that are due.
-
-    trusted: the modules of functions of a user's own.
-    """
+def _sparse_predictor(
+    config: dict[str, Any], arrays: Mapping[str, np.ndarray], trusted: Sequence[str]
+) -> SparsePredictor | None:
+    """Return the predictor of a configuration; None for unexpected names, shapes or types of arrays."""
     check_entries(config)
     features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder(trusted))
     labels = LabelSet(tuple(config["labels"]), config["scheme"])
@@ -122,26 +118,24 @@ def _light(config: dict[str, Any], arrays: Arrays, trusted: Sequence[str]) -> Sp
     if weights is None:
         return None
     criterion = config["criterion"]
-    plain = {
-        "independent_sentences": criterion[OPTIONS].get("unit") == "sentence",
-        "probabilistic": criterion[CLASS] in PROBABILISTIC,
-    }
-    own = criterion.get(LABELLING, plain)
+    default = criterion[OPTIONS].get("unit") == "sentence", criterion[CLASS] in PROBABILISTIC
+    saved = criterion.get(INFERENCE)
+    independent, probabilistic = (saved["independent_sentences"], saved["probabilistic"]) if saved else default
     files, name = check_training_files(config.get(TRAINING_FILES, {})), criterion[CLASS].rpartition(".")[2]
-    return SparsePredictor(
-        features, labels, config["unit"], files, weights, own["independent_sentences"], name, own["probabilistic"]
-    )
+    return SparsePredictor(features, labels, config["unit"], files, weights, independent, name, probabilistic)
 
 
-def _tables(config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Arrays) -> WeightTables | None:
-    """The weights of a scorer; None unless they have its names, sizes and type."""
-    due = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
+def _tables(
+    config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Mapping[str, np.ndarray]
+) -> WeightTables | None:
+    """Return the weights of a scorer; None if names, shapes or types are not the expected ones."""
+    shapes = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
     if not config["scorer"][OPTIONS]["transitions"]:
-        due["transition"] = (0, L)
-    kept = {f"scorer.{name}": shape for name, shape in due.items() if shape[0]}
+        shapes["transition"] = (0, L)
+    kept = {f"scorer.{name}": shape for name, shape in shapes.items() if shape[0]}
     given = {name: array for name, array in arrays.items() if not name.startswith(FEATURE_PREFIX)}
     if "scorer.node" not in kept or {name: array.shape for name, array in given.items()} != kept:
         return None
     if any(array.dtype != np.float32 for array in given.values()):
         return None
-    return WeightTables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in due.items()))
+    return WeightTables(*(given.get(f"scorer.{name}", np.empty(shape, np.float32)) for name, shape in shapes.items()))

@@ -1,81 +1,83 @@
-"""Work shared by several processes, whose results come in the order in which the work was given.
+"""Work shared by several processes, with results in the order of the items.
 
-The processes are those of loky. Added here: results in order while more work is given, large arrays sent as files
-(`shared_memory`), and an end with the parent process even when that is killed.
+The processes are those of loky. Added here: results in order while further items are submitted, large arrays in files
+that all receivers map into memory, and an end with the parent process even if that is killed.
 """
 
+import mmap
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkstemp
 from typing import Any, NamedTuple, TypeVar
 
 from structperc.errors import InputError
-from structperc.shared_memory import Packed, pack
 
-CHECKED = 0.2  # seconds between two looks whether the parent process is there
-AHEAD = 2  # times as many items as there are processes, at most, are given before the first result is returned
+LARGE = 2**20  # bytes of an array, from which on a file is faster
+CHECK_INTERVAL = 0.2  # seconds between checks that the parent process exists
+AHEAD = 2  # maximum of submitted items per process
 
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class Workers(NamedTuple):
-    """A number of processes that share work; a single one is the calling process itself."""
+    """A number of processes that share work; 1 is the calling process itself."""
 
     number: int = 1
-    advice: str = "share the work among fewer"  # what to do where there is too little memory for all of them
-    folder: Path | None = None  # for files of large arrays that are sent; None: these are copied
+    advice: str = "use fewer processes"  # if memory does not suffice
+    folder: Path | None = None  # of the files of large arrays; None: they are copied
 
     def at_most(self, number: int) -> "Workers":
-        """Return no more workers than there are items: each takes a second to start."""
+        """Return no more workers than there are items, as each takes a second to start."""
         return self._replace(number=max(1, min(self.number, number)))
 
     def each(
-        self, make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]
+        self, make: Callable[[], Callable[[Item], Result]], given: Iterable[Item | None]
     ) -> Generator[Result, None, None]:
-        """Yield the results of all items in the order in which they are given, see `start_workers`."""
+        """Yield the results of all items in their order, see `start_workers`."""
         with start_workers(self, make) as work:
             yield from work(given)
 
 
 @contextmanager
 def start_workers(
-    workers: Workers, make: Callable[[], Callable[[Given], Result]]
-) -> Iterator[Callable[[Iterable[Given | None]], Iterator[Result]]]:
+    workers: Workers, make: Callable[[], Callable[[Item], Result]]
+) -> Iterator[Callable[[Iterable[Item | None]], Iterator[Result]]]:
     """Yield a function that takes items and yields their results in the same order.
 
-    Each process, which does not import the program that is run, calls `make` once, meanwhile this one goes on, and
-    what it returns for each item. A single worker is this process, which calls `make` for the first item.
+    Each process calls `make` once in the background, and the returned function for each item; it does not import the
+    main program. With a single worker, this process calls `make` for the first item.
 
-    No more than twice as many items as there are processes are taken before the first result is yielded; None has all
-    results yielded first, as the next item has to be waited for. All processes end with the block, with this process,
-    and when one fails: its error is raised in place of its result, with the advice if it was killed.
+    At most twice as many items as there are processes are taken before the first result is yielded; for None, all
+    results are yielded before the next item is taken. All processes end with the block, with this process, and after
+    an error, which is raised in place of the result, with the advice if a process was killed.
     """
     if workers.number == 1:
         yield partial(_in_this_process, make)
         return
     from loky import ProcessPoolExecutor
 
-    with _own_folder(workers.folder) as folder:
+    with _temporary_folder(workers.folder) as folder:
         given = (os.getpid(), pack(make, folder), folder)
         executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=given)
         try:
-            with _ignoring_interrupts():
+            with _block_interrupts():
                 executor.submit(os.getpid)  # starts all processes
             yield partial(_in_order, executor, workers, folder)
         finally:
             executor.shutdown(kill_workers=True)
 
 
-def _in_this_process(make: Callable[[], Callable[[Given], Result]], given: Iterable[Given | None]) -> Iterator[Result]:
+def _in_this_process(make: Callable[[], Callable[[Item], Result]], given: Iterable[Item | None]) -> Iterator[Result]:
     work = make()
     yield from (work(one) for one in given if one is not None)
 
@@ -96,16 +98,16 @@ def _in_order(executor: Any, workers: Workers, folder: Path | None, given: Itera
         raise InputError(f"a worker process ended, perhaps for lack of memory; {workers.advice}") from None
 
 
-_made: Any = None  # in a worker: what does the work, or the error of `make`
+_made: Any = None  # in a worker: the function of `make`, or its error
 _folder: Path | None = None
 
 
-def _initialize(parent: int, make: Packed, folder: Path | None) -> None:
+def _initialize(parent: int, make: "Packed", folder: Path | None) -> None:
     global _made, _folder
     from tqdm import tqdm
 
-    tqdm.set_lock(threading.RLock())  # its default is a semaphore, of which a warning is printed after a kill
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()  # which may have ended already
+    tqdm.set_lock(threading.RLock())  # the default is a semaphore, with a warning after a kill
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _folder = folder
     try:
         _made = make.load()()
@@ -115,18 +117,18 @@ def _initialize(parent: int, make: Packed, folder: Path | None) -> None:
 
 def _end_with(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(CHECKED)
+        time.sleep(CHECK_INTERVAL)
     os._exit(1)
 
 
-def _work(item: Packed) -> Packed:
+def _work(item: "Packed") -> "Packed":
     if isinstance(_made, Exception):
         raise _made
     return pack(_made(item.take()), _folder)
 
 
 @contextmanager
-def _own_folder(folder: Path | None) -> Iterator[Path | None]:
+def _temporary_folder(folder: Path | None) -> Iterator[Path | None]:
     if folder is None:
         yield None
         return
@@ -135,8 +137,8 @@ def _own_folder(folder: Path | None) -> Iterator[Path | None]:
 
 
 @contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Let processes that are started within the block ignore Ctrl-C, which is for the one that started them."""
+def _block_interrupts() -> Iterator[None]:
+    """Make processes that start within the block ignore Ctrl-C, which is for this process."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -145,3 +147,50 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# -- objects that are sent ------------------------------------------------------------------------------------
+
+
+class Packed(NamedTuple):
+    """A pickled object, and the files of its large arrays."""
+
+    pickled: bytes
+    files: list[str]
+
+    def load(self) -> Any:
+        """Return the object. Its large arrays are mapped into memory, and changes stay in this process."""
+        return pickle.loads(self.pickled, buffers=map(_mapped, self.files))
+
+    def take(self) -> Any:
+        """Return the object and remove the files, after which no process can load it."""
+        found = self.load()
+        for file in self.files:
+            with suppress(PermissionError):  # systems that keep open files
+                os.unlink(file)
+        return found
+
+
+def pack(content: Any, folder: Path | None) -> Packed:
+    """Return a pickled object, its large arrays in files of a folder; None: in the pickle.
+
+    Raises OSError if a file cannot be written.
+    """
+    files: list[str] = []
+
+    def in_pickle(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if folder is None or raw.nbytes < LARGE:
+            return True
+        number, path = mkstemp(dir=folder)
+        files.append(path)
+        with open(number, "wb") as file:
+            file.write(raw)
+        return False
+
+    return Packed(pickle.dumps(content, protocol=5, buffer_callback=in_pickle), files)
+
+
+def _mapped(file: str) -> mmap.mmap:
+    with open(file, "rb") as opened:
+        return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)

@@ -1,4 +1,4 @@
-"""Progress bars: how they look, and where they are shown, for all work that takes more than two seconds."""
+"""Progress bars of all work that takes more than two seconds."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -8,44 +8,43 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-SLOW = 2  # seconds after which a bar shows itself
+DELAY = 2  # seconds before a bar appears
 
 _shown: ContextVar[bool | None] = ContextVar("shown", default=None)
 
 
 def show_bars(shown: bool | None) -> None:
-    """Show all bars of this context (see `contextvars`), none, or (None) where standard error is a terminal."""
+    """Show all bars of this context (see `contextvars`), none, or (None) those on a terminal."""
     _shown.set(shown)
 
 
 def bars_are_shown(wanted: bool | None) -> bool:
-    """Return whether bars are seen that are wanted, unwanted, or (None) shown where standard error is a terminal."""
+    """Return `wanted`; for None, True if standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty() if wanted is None else wanted
 
 
 def bar(
-    of: Iterable[Any] | None = None, what: str = "", total: int | None = None, show: bool = True, **look: Any
+    items: Iterable[Any] | None = None, name: str = "", total: int | None = None, show: bool = True, **options: Any
 ) -> tqdm:
-    """Return a progress bar on standard error, which appears after two seconds and leaves nothing behind.
+    """Return a progress bar on standard error, which appears after two seconds and disappears at the end.
 
     Args:
-        of: what is iterated over; None: the caller updates the bar.
-        what: the name of the work, shown beside the bar.
-        total: number of steps, where `of` has no length.
-        show: False where the bar should not be seen in any case.
-        look: other options of tqdm.
+        items: the iterated items; None: the caller updates the bar.
+        name: of the work, shown before the bar.
+        total: number of steps, if `items` has no length.
+        show: False hides the bar in any case.
+        options: other options of tqdm.
     """
     shown = _shown.get() if show else False
-    hidden = None if shown is None else not shown  # None: tqdm looks whether it writes to a terminal
-    return tqdm(of, what, total, **{"delay": SLOW, "leave": False, "dynamic_ncols": True, "disable": hidden, **look})
+    hidden = None if shown is None else not shown  # None: shown on a terminal
+    return tqdm(
+        items, name, total, **{"delay": DELAY, "leave": False, "dynamic_ncols": True, "disable": hidden, **options}
+    )
 
 
 @contextmanager
 def library_bars(on: bool, disable: Callable[[], None], enable: Callable[[], None]) -> Iterator[None]:
-    """Turn another library's bars off within the block where ours are not shown.
-
-    `on` says whether they were on before.
-    """
+    """Disable the bars of another library within the block if ours are not shown and they are enabled, `on`."""
     shown = _shown.get()
     hide = on and not bars_are_shown(shown)
     if hide:

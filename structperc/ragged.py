@@ -1,4 +1,4 @@
-"""Lists of different lengths, one after the other in one tensor, and all that is done with them."""
+"""Lists of different lengths, concatenated in one tensor, and operations on them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,46 +10,46 @@ from torch.nn.functional import pad
 
 
 class Transposed(NamedTuple):
-    """The same occurrences id by id: id present[r] is in the lists lists[offsets[r]:offsets[r + 1]]."""
+    """Occurrences by id: id present[r] is in the lists lists[offsets[r]:offsets[r + 1]]."""
 
-    present: Tensor  # (R,) int64, the ids that occur, ascending
+    present: Tensor  # (R,) int64, occurring ids, ascending
     lists: Tensor  # (M,) int32, numbers of lists, ascending for each id
     offsets: Tensor  # (R + 1,) int32
-    weights: Tensor | None = None  # (M,) float32, of the occurrences; None: each counts 1
+    weights: Tensor | None = None  # (M,) float32, of the occurrences; None: all 1
 
 
 class Ragged(NamedTuple):
     """n lists of ids, such as the features of each token: list i is ids[offsets[i]:offsets[i + 1]].
 
-    Ragged rather than (B, T, F): of the Table-1 templates of Kazama & Torisawa (2007) fewer than half
-    fire at a token, and padding costs nothing this way.
+    Ragged rather than (B, T, F): fewer than half of the Table-1 templates of Kazama & Torisawa (2007) fire at a token,
+    and there is no padding.
     """
 
     ids: Tensor  # (M,) or (M, ...), of an integer type
     offsets: Tensor  # (n + 1,) int64 for whole corpora, int32 for mini-batches
-    transposed: Transposed | None = None  # for dense gradients of batches that are seen many times
-    longest: int | None = None  # how many ids the longest list of a mini-batch has, so that no GPU need be asked
-    weights: Tensor | None = None  # (M,) float32, how much each id counts where it stands; None: 1
+    transposed: Transposed | None = None  # for dense gradients of batches that are used many times
+    longest: int | None = None  # number of ids of the longest list of a mini-batch, without a GPU synchronisation
+    weights: Tensor | None = None  # (M,) float32, of each occurrence; None: all 1
 
     @classmethod
     def of_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
-        """Cut ids (M, ...) into n lists, counts (n,) int64 says how long each of them is."""
+        """Split ids (M, ...) into n lists of lengths counts (n,) int64."""
         return cls(ids, boundaries(counts))
 
     @classmethod
     def join(cls, parts: Sequence["Ragged"]) -> "Ragged":
-        """Return the lists of all parts, part after part; there is at least one part."""
+        """Concatenate the lists of one or more parts."""
         joined = cls.of_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
         return joined._replace(weights=_joined_weights(parts))
 
     @property
     def counts(self) -> Tensor:
-        """How many ids each list has, (n,)."""
+        """The number of ids of each list, (n,)."""
         return self.offsets.diff()
 
     @property
     def row_ids(self) -> Tensor:
-        """Which list each id belongs to, (M,)."""
+        """The number of the list of each id, (M,)."""
         return torch.repeat_interleave(self.counts, output_size=self.ids.shape[0])
 
     def slice(self, start: int, stop: int) -> "Ragged":
@@ -69,11 +69,11 @@ class Ragged(NamedTuple):
         return Ragged(self.ids[places], boundaries(counts).to(self.offsets.dtype), weights=weights)
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> "Ragged":
-        """Return the lists starts[i], ..., stops[i] - 1, for one i after the other, as a mini-batch holds them.
+        """Return the lists starts[i], ..., stops[i] - 1 for each i in turn, in the form of a mini-batch.
 
-        Of lists on the CPU. It copies each stretch as a whole, many times faster than `select` finds every list.
+        For lists on the CPU. Copies of whole slices are many times faster than `select`.
         """
-        from structperc.kernels.slices import copy_offsets, copy_slices  # which needs a compiler
+        from structperc.kernels.slices import copy_offsets, copy_slices  # needs a compiler
 
         offsets = self.offsets.numpy()
         first, last = offsets[starts], offsets[stops]
@@ -83,7 +83,7 @@ class Ragged(NamedTuple):
         return Ragged(ids, torch.from_numpy(taken), longest=longest, weights=weights)
 
     def transpose(self) -> "Ragged":
-        """Return the same with `transposed`, which makes gradients of many tokens several times faster."""
+        """Return the lists with `transposed`, which makes gradients of many tokens several times faster."""
         order = self.ids.argsort(stable=True)
         present, counts = self.ids.unique(return_counts=True)
         weights = None if self.weights is None else self.weights[order]
@@ -92,7 +92,7 @@ class Ragged(NamedTuple):
 
 
 def _joined_weights(parts: Sequence[Ragged]) -> Tensor | None:
-    """The weights of all parts, 1 in those without; None where no part has any."""
+    """Return the weights of all parts, 1 for those without; None if no part has weights."""
     if all(part.weights is None for part in parts):
         return None
     return torch.cat(
@@ -101,14 +101,14 @@ def _joined_weights(parts: Sequence[Ragged]) -> Tensor | None:
 
 
 def boundaries(counts: Tensor) -> Tensor:
-    """Lengths (n,) of what stands one after the other -> (n + 1,) int64, where each begins, at last where all end."""
+    """Return the offsets (n + 1,) int64 of concatenated lists of lengths counts (n,)."""
     return pad(counts.cumsum(0), (1, 0))
 
 
 def spread(counts: Tensor, first: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Write out n runs of numbers, counts (n,) of them for each.
+    """Return the number i of each element (M,) of n runs, and the elements first[i], first[i] + 1, ... (M,).
 
-    -> the run i of each (M,); first[i], first[i] + 1, ... for each run (M,), from 0 on where first (n,) is not given.
+    Runs have counts (n,) elements, and begin at first (n,), by default 0.
     """
     row_ids = torch.repeat_interleave(counts)
     before = counts.cumsum(0) - counts

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-LONGEST = 60  # characters of a quotation
-# Characters that show nothing although `str.isprintable` says otherwise: joiners, fillers, selectors of variants.
+MAX_LENGTH = 60  # characters of a quotation
+# Invisible characters for which `str.isprintable` is True: joiners, fillers, selectors of variants.
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 _FORMAT = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
 INVISIBLE = re.compile(f"[{_UNSEEN}{_FORMAT}]")
@@ -30,17 +30,17 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return the text in quotation marks, all that is not printable as escapes, without the end of a long one.
+    r"""Return the text in quotation marks, with escapes for characters that are not printable, and without a long end.
 
     Example:
         >>> print(quoted("\ufeff"))
         '\ufeff'
     """
-    return visible(repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."))
+    return visible(repr(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."))
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, which gets an s unless the number is 1.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     Example:
         >>> counted(1, "field"), counted(1200, "sentence")
@@ -50,7 +50,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text holds nothing but white space and invisible characters, such as a byte-order mark."""
+    """Return True if a text has only white space and invisible characters, such as a byte-order mark."""
     return _BLANK.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Code of users: whether a class is theirs, where it is defined, and where it failed."""
+"""Code of users: where classes and functions are defined, and where they failed."""
 
 import inspect
 import os
@@ -16,7 +16,7 @@ _QUOTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>[0-9]+)')  # as in 
 
 
 def is_user_class(cls: type) -> bool:
-    """Return whether a class is defined outside this library and derived from one of its classes."""
+    """Return True for a class defined outside this library and derived from one of its classes."""
     above = [one.__module__.partition(".")[0] for one in cls.__mro__]
     return above[0] != PACKAGE.name and PACKAGE.name in above
 
@@ -27,49 +27,46 @@ def class_location(cls: type, method: str = "") -> str:
     if method:
         name = f"{name}.{method}"
         cls = next((one for one in cls.__mro__ if method in vars(one)), cls)
-    try:
-        found = inspect.unwrap(vars(cls)[method]) if method in vars(cls) else cls
-        file, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
-    except (OSError, TypeError):  # of a class without a file
-        return name
-    return f"{name} ({shown_path(str(file))}:{line})"
+    return _with_location(name, vars(cls).get(method, cls))
 
 
 def function_location(function: Any) -> str:
     """Return path, file and line of a function: "own.vowels (own.py:3)"."""
-    name = f"{function.__module__}.{function.__qualname__}"
+    return _with_location(f"{function.__module__}.{function.__qualname__}", function)
+
+
+def _with_location(name: str, found: Any) -> str:
     try:
-        found = inspect.unwrap(function)
-        return f"{name} ({shown_path(str(inspect.getsourcefile(found)))}:{inspect.getsourcelines(found)[1]})"
-    except (OSError, TypeError):
+        found = inspect.unwrap(found)
+        file, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
+    except (OSError, TypeError):  # without a file
         return name
+    return f"{name} ({shown_path(str(file))}:{line})"
 
 
 def error_location(error: BaseException) -> str | None:
-    """Return where a user's code failed: "own.py:12, in forward"; None where no code of a user was running."""
+    """Return the place of an error in a user's code: "own.py:12, in forward"; None if no such code was running."""
     if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
         return f"{shown_path(error.filename)}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     if frames:
         last = frames[-1]
-        return f"{shown_path(last.filename)}:{last.lineno}" + (
-            "" if last.name in NAMED_BY_PATH else f", in {last.name}"
-        )
-    if is_numba_error(error):
+        function = "" if last.name in NAMED_BY_PATH else f", in {last.name}"
+        return f"{shown_path(last.filename)}:{last.lineno}{function}"
+    if _is_numba_error(error):
         quoted = [found for found in _QUOTED.finditer(str(error)) if _is_users(found["file"])]
         return f"{shown_path(quoted[-1]['file'])}:{quoted[-1]['line']}" if quoted else None
     return None
 
 
-def is_numba_error(error: BaseException) -> bool:
-    """Return whether an error is one of numba's compiler."""
+def _is_numba_error(error: BaseException) -> bool:
     return type(error).__module__.startswith("numba.")
 
 
 def error_reason(error: BaseException) -> str:
-    """Return type and message of an error; of numba's, which fill a page, the first line."""
+    """Return type and message of an error; only the first line for errors of numba, which fill a page."""
     text = str(error)
-    if is_numba_error(error):
+    if _is_numba_error(error):
         lines = [line.strip() for line in text.splitlines()]
         kept = [line for line in lines if line and not line.startswith("Failed in nopython")]
         text = f"numba cannot compile this function ({' '.join(kept[:1])})"
@@ -77,7 +74,7 @@ def error_reason(error: BaseException) -> str:
 
 
 def shown_path(file: str) -> str:
-    """Return a path as messages show it: from the current folder, where it is inside of it."""
+    """Return a path relative to the current folder if it is inside of it."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -86,7 +83,7 @@ def shown_path(file: str) -> str:
 
 @lru_cache(1000)
 def _is_users(file: str) -> bool:
-    """Whether a file belongs neither to this library nor to an installed package nor to Python."""
+    """Return True for a file that does not belong to this library, an installed package or Python."""
     path = Path(os.path.abspath(file))
     if not file.endswith(".py") or not path.is_file() or path.is_relative_to(PACKAGE):
         return False

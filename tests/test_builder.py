@@ -108,7 +108,7 @@ def test_saved_models_name_trusted_classes_only(tmp_path, monkeypatch):
     assert Builder().part({"class_path": KBEST, "init_args": {"k": 3}}, KBest, "search").k == 3
 
 
-def test_parameters_follow_keywords_to_base_classes_of_the_library():
+def test_parameters_of_base_classes():
     class Own(KBest):
         def __init__(self, more: int = 1, **options: Any) -> None:
             super().__init__(**options)

@@ -9,7 +9,7 @@ import pytest
 from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 from structperc.experiments.study_file import read_study
 from structperc.taggers.tagger import Tagger
 from structperc.training.overlays import KEY, read_configuration
@@ -39,7 +39,7 @@ def test_there_are_configurations():
     assert read_yaml(CONFIGS / "quickstart.yaml").keys() == {"seed_everything", "trainer", "data", "model"}
 
 
-def test_each_opens_with_a_comment_that_says_what_it_is():
+def test_leading_comments():
     files = [*FILES, *STUDIES, *OVERLAYS]
     assert [path for path in files if not path.read_text(encoding="utf-8").startswith("# ")] == []
 

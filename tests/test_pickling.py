@@ -71,7 +71,7 @@ def test_copies_label_as_the_original(taggers):
         assert copy.deepcopy(tagger).tag(SENTENCES) == tagger.tag(SENTENCES)
 
 
-def test_pickles_are_without_tables_that_can_be_made_again(taggers):
+def test_pickles_without_derived_tables(taggers):
     assert len(pickle.dumps(taggers["hashed, light"])) < 2**18  # of the ids of 2**18 buckets alone there is 1 MiB
 
 

@@ -15,7 +15,7 @@ from structperc.errors import InputError
 from structperc.process_pool import Workers
 
 
-def test_results_come_in_order_and_nothing_is_taken_too_early(left):
+def test_order_of_results(left):
     taken = []
     given = (None if i == 5 else i for i in count() if taken.append(i) is None)
     found = Workers(2).each(partial(partial, operator.mul, 3), given)
@@ -28,7 +28,7 @@ def test_results_come_in_order_and_nothing_is_taken_too_early(left):
     assert left() == set()
 
 
-def test_a_worker_goes_on_before_its_result_has_its_turn(left):
+def test_workers_do_not_wait_for_their_turn(left):
     found = Workers(2).each(partial(partial, _slept), [0.5, 0.0, 0.1, 0.0, 0.2])
     processes = list(found)
     assert len({*processes[1:4]}) == 1
@@ -69,7 +69,7 @@ def test_one_worker_is_this_process(left):
     assert ([*found], made) == ([6], [0])
 
 
-def test_the_program_that_has_workers_is_not_run_again(tmp_path):
+def test_main_module_is_not_run_again(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import operator\nfrom functools import partial\nfrom structperc.process_pool import Workers\n"

@@ -22,7 +22,7 @@ def steps(said=None, show=True):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(progress, "SLOW", 0)
+    monkeypatch.setattr(progress, "DELAY", 0)
 
 
 @pytest.mark.parametrize(

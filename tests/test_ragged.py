@@ -64,7 +64,7 @@ def test_select(lists, data, width, dtype):
 
 
 @given(nested, st.data())
-def test_take_gives_stretches_as_a_mini_batch_holds_them(lists, data):
+def test_take(lists, data):
     ends = st.tuples(*[st.integers(0, len(lists))] * 2).map(sorted)
     stretches = np.array(data.draw(st.lists(ends, max_size=5)), np.int64).reshape(-1, 2)
     whole = ragged(lists)
@@ -108,7 +108,7 @@ def test_weights_stay_with_their_ids(lists, data):
 
 
 @given(nested, nested)
-def test_ids_without_weights_count_1_beside_others(lists, others):
+def test_concat_with_and_without_weights(lists, others):
     joined = Ragged.join([numbered(lists), ragged(others)])
     n = sum(map(len, lists))
     assert joined.weights.tolist() == [*range(n), *[1] * (len(joined.ids) - n)]

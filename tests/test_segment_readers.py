@@ -165,7 +165,7 @@ def boundary_cases() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize(("scheme", "labels"), boundary_cases())
-def test_no_segment_crosses_the_boundary_of_a_sentence(scheme, labels):
+def test_segments_end_with_sentences(scheme, labels):
     label_set = LabelSet.from_corpus(labels, scheme)
     document = Document(label_set, random.Random(0))
     document.labels, document.sentences = labels, [0, 1]

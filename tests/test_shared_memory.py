@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structperc.shared_memory import LARGE, pack
+from structperc.process_pool import LARGE, pack
 
 LONG = np.arange(LARGE // 4, dtype=np.int32)
 
@@ -35,7 +35,7 @@ def test_what_arrives_is_what_was_sent(sent, tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_what_one_writes_to_an_array_no_other_sees(tmp_path):
+def test_private_copies_of_arrays(tmp_path):
     packed = pack(LONG, tmp_path)
     one, other = packed.load(), packed.take()
     one[:] = 0

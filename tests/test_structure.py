@@ -14,15 +14,16 @@ import structperc
 
 PACKAGE = Path(structperc.__file__).parent
 PACKAGES = (
+    ("progress",),
     ("kernels",),
     ("ragged",),
     ("spelling",),
     (
         "structures",
         "errors",
+        "torch_internals",
+        "lightning_internals",
         "signals",
-        "shared_memory",
-        "progress",
         "version",
     ),
     ("user_code",),
@@ -60,7 +61,7 @@ PACKAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 READERS = {"hub"}  # modules of data that need `datasets` where they are imported
-BARS = {"reports.training_progress"}  # of Lightning's trainers
+BARS = {"reports.training_progress", "lightning_internals"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "candidate_lists", "local_score", "ranker", "voted_perceptron")
 OWN = f"{PACKAGE.name}."
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -160,7 +161,7 @@ def loaded_at_once(path: Path) -> set[str]:
     }
 
 
-def test_programs_start_without_the_package_datasets():
+def test_programs_without_datasets():
     """Its import takes half a second, and what reads a cache does without it."""
     loaded = {name: loaded_at_once(path) for path, name in zip(FILES, NAMES, strict=True)}
     need_it = {name for name, modules in loaded.items() if "datasets" in modules}
@@ -235,7 +236,7 @@ def core_modules() -> list[str]:
     return [f"{PACKAGE.name}.{name}".removesuffix(".__init__") for name in kept]
 
 
-def test_core_imports_without_lightning_and_datasets():
+def test_core_without_lightning_and_datasets():
     """In a new process, which then says that what needs one of them cannot be imported."""
     modules = core_modules()
     packages = {"structperc"} | {f"structperc.{name}" for name in ("chain", "criteria", "optim", "scorers")}
@@ -264,7 +265,7 @@ def test_public_names_are_documented():
     assert bare == []
 
 
-def test_the_package_gives_its_names_and_stages_on_first_use():
+def test_lazy_names():
     for name in structperc.__all__:
         assert structperc.__getattr__(name) is getattr(structperc, name)
     assert {"Tagger", "chain", "taggers"} <= set(structperc.__all__) == set(dir(structperc))

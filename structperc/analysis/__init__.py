@@ -1,12 +1,12 @@
 """Analysis of saved models: weights, n-best lists, calibration, explanations; files that a model reads and labels.
 
-weight_ranking.py       the largest weights by name; weight_report.py shows them
+weight_ranking.py       the largest weights by name
 nbest.py                quality of n-best lists of several lengths, from one search
 calibration.py          confidence against accuracy
-explanation.py          how non-local features change a decision; explanation_report.py shows it
+explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
-input_files.py          files with gold labels for a saved model
-tag_input.py            files that a model labels: columns, running text or JSON lines; tag_output.py writes the labels
+input_files.py          files with gold labels as corpora
+tag_input.py            input of a tagger: columns, running text or JSON lines; tag_output.py writes the labels
 """
 
 import lazy_loader

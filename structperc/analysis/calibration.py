@@ -41,15 +41,18 @@ def reliability(
 ) -> ModelReliability:
     """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
 
-    Confidence is a probability under p(y | x) = exp(s(y) - log Z): that of the predicted label of a token, and that of
-    exactly the predicted segment (see `segment_confidence`), which is right when gold has the same one. Criteria other
-    than likelihood do not train p to be a probability, and `Tagger.marginals` raises an error for such models. Here it
-    is computed for all of them, to show how far it is from a probability.
+    Confidence is a probability under p(y | x) = exp(s(y) - log Z): of the predicted label of a token, and of exactly
+    the predicted segment (see `segment_confidence`), which is correct if it is a gold segment. Only likelihood trains p
+    to be a probability; `Tagger.marginals` raises an error for models of other criteria. Here p is computed for all
+    models, to show the difference.
 
     Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all label
     sequences, a corpus without labels, and bins < 1.
     """
-    _check(tagger, corpus)
+    if tagger.nonlocal_features:
+        raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
+    if "label" not in corpus.columns:
+        raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
     tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
     total = -(-len(corpus) // 64)
     for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
@@ -59,19 +62,9 @@ def reliability(
     return ModelReliability(name, tokens.compute(), found)
 
 
-# -- counting -------------------------------------------------------------------------------------------------
-
-
-def _check(tagger: Tagger, corpus: Corpus) -> None:
-    if tagger.nonlocal_features:
-        raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
-    if "label" not in corpus.columns:
-        raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
-
-
 @torch.no_grad()
 def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
-    """-> (confidence (n,), right (n,) bool) of tokens, then of predicted segments; `names` number gold."""
+    """Yield (confidence (n,), correct (n,) bool) of tokens, then of predicted segments; gold has the ids of `names`."""
     assert batch.gold is not None
     lattice = tagger(batch)
     labels = tagger.decoder(lattice).labels[:, 0]
@@ -81,15 +74,15 @@ def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tupl
     found, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
     rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
     segments = Segments(rows, starts, found.end[rows, starts] + 1)
-    right = (found.kind == gold.kind) & (found.end == gold.end)
-    yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), right[rows, starts]
+    correct = (found.kind == gold.kind) & (found.end == gold.end)
+    yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), correct[rows, starts]
 
 
 HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")
 
 
 def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
-    """Yield a line of sums for each model, in per cent, then its bins."""
+    """Yield a line of totals for each model, in per cent, then its bins."""
     rows = [["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]]
     for one in found:
         for level, result in one.levels:
@@ -98,17 +91,11 @@ def reliability_lines(found: Sequence[ModelReliability]) -> Iterator[str]:
     yield from text_table(rows, "<<>")
     for one in found:
         for level, result in one.levels:
-            yield ""
-            yield f"{one.name}: {level}"
-            yield from _bin_lines(result)
-
-
-def _bin_lines(result: Reliability) -> Iterator[str]:
-    rows = [["confidence", "n", "mean", "accuracy"]]
-    for one in result.bins:
-        shares = [percent(one.confidence), percent(one.accuracy)] if one.n else []
-        rows.append([f"{one.low:.2f} .. {one.high:.2f}", str(one.n), *shares])
-    return text_table(rows)
+            bins = [["confidence", "n", "mean", "accuracy"]]
+            for b in result.bins:
+                means = [percent(b.confidence), percent(b.accuracy)] if b.n else []
+                bins.append([f"{b.low:.2f} .. {b.high:.2f}", str(b.n), *means])
+            yield from ("", f"{one.name}: {level}", *text_table(bins))
 
 
 def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
@@ -119,22 +106,20 @@ def bin_rows(found: Sequence[ModelReliability]) -> Iterator[tuple[object, ...]]:
                 yield one.name, level, b.low, b.high, b.n, b.confidence, b.accuracy
 
 
-WIDTH = 40  # characters of a line of a title
-
-Model = tuple[str, list[tuple[str, Reliability]]]  # its name; (tokens or segments, result)
+TITLE_WIDTH = 40  # characters of a line
 
 
-def plot_reliability(models: Sequence[Model]) -> Figure:
+def plot_reliability(models: Sequence[tuple[str, list[tuple[str, Reliability]]]]) -> Figure:
     """Return a figure with one column per model: for tokens and for segments a diagram above its counts.
 
-    The diagrams are those of Guo et al. 2017, Figure 1.
+    The diagrams are those of Guo et al. 2017, Figure 1. Each model is its name and its `ModelReliability.levels`.
     """
     levels = max(len(results) for _, results in models)
     figure = Figure(figsize=(3.6 * len(models), 4.6 * levels), layout="constrained")
     axes = figure.subplots(2 * levels, len(models), squeeze=False, sharex=True, height_ratios=[3, 1] * levels)
     for column, (name, results) in enumerate(models):
         for level, (of, result) in enumerate(results):
-            _diagram(axes[2 * level, column], result, escape_dollars(f"{fill(name, WIDTH)}\n{of}"))
+            _diagram(axes[2 * level, column], result, escape_dollars(f"{fill(name, TITLE_WIDTH)}\n{of}"))
             _draw_counts(axes[2 * level + 1, column], result)
         for ax in axes[2 * len(results) :, column]:
             ax.set_axis_off()

@@ -16,29 +16,29 @@ from structperc.taggers.guided_tagger import GuidedTagger
 
 BATCH_SIZE = 64
 DECISION_NOTES = (
-    "step: when the token was decided; the easiest ones come first",
-    "left, right: labels of neighbours that were decided already, which the decision could use; U: its score",
-    "gold, where it is known: whether the label is correct, and where it is not the correct one in brackets",
-    "so far: the sentence at this step; # is the token that is decided, = were decided before, . are open",
-    "at first: the label for which the token was taken, where another sequence of decisions has won in the end; "
-    "all other columns are about that one",
+    "step: number of the decision on the token; the easiest ones come first",
+    "left, right: labels of neighbours that were decided before; U: score of the decision",
+    "gold, where it is known: correct, or wrong with the correct label in brackets",
+    "so far: the sentence at this step; # is the token of the step, = were decided before, . are open",
+    "at first: the label in the best sequence of decisions at this step, where another one has won in the end; "
+    "all other columns show that one",
 )
 
 
 class Step(NamedTuple):
-    """A token and how it got its label.
+    """A token and the decision on its label.
 
-    Tokens are taken one by one, each for the label of the hypothesis that leads at the time. With a beam of more than
+    Tokens are decided one by one, each with the label of the best hypothesis at that step. With a beam of more than
     one, another hypothesis may win in the end: label, U, left and right are those of its action.
     """
 
     number: int  # from 1
     token: int  # index in the sentence, from 0
     label: str
-    first: str  # label for which the token was taken
+    first: str  # label in the best hypothesis at that step
     U: float  # score of the action that gave `label`
-    left: list[str]  # labels of the tokens before, at most two and as in the text, that the action knew
-    right: list[str]  # the same of the tokens after
+    left: list[str]  # known labels of at most two tokens before, in the order of the text
+    right: list[str]  # known labels of at most two tokens after
 
 
 class SentenceDecisions(NamedTuple):
@@ -61,14 +61,14 @@ class SentenceDecisions(NamedTuple):
         return sorted(self.steps, key=lambda step: step.token)
 
     def missed(self, step: Step) -> str | None:
-        """Return the gold label if the step gave another one; None if they agree or gold is unknown."""
+        """Return the gold label if the label is wrong; None if it is correct or gold is unknown."""
         return None if self.gold is None or step.label == self.gold[step.token] else self.gold[step.token]
 
 
 def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None = None) -> list[SentenceDecisions]:
     """Return the decisions on sentences of a corpus: all of them, or those with these row numbers, from 0.
 
-    Gold labels are only shown: the tagger need not know them. Raises InputError for an unknown row.
+    Gold labels may be unknown to the tagger. Raises InputError for an unknown row.
     """
     chosen = list(range(len(corpus)) if rows is None else rows)
     if wrong := [row for row in chosen if not 0 <= row < len(corpus)]:
@@ -76,11 +76,10 @@ def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None =
         raise InputError(f"sentence {wrong[0] + 1} is not among {there}")
     longest_first = sorted((row for row in chosen if corpus.lengths[row]), key=lambda row: -corpus.lengths[row])
     steps = dict(_decode(tagger, corpus, longest_first))
-    return [_decided(corpus, row, steps.get(row, [])) for row in chosen]
+    return [_sentence(corpus, row, steps.get(row, [])) for row in chosen]
 
 
 def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:
-    """Each row, which has at least one token, and its steps."""
     if not rows:
         return
     text = {role: values for role, values in corpus.columns.items() if role != "label"}
@@ -93,7 +92,7 @@ def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterat
 
 
 def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
-    """The steps of the decisions on one sentence, without the dimension B."""
+    """Return the steps of the decisions on one sentence, without the dimension B."""
 
     def known(window: list[int]) -> list[str]:
         return labels.decode([label for label in window if label != UNKNOWN])
@@ -107,7 +106,7 @@ def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
     ]
 
 
-def _decided(corpus: Corpus, row: int, steps: list[Step]) -> SentenceDecisions:
+def _sentence(corpus: Corpus, row: int, steps: list[Step]) -> SentenceDecisions:
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     place = corpus.where(start) if steps else f"{corpus.name}, sentence {row + 1}"
     gold = corpus.columns["label"][start:end] if "label" in corpus.columns else None
@@ -115,16 +114,15 @@ def _decided(corpus: Corpus, row: int, steps: list[Step]) -> SentenceDecisions:
 
 
 def decision_lines(sentence: SentenceDecisions) -> Iterator[str]:
-    """Yield text about a sentence: its words with the numbers of their steps, then a table with a line per step."""
+    """Yield the words of a sentence with the numbers of their steps, then a table with a line per step."""
     yield decision_headline(sentence)
     if sentence.steps:
         yield "  " + " ".join(f"{sentence.words[step.token]}({step.number})" for step in sentence.in_text)
-
         yield from text_table(step_rows(sentence), ">><<<><", indent="  ")
 
 
 def decision_headline(sentence: SentenceDecisions) -> str:
-    """Return one line about the sentence: its place, its length, its score and how many labels are correct."""
+    """Return one line: place, length, score and number of correct labels of a sentence."""
     T = len(sentence.words)
     text = f"sentence {sentence.row + 1} ({sentence.place}): {T} token{'s' * (T != 1)}, score {decimal(sentence.score)}"
     correct = T - sum(sentence.missed(step) is not None for step in sentence.steps)
@@ -132,10 +130,7 @@ def decision_headline(sentence: SentenceDecisions) -> str:
 
 
 def step_rows(sentence: SentenceDecisions) -> list[list[str]]:
-    """Return a heading and the steps as cells.
-
-    Columns about gold and about labels that changed are there only if there is something to show.
-    """
+    """Return a heading and the steps as cells, with columns of gold and of changed labels where there are any."""
     steps = sentence.steps
     columns = {
         "step": [str(step.number) for step in steps],
@@ -160,7 +155,6 @@ def step_verdict(sentence: SentenceDecisions, step: Step) -> str:
 
 
 def _progress(steps: Sequence[Step]) -> list[str]:
-    """The sentence at each step, a character for each token."""
     shown, found = ["."] * len(steps), []
     for step in steps:
         shown[step.token] = "#"
@@ -172,7 +166,7 @@ def _progress(steps: Sequence[Step]) -> list[str]:
 def decision_html(
     sentences: Iterable[SentenceDecisions], title: str, notes: Sequence[str] = (), types: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield an HTML page about decisions in parts: a legend, then the sentences with early decisions in colour.
+    """Yield an HTML page in parts: a legend, then the sentences with early decisions in colour.
 
     Labels have the colours of their segment types, if these are given.
     """

@@ -1,4 +1,4 @@
-"""How non-local features change a decision: the best candidate by local score against the best by total score."""
+"""Effect of non-local features on decisions: the best candidate by local score against the best by total score."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -17,11 +17,11 @@ from structperc.structures import Batch, Candidates
 from structperc.taggers.tagger import Tagger
 
 VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
-OTHERS = 3  # further candidates that are shown
+OTHERS = 3  # further candidates in an explanation
 
 
 class Candidate(NamedTuple):
-    """One label sequence of the n-best list, with its scores and its ranks, which count from 1."""
+    """A label sequence of the n-best list with its scores and its ranks, which count from 1."""
 
     labels: list[str]  # T names
     local_rank: int  # by local score: the rank before
@@ -40,7 +40,7 @@ class Term(NamedTuple):
 
     @property
     def products(self) -> list[float]:
-        """The products weight * count of each candidate: what the feature adds to their total scores."""
+        """The contributions weight * count to the total score of each candidate."""
         return [self.weight * count for count in self.counts]
 
 
@@ -86,11 +86,11 @@ class Explanation(NamedTuple):
 
     row: int  # index of the sequence in the corpus, from 0
     place: str  # "file:line" of its first token
-    n: int  # number of candidates, at most as many as asked for
-    candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if in the list
-    same: float  # sum of the terms on which all candidates agree
-    terms: list[Term]  # terms on which they differ; the largest effect on the decision comes first
-    sentences: list[ChangedSentence]  # the document
+    n: int  # number of candidates
+    candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if it is listed
+    same: float  # sum of the terms that are equal for all candidates
+    terms: list[Term]  # the other terms; the largest effect on the decision comes first
+    sentences: list[ChangedSentence]
 
     @property
     def changes(self) -> list[Change]:
@@ -109,7 +109,7 @@ class Explanation(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """How many decisions on a corpus non-local features changed, and whether for the better."""
+    """Numbers of decisions on a corpus that non-local features changed, by verdict."""
 
     documents: int
     changed: int
@@ -144,7 +144,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
 
 
 def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
-    """Yield explanations of those sequences of a corpus on which non-local features change the decision.
+    """Yield explanations of the sequences of a corpus whose decision non-local features change.
 
     Raises InputError as `explain` does.
     """
@@ -158,7 +158,7 @@ def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool
 
 
 def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
-    """Return counts over the explanations of all changed decisions of a corpus."""
+    """Return counts of the explanations of all changed decisions of a corpus."""
     changes = [change for one in explanations for change in one.changes]
     verdicts = {verdict: sum(c.verdict == verdict for c in changes) for verdict in VERDICTS}
     known = "label" in corpus.columns
@@ -166,7 +166,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
 
 
 def check_explainable(tagger: Tagger, n: int) -> None:
-    """Raise InputError for n < 1, and for a tagger without non-local features or whose scores are votes."""
+    """Raise InputError for n < 1, and for a tagger without non-local features or with votes as scores."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
     if not tagger.nonlocal_features:
@@ -181,14 +181,13 @@ def check_explainable(tagger: Tagger, n: int) -> None:
 
 
 class _ScoredCandidates(NamedTuple):
-    candidates: Candidates  # B = 1, the K best by local score; their scores are the local ones
+    candidates: Candidates  # B = 1, the K best by local score, with local scores
     totals: Tensor  # (K,) total scores
-    is_gold: Tensor  # (K,) bool; False everywhere when gold is unknown
+    is_gold: Tensor  # (K,) bool; all False if gold is unknown
 
 
 @torch.no_grad()
 def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidates:
-    """The n best candidates of a mini-batch of one sequence."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     candidates = kbest(tagger(moved), n)
     found, totals = tagger.local_candidates(moved, candidates), tagger.total_scores(moved, candidates)[0]
@@ -200,7 +199,7 @@ def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidate
 
 @torch.no_grad()
 def _all_terms(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
-    """Each non-local count that at least one of the candidates has; labels are (1, K, T), all valid."""
+    """Yield the non-local features that at least one candidate has; labels are (1, K, T), all valid."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
     segments = find_segments(moved, labels, valid, tagger.labels)
@@ -212,7 +211,7 @@ def _all_terms(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
 
 
 def _terms(terms: Iterable[Term], after: int) -> tuple[float, list[Term]]:
-    """-> sum of the terms on which all candidates agree, the other terms by their effect on the decision."""
+    """Return the sum of the terms that are equal for all candidates, and the other terms by effect on the decision."""
     same, differing = 0.0, []
     for term in terms:
         if len(set(term.counts)) == 1:
@@ -239,7 +238,7 @@ def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored:
 
 
 def _shown(order: list[int], gold: list[int]) -> list[int]:
-    """Indices of the candidates that are shown, given all by total score: first, best, gold, the best in between.
+    """Return indices of the candidates to show, given all by total score: first, best, gold, and others in between.
 
     If the first remains the best, the next best ones are shown.
     """
@@ -252,7 +251,6 @@ def _shown(order: list[int], gold: list[int]) -> list[int]:
 
 
 def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[ChangedSentence]:
-    """The sentences of a sequence of a corpus with the changes between two label sequences of T names."""
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     boundaries = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")
@@ -274,7 +272,6 @@ def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[
 
 
 def _regions(differing: set[Span]) -> Iterator[tuple[int, int]]:
-    """Boundaries of the runs of overlapping segments."""
     ordered = sorted(differing, key=lambda span: span.start)
     while ordered:
         first, stop = ordered[0].start, ordered[0].end

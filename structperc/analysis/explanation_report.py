@@ -8,11 +8,11 @@ from structperc.data.tag_schemes import Span
 from structperc.reports.html_pages import render, type_colours
 from structperc.reports.tables import decimal, text_table
 
-CONTEXT = 12  # words to either side of what changed
+CONTEXT = 12  # words to either side of a change
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield what changed, then a table of scores with a column for each candidate."""
+    """Yield the changes, then a table of scores with a column for each candidate."""
     yield explanation_headline(explanation)
     for change in explanation.changes:
         yield ""
@@ -22,24 +22,24 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def legend(explanations: Sequence[Explanation]) -> list[str]:
-    """Return lines that explain the words of the tables; empty without explanations."""
+    """Return a legend of the tables; empty without explanations."""
     if not explanations:
         return []
     known = any(candidate.is_gold for one in explanations for candidate in one.candidates)
     return [
-        "before: the labels that words and neighbouring labels alone would choose, those of the best local score",
-        "after: the labels that are chosen with the non-local features, those of the best total score",
+        "before: the labels of the best local score, without non-local features",
+        "after: the labels of the best total score, with non-local features",
         *(["gold: the correct labels"] if known else []),
         "Tables have a column for each of these, and for some others of the list; difference is after minus before.",
-        "non-local, shared: what non-local features add to all of these columns alike",
+        "non-local, shared: the sum of the non-local features that are equal in all columns",
         "A row such as phrase(PER,PER) +0.5 is a non-local feature and its weight. 1 (2) in it means that the labels "
         "of this column have it 2 times, which adds 1 to their score.",
-        "no difference: such rows in which before and after agree, added up",
+        "no difference: the sum of the rows that are equal before and after",
     ]
 
 
 def explanation_headline(explanation: Explanation) -> str:
-    """Return one line about a document: which candidate by local score has become the best."""
+    """Return one line: place of the document, and local rank of its best candidate."""
     new = explanation.candidates[explanation.after]
     where = f"document {explanation.row + 1} ({explanation.place})"
     if new.local_rank == 1:
@@ -48,7 +48,7 @@ def explanation_headline(explanation: Explanation) -> str:
 
 
 def context(change: Change) -> tuple[str, str, str]:
-    """Return the words before a change, its words, and the words after it; long sentences are cut."""
+    """Return the words before, in and after a change, without the ends of long sentences."""
     first, stop = change.extent
     before, after = change.words[max(0, first - CONTEXT) : first], change.words[stop : stop + CONTEXT]
     opening = ["..."] * (first > CONTEXT) + before
@@ -80,7 +80,7 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
 
 
 def _term_rows(terms: Sequence[Term], after: int) -> Iterator[list[str]]:
-    """A row per term; several terms without a difference between the two decisions are summed in one row."""
+    """Yield a row per term; several terms that are equal for both decisions are summed in one row."""
     differences = [_signed(term.products[after] - term.products[0]) for term in terms]
     alike = [term.products for term, difference in zip(terms, differences, strict=True) if difference == "+0"]
     added = after > 0 and len(alike) > 1
@@ -114,15 +114,12 @@ def _signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.12g}"
 
 
-# -- the page -------------------------------------------------------------------------------------------------
-
-
 def explanation_html(
     explanations: Sequence[Explanation], title: str, notes: Sequence[str] = (), types: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield an HTML page about decisions in parts; an index comes first if there are several documents.
+    """Yield an HTML page in parts; an index comes first if there are several documents.
 
-    Colours go by the segment types of the model, if these are given.
+    Segments have the colours of their types among those of the model, if these are given.
     """
     sentences = [sentence for one in explanations for sentence in one.sentences]
     shown = {span.type for sentence in sentences for span in sentence.found}
@@ -149,7 +146,6 @@ def _verdict_counts(explanation: Explanation) -> str:
 
 
 def _pieces(sentence: ChangedSentence) -> Iterator[tuple[str, str | None, Change | None]]:
-    """The text of a sentence in pieces: words, segments with their types, and changes."""
     at = 0
     marks: dict[tuple[int, int], tuple[str | None, Change | None]]
     marks = {change.extent: (None, change) for change in sentence.changes}
@@ -164,7 +160,7 @@ def _pieces(sentence: ChangedSentence) -> Iterator[tuple[str, str | None, Change
 
 
 def _types_text(change: Change, known: Sequence[Span]) -> str:
-    """Types of segments; with their words, unless these are all words of the change."""
+    """Return types of segments; with their words, unless these are all words of the change."""
     names = [
         span.type if span[1:] == change.extent else f"{span.type} {' '.join(change.words[span.start : span.end])}"
         for span in known

@@ -1,18 +1,29 @@
 """Files of columns, treebanks and tables as corpora for a saved tagger, with gold labels in its scheme."""
 
 import logging
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from structperc.analysis.input_tables import is_table, table_corpus
-from structperc.data.conll import conll_corpus, distinct_fields, field_count, header_names
-from structperc.data.conllu import conllu_corpus
+from structperc.data.annotations import TextOptions
+from structperc.data.conll import conll_corpus, conllu_corpus, distinct_fields, field_count, header_names
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
-from structperc.data.read_options import ReadOptions
-from structperc.data.text_files import read_lines
+from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.tables import (
+    DELIMITERS,
+    DOCUMENT,
+    SENTENCE,
+    SPANS,
+    TEXT,
+    USUAL_NAMES,
+    TableOptions,
+    candidate_columns,
+    parse_column_options,
+    table_format,
+)
+from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 
@@ -28,11 +39,10 @@ HALF = 0.5
 def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
     """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
 
-    A file whose name is that of a table (.jsonl, .parquet, a saved folder) is one, see `table_corpus`; CoNLL-U is
-    detected. The columns of other files are named by `reading` or found by `column_roles`. The unit is
-    that of the tagger unless named, the scheme of the file that of the training files, or of the tagger, if the labels
-    are legal in it alone. Labels are repaired and converted as `SequenceDataModule` does. Raises InputError for a bad
-    file, missing columns and labels that are not of the scheme.
+    Tables (.jsonl, .parquet, a saved folder) are recognised by their names, and CoNLL-U by its lines. The columns of
+    other files are those of `reading`, or found by `column_roles`. Defaults of the unit and the scheme are those of the
+    training files; the scheme of the tagger is used for labels that are legal only in it. Labels are repaired and
+    converted as by `SequenceDataModule`. Raises InputError for a bad file, missing columns and invalid labels.
     """
     corpus = _normal(tagger, file, reading)
     warn_unknown_labels(corpus, tagger.labels)
@@ -40,22 +50,22 @@ def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_REA
 
 
 def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
-    """The corpus of `read_corpus`, whose labels may be unknown to the tagger."""
-    due = reading.or_else(tagger.unit, tagger.training_files.get("labels", tagger.labels.scheme))
-    if is_table(tagger, file, reading.columns):
-        return checked_corpus(table_corpus(tagger, file, due), due, tagger.labels.scheme, UNMARKED)
+    """Return the corpus of `read_corpus`, whose labels may be unknown to the tagger."""
+    full = reading.or_else(tagger.unit, tagger.training_files.get("labels", tagger.labels.scheme))
+    if _is_table(tagger, file, reading.columns):
+        return checked_corpus(_table_corpus(tagger, file, full), full, tagger.labels.scheme, UNMARKED)
     lines = read_lines(file, reading.encoding)
-    corpus = _treebank(tagger, file, due) if is_conllu(lines) and not reading.columns else None
+    corpus = _treebank(tagger, file, full) if is_conllu(lines) and not reading.columns else None
     if corpus is None:
         check_columns_format(tagger, lines, file, reading)
-        assert due.unit is not None
+        assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
         how = reading.line_format(tagger.training_files)
-        corpus = conll_corpus(lines, columns.roles, file, due.unit, how)
+        corpus = conll_corpus(lines, columns.roles, file, full.unit, how)
         columns.log(file)
-    due = due if reading.labels else due._replace(labels=_scheme(tagger, corpus))
-    return checked_corpus(corpus, due, tagger.labels.scheme, UNMARKED)
+    full = full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
+    return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
 
 
 def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
@@ -67,7 +77,7 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
 
 
 def check_columns_format(tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions) -> None:
-    """Raise InputError for lines that are probably no columns, unless `reading` names some."""
+    """Raise InputError for lines that are probably not columns, unless `reading` names columns."""
     if reading.columns or (lines and header_names(lines[0])):
         return
     refuse_plain_text(tagger, lines, file)
@@ -75,7 +85,7 @@ def check_columns_format(tagger: Predictor, lines: Sequence[str], file: str, rea
 
 
 def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> None:
-    """Raise InputError for lines that look like running text, if the tagger reads more than words."""
+    """Raise InputError for lines that look like running text, if the tagger requires more than words."""
     if tagger.unsupported_reason is None or field_count(
         lines, DEFAULT_READING.line_format(tagger.training_files)
     ) <= len(tagger.features.columns):
@@ -85,7 +95,7 @@ def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> Non
 
 
 def _treebank(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
-    """A file in CoNLL-U; its label is the kind of tags that was learned or, where that is not known, fits best."""
+    """Return a file in CoNLL-U; its label is the kind of tags of the training files or, if unknown, the best fit."""
     assert reading.unit is not None
     corpus = conllu_corpus(file, unit=reading.unit, encoding=reading.encoding)
     columns = {role: values for role, values in corpus.columns.items() if role != GOLD}
@@ -99,7 +109,7 @@ def _treebank(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
 
 
 def _scheme(tagger: Predictor, corpus: Corpus) -> str:
-    """The scheme of gold labels: that of the training files, unless they are legal in that of the tagger alone."""
+    """Return the scheme of gold labels: that of the tagger if they are legal only in it, else of the training files."""
     trained: str = tagger.training_files.get("labels", tagger.labels.scheme)
     if GOLD in corpus.columns and not _legal(corpus, trained) and _legal(corpus, tagger.labels.scheme):
         return tagger.labels.scheme
@@ -113,44 +123,41 @@ def _legal(corpus: Corpus, scheme: str) -> bool:
         return False
 
 
-# -- which columns --------------------------------------------------------------------------------------------
-
-
 class ColumnRoles(NamedTuple):
     """Roles and names of the columns of a file."""
 
-    roles: list[str]  # in their order, "_" for columns that are not read
-    names: Sequence[str]  # in their order, "_" for columns of which nothing is known
-    how: Literal["given", "named", "trained", "places"]  # by the user, the first line, the training files, or by place
-    open: Sequence[int] = ()  # places of several columns that may be gold, none of which was chosen
+    roles: list[str]  # "_" for columns that are not read
+    names: Sequence[str]  # "_" for unknown names
+    how: Literal["given", "named", "trained", "places"]  # by the user, the first line, the training files, or position
+    open: Sequence[int] = ()  # indices of columns that may be gold, if there are several
 
     def check(self, file: str) -> None:
-        """Raise InputError if it is open which column is gold."""
+        """Raise InputError if several columns may be gold."""
         if self.open:
             first = [GOLD if i == self.open[0] else role for i, role in enumerate(self.roles)]
             either = " and ".join(f"{i + 1}" for i in self.open)
             raise InputError(
-                f"{file}: columns {either} hold labels; name the one that is gold, such as --columns {' '.join(first)}"
+                f"{file}: columns {either} contain labels; name the gold one, such as --columns {' '.join(first)}"
             )
 
     def log(self, file: str) -> None:
-        """Tell the user, on standard error, how a file is read that has columns which may be read otherwise."""
+        """Log the roles of the columns, unless the user gave them or there is no choice."""
         if self.how != "given" and {SKIPPED, GOLD} & set(self.roles):
             gold = f", gold is column {self.roles.index(GOLD) + 1}" if GOLD in self.roles else ""
             named = f", which its first line names {' '.join(self.names)}" if self.how == "named" else ""
             roles = " ".join(self.roles)
-            logger.info("%s: read as columns %s%s%s; --columns names them otherwise", file, roles, named, gold)
+            logger.info("%s: read as columns %s%s%s; change it by --columns", file, roles, named, gold)
 
 
 def column_roles(
     tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions = DEFAULT_READING
 ) -> ColumnRoles:
-    """Return the roles of the columns of a file that opens with these lines.
+    """Return the roles of the columns of a file that begins with these lines.
 
-    They are those that `reading` names, or the first line of the file (see `header_line`); those of the training files,
-    for a file of as many columns; else those that the tagger reads come first, and gold is the only further column, or
-    the only one of several that holds labels of the tagger. Raises InputError for files that cannot be read that way,
-    and labels where the tagger reads something else.
+    They are those of `reading`, or of the first line of the file (see `header_line`); those of the training files, if
+    the number of columns is equal; else those that the tagger reads come first, and gold is the only further column, or
+    the only one of several with labels of the tagger. Raises InputError for columns that do not fit, and for labels in
+    a column that the tagger reads as something else.
     """
     how = reading.line_format(tagger.training_files)
     inputs, width = tagger.features.columns, field_count(lines, how)
@@ -160,8 +167,8 @@ def column_roles(
         return ColumnRoles(list(reading.columns), names or [*reading.columns, *skipped], "given")
     if names:
         if missing := [role for role in inputs if role not in names]:
-            there = f"the columns are {', '.join(names)} by the first line, none is {missing[0]}"
-            raise InputError(f"{file}: {there}, which the model reads; name them in --columns")
+            reason = f"the model reads {missing[0]}, but the first line names {', '.join(names)}"
+            raise InputError(f"{file}: {reason}; name the columns in --columns")
         return ColumnRoles(_used(names, inputs), names, "named")
     found = tagger.training_files.get("columns")
     trained = found if isinstance(found, list) else []
@@ -186,11 +193,10 @@ def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
 
 
 def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
-    """Roles of columns, of some distinct strings, of which those that the tagger reads come first."""
     inputs = tagger.features.columns
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
     _check_input_columns(tagger, values, roles, file)
-    labels = [i for i in range(len(inputs), width) if _may_be_gold(tagger, values[i])]
+    labels = [i for i in range(len(inputs), width) if values[i] == {"O"} or tagger.labels.share_known(values[i]) > HALF]
     names = [GOLD if [i] == labels else role for i, role in enumerate(roles)]
     gold = [width - 1] if width == len(inputs) + 1 else labels
     if len(gold) == 1:
@@ -199,16 +205,86 @@ def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: i
 
 
 def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
-    """Refuse labels as those of the tagger where it reads something else."""
+    """Raise InputError for labels of the tagger in a column that it reads as something else."""
     usual = tagger.training_files.get("like_labels", ())
     for place, (role, distinct) in enumerate(zip(roles, values, strict=True), 1):
         if role in (SKIPPED, GOLD, *usual) or tagger.labels.scheme == "none":
             continue
         if tagger.labels.share_known(distinct) > HALF:
-            reason = f"column {place} holds labels that the model predicts, where it reads {role}"
+            reason = f"column {place} contains labels of the model, which reads {role} there"
             raise InputError(f"{file}: {reason}; name the columns in --columns")
 
 
-def _may_be_gold(tagger: Predictor, values: Set[str]) -> bool:
-    """Whether the strings of a column are labels that the tagger predicts, or all O."""
-    return values == {"O"} or tagger.labels.share_known(values) > HALF
+# -- tables ---------------------------------------------------------------------------------------------------
+
+
+def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
+    """Return True if a file is a table by its name.
+
+    CSV may be columns; it is a table if ROLE=COLUMN is given, or the training files were tables and nothing is given.
+    """
+    kind = table_format(expand_path(file))
+    if kind is None or kind not in DELIMITERS:
+        return kind is not None
+    return any("=" in one for one in columns) if columns else isinstance(tagger.training_files.get("columns"), dict)
+
+
+def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
+    """Return a table as a corpus of the unit and with labels in the scheme of `reading`.
+
+    Without columns of the form ROLE=COLUMN, those of the training files are used, if they were tables and these columns
+    exist, or columns are found by their usual names, which is logged. Spans are read with the offsets and tokens that
+    fit most of them. Raises InputError for missing columns, and as `data.Table` does.
+    """
+    from structperc.data.tables import iterate_rows, read_best_fit
+
+    assert reading.unit is not None
+    assert reading.labels is not None
+    trained: Mapping[str, Any] = {}
+    if reading.columns:
+        columns = parse_column_options(reading.columns, file)
+    else:
+        row = next((row for _, row in iterate_rows(file, reading.encoding)), {})
+        trained = _as_trained(tagger, list(row))
+        columns = trained.get("columns") or _usual_columns(tagger, row, file)
+    if TEXT in columns:
+        tagger.check_reads_words_only()
+    elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
+        raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
+    reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
+    corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
+    text_options = reader.text_options
+    if report is not None and any(
+        (text_options.misaligned if one.misaligned else text_options.overlaps) == "error" for _, one in report.conflicts
+    ):
+        raise InputError(f"{report.summary()}; correct the file")
+    if text_options != TextOptions():
+        logger.info("%s: read with offsets in %s, tokens of %s", file, text_options.offsets, text_options.tokens)
+    return corpus
+
+
+def _as_trained(tagger: Predictor, given: Sequence[str]) -> Mapping[str, Any]:
+    """Return options of `TableOptions` of the training files, {} if columns other than labels are missing."""
+    options = tagger.training_files
+    named = options.get("columns")
+    if not isinstance(named, dict) or not {one for role, one in named.items() if role not in (GOLD, SPANS)} <= set(
+        given
+    ):
+        return {}
+    columns = {role: column for role, column in named.items() if column in given}
+    text_options = TextOptions(**{name: options[name] for name in TextOptions._fields if name in options})
+    return {"columns": columns, "names": options.get("names", {}), "text_options": text_options}
+
+
+def _usual_columns(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict[str, str]:
+    """Return roles and columns by their usual names in a row; text is used only without words."""
+    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL_NAMES if role != SENTENCE)])
+    predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`
+    among = candidate_columns({name: value for name, value in row.items() if name not in predicted}, known)
+    left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
+    among = {role: names for role, names in among.items() if role not in left_out}
+    if unclear := [role for role, names in among.items() if len(names) > 1]:
+        raise InputError(f"{file}: {unclear[0]} may be {' or '.join(among[unclear[0]])}; name one in --columns")
+    found = {role: names[0] for role, names in among.items() if names}
+    logger.info("%s: read with --columns %s", file, " ".join(f"{role}={column}" for role, column in found.items()))
+    return found

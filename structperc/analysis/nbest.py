@@ -1,4 +1,4 @@
-"""Quality of n-best lists: scores of the re-scored n' best for several lengths n', from one search.
+"""Quality of n-best lists: scores of the n' best, re-scored, for several lengths n', from one search.
 
 Table 3 of Kazama & Torisawa (2007) gives F1 for n' from 20 to 6400. The n' best by local score are the first n' of any
 longer list, so the longest is searched and its non-local scores are computed once. Votes are counted for each list.
@@ -30,10 +30,10 @@ class LengthScores(NamedTuple):
     """The quality of lists of n' candidates; ranks count from 1."""
 
     n: int
-    chosen: SegmentScores  # of the best by total score, what `Tagger.decode` gives with KBest(n)
+    chosen: SegmentScores  # of the best by total score, as by `Tagger.decode` with KBest(n)
     oracle: SegmentScores  # of the best by segment F1, see `oracle`
     gold_in_list: float  # share of the sequences whose gold labels are in the list
-    gold_place: float  # mean rank of gold where it is in the list; NaN where it never is
+    gold_place: float  # mean rank of gold in the lists that contain it; NaN if none does
     chosen_place: float  # mean rank by local score of the choice
 
     @property
@@ -47,11 +47,11 @@ class Seconds(NamedTuple):
 
     search: float
     nonlocal_scores: float
-    total: float  # with feature sums and the counting of scores
+    total: float  # including feature sums and metrics
 
 
 class NBestScores(NamedTuple):
-    """Scores for several n', ascending, of a corpus of so many sequences."""
+    """Scores for several n', ascending."""
 
     rows: list[LengthScores]
     sequences: int
@@ -61,19 +61,24 @@ class NBestScores(NamedTuple):
 def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
     """Return scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
 
-    For each n' the result is that of decoding with KBest(n'), apart from ties: among label sequences of equal local
-    score it is undefined which are the last of a list. Sequences with fewer than n' label sequences have shorter lists.
+    For each n' the result is that of decoding with KBest(n'), except for ties: the order of label sequences of equal
+    local score is undefined. Sequences with fewer than n' label sequences have shorter lists.
     Raises InputError for n' < 1, a corpus without labels, and labels without segments.
     """
     sizes = _checked(tagger, corpus, sizes)
     labels = tagger.gold_labels(corpus)
-    counts = [_Counts(n, labels) for n in sizes]
+    counts = [_LengthTotals(n, labels) for n in sizes]
     started, search, rescoring = time.perf_counter(), 0.0, 0.0
     with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in split_batch(whole, sizes[-1])):
             candidates, choices, seconds = _search(tagger, batch, sizes)
             search, rescoring = search + seconds[0], rescoring + seconds[1]
-            _count(counts, batch, candidates, choices, labels)
+            assert batch.gold is not None
+            gold = batch.gold.cpu(), batch.lengths.cpu(), batch.sentences.cpu()
+            places = _gold_places(candidates, batch.gold)
+            oracles = _oracles(sizes, batch, batch.gold, candidates, labels)
+            for one, choice, best in zip(counts, choices, oracles, strict=True):
+                one.update(candidates, choice, best, places, gold)
             shown.update(len(batch.rows))
     total = time.perf_counter() - started
     return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), Seconds(search, rescoring, total))
@@ -91,7 +96,7 @@ def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
 
 @torch.no_grad()
 def _search(tagger: Tagger, batch: Batch, sizes: Sequence[int]) -> tuple[Candidates, list[Tensor], tuple[float, float]]:
-    """The candidates of the longest list; for each n' (B,) the best by total score; seconds of search and scores."""
+    """Return the longest list; for each n' (B,) the best by total score; seconds of search and of scores."""
     lattice = tagger(batch)
     started = _clock(tagger.device)
     candidates = kbest(lattice, sizes[-1])
@@ -105,7 +110,6 @@ def _search(tagger: Tagger, batch: Batch, sizes: Sequence[int]) -> tuple[Candida
 
 
 def _clock(device: torch.device) -> float:
-    """The time in seconds, after a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -115,16 +119,25 @@ def _slice(candidates: Candidates, start: int, stop: int) -> Candidates:
     return Candidates(*(x[:, start:stop] for x in candidates))
 
 
-# -- counts ---------------------------------------------------------------------------------------------------
-
-
-class _Counts:
+class _LengthTotals:
     """Sums over batches for one n'."""
 
     def __init__(self, n: int, labels: LabelSet) -> None:
         self.n = n
         self.chosen, self.oracle = SegmentF1(labels), SegmentF1(labels)
         self.chosen_places = self.gold_places = self.gold_in_list = 0
+
+    def update(
+        self, candidates: Candidates, choice: Tensor, best: Tensor, places: Tensor, gold: tuple[Tensor, Tensor, Tensor]
+    ) -> None:
+        """Add a batch: choice (B,), labels (B, T) of best F1, ranks (B,) of gold, and further inputs of `SegmentF1`."""
+        rows = torch.arange(len(choice), device=candidates.labels.device)
+        self.chosen.update(candidates.labels[rows, choice].cpu(), *gold)
+        self.oracle.update(best.cpu(), *gold)
+        self.chosen_places += int((choice + 1).sum())
+        listed = places <= self.n
+        self.gold_in_list += int(listed.sum())
+        self.gold_places += int(places[listed].sum())
 
     def scores(self, sequences: int) -> LengthScores:
         gold_in_list = self.gold_in_list / max(sequences, 1)
@@ -133,25 +146,8 @@ class _Counts:
         return LengthScores(self.n, self.chosen.compute(), self.oracle.compute(), gold_in_list, place, chosen)
 
 
-def _count(
-    counts: list[_Counts], batch: Batch, candidates: Candidates, choices: list[Tensor], labels: LabelSet
-) -> None:
-    assert batch.gold is not None
-    gold, lengths, sentences = (x.cpu() for x in (batch.gold, batch.lengths, batch.sentences))
-    rows = torch.arange(len(gold), device=candidates.labels.device)
-    places = _gold_places(candidates, batch.gold)
-    oracles = _oracles([one.n for one in counts], batch, batch.gold, candidates, labels)
-    for one, choice, best in zip(counts, choices, oracles, strict=True):
-        one.chosen.update(candidates.labels[rows, choice].cpu(), gold, lengths, sentences)
-        one.oracle.update(best.cpu(), gold, lengths, sentences)
-        one.chosen_places += int((choice + 1).sum())
-        listed = places <= one.n
-        one.gold_in_list += int(listed.sum())
-        one.gold_places += int(places[listed].sum())
-
-
 def _gold_places(candidates: Candidates, gold: Tensor) -> Tensor:
-    """-> (B,) from 1; K + 1 where gold is not a candidate. All labels are 0 in the padding."""
+    """Return the ranks (B,) of gold, from 1; K + 1 if gold is not a candidate. All labels are 0 in the padding."""
     same = (candidates.labels == gold.unsqueeze(1)).all(2) & candidates.valid
     return torch.where(same.any(1), same.byte().argmax(1), same.shape[1]) + 1
 
@@ -159,7 +155,7 @@ def _gold_places(candidates: Candidates, gold: Tensor) -> Tensor:
 def _oracles(
     sizes: list[int], batch: Batch, gold: Tensor, candidates: Candidates, labels: LabelSet
 ) -> Iterator[Tensor]:
-    """-> for each n' the label sequence (B, T) of best F1 among the first n'.
+    """Yield for each n' the label sequences (B, T) of best F1 among the first n'.
 
     The best so far comes before the next candidates, so ties go to the better ranked one.
     """

@@ -1,4 +1,4 @@
-"""Input of a tagger: how a file of columns, running text or JSON lines is read, and its blocks as corpora."""
+"""Input of a tagger: files of columns, running text or JSON lines, read block by block as corpora."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
-from structperc.data.conll import FileContext, conll_corpus, first_docstart, header_names, scan_context
+from structperc.data.conll import (
+    FileContext,
+    conll_corpus,
+    document_ends,
+    first_docstart,
+    header_names,
+    scan_context,
+    sentence_ends,
+)
 from structperc.data.corpus import Corpus
-from structperc.data.format_detection import InputFormat, detect_format
+from structperc.data.format_detection import FileHead, InputFormat, detect_format
 from structperc.data.json_data import parse_json_lines, strings
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
-from structperc.data.streaming import Block, Ends, FileHead, document_ends, line_ends, nowhere, sentence_ends
+from structperc.data.text_files import Block, Ends, line_ends, nowhere
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
@@ -50,20 +58,20 @@ class TextSplitting(NamedTuple):
 
 
 class InputPlan(NamedTuple):
-    """How a file is read, so that each of its blocks can be read independently; it can be pickled."""
+    """The options for reading a file, such that each block can be read independently; can be pickled."""
 
     name: str
     form: InputFormat
     unit: str
     text_options: TextSplitting
-    columns: Sequence[str]  # roles of the columns, for a file of columns
-    line_format: LineFormat  # for a file of columns
-    above: FileContext  # for a file of columns
-    cut: str  # where it may be cut, one of ENDS
-    together: bool  # whether documents are read as a whole, and so must be marked from the first line
-    whole: bool  # whether the beginning was all of the file
+    columns: Sequence[str]  # roles of the columns
+    line_format: LineFormat  # of columns
+    above: FileContext  # of columns
+    cut: str  # key of ENDS
+    together: bool  # True if documents are not cut, and so must be marked from the first line
+    whole: bool  # True if the file is one block
     prefix: str  # of new fields of JSON lines
-    names: Sequence[str]  # names of the columns, for a file of columns
+    names: Sequence[str]  # of the columns
     shown: str | None = None  # output format
     mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
@@ -81,12 +89,12 @@ def plan_input(
     reading: ReadOptions = DEFAULT_READING,
     text_options: TextSplitting = TextSplitting(),  # noqa: B008  # immutable
 ) -> InputPlan:
-    """Return how to read the file `name`, whose labels are written in the format `shown` (None: as columns).
+    """Return the plan for the file `name`, whose labels are written in the format `shown` (None: as columns).
 
-    A file is cut into sentences, or into documents where the model or the format needs them; JSON lines into lines;
-    running text into paragraphs. It is not cut if it is one document for the model or the format, if it becomes a page,
-    for brat if columns mark no documents, and for models whose features depend on the whole corpus. Raises InputError
-    for an unknown form and one that the model cannot read.
+    Columns are cut into sentences, or into documents if the model or the output format needs them; JSON lines into
+    lines; running text into paragraphs. A file is not cut if it is one document for the model or the output format, for
+    pages, for brat without document boundaries in columns, and for models with features of the whole corpus. Raises
+    InputError for an unknown form and one that the model cannot read.
     """
     lines = opening.lines
     named = column_option(reading) or (lines and header_names(lines[0]))
@@ -106,27 +114,20 @@ def plan_input(
         columns, names = found.roles, found.names
     unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = scan_context(lines, how) if form == "columns" else FileContext()
-    together = _documents_matter(tagger, form, shown, unit, text_options)
+    together = unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns")
+    together = together or (form == "text" and text_options.sentences == "one")
     cut = _cut_at(tagger, form, shown, together, known.marked)
     whole = opening.whole or cut == "nowhere"
-    prefix, mark = _prefix(lines), int(opening.marked)
+    prefix, mark = PREFIX if any(map(_has_new_field, lines)) else "", int(opening.marked)
     return InputPlan(
         name, form, unit, text_options, columns, how, known, cut, together, whole, prefix, names, shown, mark
     )
 
 
 def column_option(reading: ReadOptions) -> str | None:
-    """Return the name of an option that is given and applies only to files of columns, or None."""
+    """Return the name of a given option that is for files of columns only, or None."""
     given = {"columns": reading.columns, "separator": reading.separator, "comments": reading.comments}
     return next((name for name, value in given.items() if value), None)
-
-
-def _documents_matter(
-    tagger: Predictor, form: InputFormat, shown: str | None, unit: str, text_options: TextSplitting
-) -> bool:
-    """Whether a document must be read as a whole."""
-    one = form == "text" and text_options.sentences == "one"
-    return unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns") or one
 
 
 def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: bool, marked: bool) -> str:
@@ -140,13 +141,7 @@ def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: b
     return "documents" if together and marked else "sentences"
 
 
-def _prefix(lines: Sequence[str]) -> str:
-    """The prefix of new fields, so that they replace none of the objects on these lines."""
-    return PREFIX if any(map(_has_new, lines)) else ""
-
-
-def _has_new(line: str) -> bool:
-    """Whether a line is an object with the name of a new field."""
+def _has_new_field(line: str) -> bool:
     if not any(name in line for name in NEW):
         return False
     try:
@@ -160,38 +155,46 @@ TEXT_FIELD, TOKENS_FIELD = "text", "tokens"  # fields of JSON lines
 
 
 class TagInput(NamedTuple):
-    """A block of input as a corpus to be labelled."""
+    """A block of input as a corpus without labels."""
 
     plan: InputPlan
     block: Block
     corpus: Corpus
-    own: list[TokenizedText] = []  # noqa: RUF012  # the texts that were cut, or came in tokens; none of columns
-    records: list[dict[str, Any]] = []  # noqa: RUF012  # the object of each text; empty unless the form is jsonl
+    own: list[TokenizedText] = []  # noqa: RUF012  # one per text; empty for columns
+    records: list[dict[str, Any]] = []  # noqa: RUF012  # one per text of JSON lines
 
     @property
     def texts(self) -> list[TokenizedText]:
-        """The tokens in their order as texts, one for each document."""
-        return _documents(self.corpus) if self.plan.form == "columns" else self.own
+        """The documents; those of columns have a space between words and a line for each sentence."""
+        if self.plan.form != "columns":
+            return self.own
+        sentences = self.corpus.sentences_of(self.corpus.columns["word"])
+        ends = np.searchsorted(self.corpus.sentences, [*self._first_tokens, self.corpus.tokens]).tolist()
+        return [join_words(sentences[a:b]) for a, b in pairwise(ends)]
+
+    @property
+    def _first_tokens(self) -> list[int]:
+        return self.corpus.starts[:-1][np.diff(self.corpus.documents, prepend=-1) != 0].tolist()
 
     @property
     def opened(self) -> Sequence[int] | None:
-        """The tokens before which a document begins, for output as columns; None: as in the corpus.
+        """Indices of the first tokens of documents, for output as columns; None: those of the corpus.
 
-        In a block the number of documents is unknown, so all of them are marked; running text is one document.
+        The number of documents is unknown for a block, so all of them are marked; running text is one document.
         """
         if self.plan.whole:
             return None
         if self.plan.form == "text":
             return [0] if self.block.first == 1 else []
-        return self.corpus.starts[:-1][np.diff(self.corpus.documents, prepend=-1) != 0].tolist()
+        return self._first_tokens
 
 
 def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
     """Return a block of a file as input of a tagger.
 
-    A file of running text is one document. So is each JSON line; its field "tokens" is a sentence, with a field for
-    each further column that the tagger reads, or its field "text" is cut into tokens and sentences; where it has both,
-    these are the tokens of this text. Raises InputError with the place of invalid input.
+    A file of running text is one document, and so is each JSON line. The field "tokens" of a line is a sentence, with a
+    field for each further column that the tagger reads; otherwise its field "text" is split into tokens and sentences.
+    If both are given, the tokens are aligned with the text. Raises InputError with the place of invalid input.
     """
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))
@@ -219,7 +222,6 @@ def _columns(block: Block, plan: InputPlan) -> Corpus:
 def _record(
     tagger: Predictor, record: dict[str, Any], place: str, text_options: TextSplitting
 ) -> tuple[dict[str, list[str]], TokenizedText]:
-    """Further columns and the text of an object."""
     text = record.get(TEXT_FIELD)
     if text is None and TEXT_FIELD in record and TOKENS_FIELD not in record:
         raise InputError(f"{place}: field {TEXT_FIELD!r} is null; write a string, or leave out the line")
@@ -243,7 +245,6 @@ def _record(
 
 
 def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:
-    """Texts, each with its further columns, as one corpus of as many documents."""
     rows, documents = [], []
     for number, (columns, text) in enumerate(texts):
         words = text.words
@@ -252,11 +253,3 @@ def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: Input
             rows.append({"word": words[first:last], **cut})
             documents.append(number)
     return Corpus.from_sentences(rows, documents, plan.unit, plan.name)
-
-
-def _documents(corpus: Corpus) -> list[TokenizedText]:
-    """The documents of a corpus as texts, with a space between words and a line for each sentence."""
-    first = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
-    sentences = corpus.sentences_of(corpus.columns["word"])
-    at = np.searchsorted(corpus.sentences, [*first.tolist(), corpus.tokens]).tolist()
-    return [join_words(sentences[a:b]) for a, b in pairwise(at)]

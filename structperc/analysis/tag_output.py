@@ -3,9 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from structperc.reports.html_pages import render, type_colours
 from structperc.text import TextSpan, TokenizedText, join_words
 
 Format = Literal["columns", "jsonl", "brat", "html"]
-FORMATS = get_args(Format)
-Lines = Callable[[TagInput], Iterator[str]]  # what was read -> what is written
-NOTHING = "_"  # the segment's probability where there is no segment
+NO_SEGMENT = "_"  # in place of a probability
 
 
 class MarkedText(NamedTuple):
@@ -32,7 +30,7 @@ class MarkedText(NamedTuple):
 
 
 def marked_texts(given: TagInput, decided: Prediction, scheme: str) -> list[MarkedText]:
-    """Return each document with its spans; a file of columns that marks no documents is one."""
+    """Return each document with its spans; columns without document boundaries are one document."""
     texts = given.texts
     if given.plan.form == "columns" and not given.plan.above.marked:
         texts = [join_words(given.corpus.sentences_of(given.corpus.columns["word"]))]
@@ -41,10 +39,10 @@ def marked_texts(given: TagInput, decided: Prediction, scheme: str) -> list[Mark
 
 
 def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: Format) -> Iterator[str]:
-    """Return lines, with their ends, that show what was decided.
+    """Return the lines of a prediction, with their ends.
 
-    Columns: everything that was given, then probabilities where they are known (of the label, and of the segment the
-    token is in, unless the scheme is "none"), last the label. For brat see `marked_texts`.
+    Columns: those of the input, then probabilities if there are any (of the label, and of the segment of the token,
+    unless the scheme is "none"), last the label. For brat see `marked_texts`.
     """
     scheme = labels.scheme
     if form == "columns":
@@ -58,20 +56,19 @@ def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: F
 
 
 def probability_columns(decided: Prediction, scheme: str) -> dict[str, list[str]]:
-    """Return probabilities as columns of N strings, by name; none where they are not known."""
+    """Return probabilities as columns of N strings, by name; {} without probabilities."""
     if decided.tokens is None or decided.segments is None:
         return {}
     found = {"p_label": [f"{p:.4f}" for p in decided.tokens]}
     if scheme != "none":
-        found["p_segment"] = [NOTHING if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
+        found["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
     return found
 
 
 def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Iterator[str]:
-    """Yield what was given as lines of columns with further columns of N strings and N labels.
+    """Yield the input as lines of columns, with further columns of N strings and N labels.
 
-    The lines of a file of columns are otherwise kept as they are. The first block begins with a line that names the
-    columns.
+    Lines of columns are otherwise unchanged. The first block begins with a line that names the columns.
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
@@ -98,7 +95,7 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
 
 
 def _new_names(names: Sequence[str], further: Iterable[str]) -> list[str]:
-    """Names of all columns, those of predicted labels among them; several of one name are numbered from the second."""
+    """Return the names of all columns with predicted labels; equal names are numbered from the second."""
     found = list(names)
     for name in (*further, PREDICTED):
         n = sum(re.fullmatch(rf"{name}\d*", one) is not None for one in found)
@@ -107,9 +104,9 @@ def _new_names(names: Sequence[str], further: Iterable[str]) -> list[str]:
 
 
 def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterator[str]:
-    """Yield the lines of a brat .ann file about a text; a span over several lines has a part for each of them.
+    """Yield the lines of a brat .ann file; a span over several lines has a part for each of them.
 
-    So many characters stand `before` the text in its file.
+    `before` is the number of characters before the text in its file.
     """
     for number, (start, end, kind, confidence) in enumerate(spans, 1):
         parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, start, end)]
@@ -122,9 +119,9 @@ def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterato
 def _json_lines(
     given: TagInput, found: Sequence[tuple[TokenizedText, Prediction]], spans: Sequence[Sequence[TextSpan]]
 ) -> Iterator[str]:
-    """An object for each text, with what the record of it held; fields of the same names are not replaced.
+    """Yield a JSON object for each text, with the fields of its record, which are not replaced.
 
-    Where names do not say so, a field `predicted` says which fields are predictions.
+    Without a prefix, the names of the predicted fields are in the field `predicted`.
     """
     records = given.records or [{} for _ in found]
     for record, (text, decided), own in zip(records, found, spans, strict=True):
@@ -134,23 +131,22 @@ def _json_lines(
             row |= {TOKENS_FIELD: text.words, f"{prefix}labels": decided.labels}
             if decided.tokens is not None:
                 row[f"{prefix}probabilities"] = np.round(decided.tokens, 6).tolist()
-        row[f"{prefix}spans"] = [_object(span, text.text) for span in own]
+        row[f"{prefix}spans"] = objects = []
+        for start, end, kind, confidence in own:
+            objects.append({"start": start, "end": end, "type": kind, "text": text.text[start:end]})
+            if confidence is not None:
+                objects[-1]["confidence"] = round(confidence, 6)
         if not prefix:
             row[PREDICTED] = [name for name in NEW if name in row]
         yield json_line(row)
 
 
-def _object(span: TextSpan, text: str) -> dict[str, Any]:
-    sure = {} if span.confidence is None else {"confidence": round(span.confidence, 6)}
-    return {"start": span.start, "end": span.end, "type": span.type, "text": text[span.start : span.end], **sure}
-
-
 def text_page(
     texts: Sequence[TokenizedText], spans: Sequence[Sequence[TextSpan]], title: str, types: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield an HTML page of texts with their spans marked, in parts.
+    """Yield an HTML page of texts with their spans in parts.
 
-    Colours go by the segment types of the model, if these are given.
+    Spans have the colours of their types among those of the model, if these are given.
     """
     counts = Counter(span.type for found in spans for span in found)
     pieces = (_pieces(text.text, found) for text, found in zip(texts, spans, strict=True))

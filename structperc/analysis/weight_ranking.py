@@ -1,19 +1,92 @@
-"""The largest weights of a saved model by name, and sums by label and template."""
+"""The largest weights of a saved model by name, and sums by label and template, as text and as HTML tables."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from itertools import zip_longest
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights
 from structperc.errors import InputError
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.reports.html_pages import render
+from structperc.reports.tables import text_table
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+
+MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights are shown
+
+
+class Weight(NamedTuple):
+    """One weight with the names of its feature and labels."""
+
+    group: str  # "node", "edge", "transition", or a non-local feature: its class and options
+    feature: str  # "wl[-1]=the", "phrase(LOC,PER)"; "" for a transition
+    labels: str  # "B-PER", "O B-PER"; "" for a non-local feature
+    value: float
+
+    @property
+    def name(self) -> str:
+        """The feature and the labels in one string."""
+        return " -> ".join(part for part in (self.feature, self.labels) if part)
+
+
+class Sums(NamedTuple):
+    """Number and size of the weights of a label, a label pair, a template or a group."""
+
+    name: str
+    weights: int
+    nonzero: int
+    mass: float  # sum of absolute values
+
+
+class LabelWeights(NamedTuple):
+    """The sums and the largest weights of one label or label pair."""
+
+    sums: Sums
+    highest: list[Weight]  # above 0, highest first
+    lowest: list[Weight]  # below 0, lowest first
+
+
+class Group(NamedTuple):
+    """The weights of nodes, edges, transitions, or a non-local feature."""
+
+    sums: Sums
+    largest: list[Weight]  # by absolute value; all of a non-local feature with few names
+    columns: list[LabelWeights]  # by label or label pair; empty for a non-local feature
+    templates: list[Sums]  # most mass first; may be empty
+
+    @property
+    def listed(self) -> list[Weight]:
+        """The weights of all lists without duplicates, the largest first."""
+        among = [*self.largest, *(w for column in self.columns for w in (*column.highest, *column.lowest))]
+        return sorted(dict.fromkeys(among), key=lambda weight: -abs(weight.value))
+
+
+class Transitions(NamedTuple):
+    """The weights of all pairs of neighbouring labels."""
+
+    labels: list[str]  # L names
+    values: list[list[float]]  # L rows for the label before, L columns for the label after
+
+
+class WeightGroups(list[Group]):
+    """The weights of a model by group, shown as tables in notebooks.
+
+    Args:
+        groups: nodes, edges, transitions and non-local features of the model.
+        transitions: the weights of all label pairs, or None.
+    """
+
+    def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
+        super().__init__(groups)
+        self.transitions = transitions
+
+    def _repr_html_(self) -> str:
+        return "".join(weights_html(self))
 
 
 class WeightTable(NamedTuple):
@@ -25,14 +98,15 @@ class WeightTable(NamedTuple):
     name: str  # "node", "edge", "transition", or a non-local feature: its class and options
     weights: Tensor  # (R, C)
     columns: list[str]  # names of the C columns
-    features: Callable[[Tensor], list[str]]  # rows in ascending order -> their names
-    templates: list[tuple[str, int]]  # each with the number of its rows, which are neighbours; none without templates
+    features: Callable[[Tensor], list[str]]  # names of rows, given in ascending order
+    templates: list[tuple[str, int]]  # in the order of the rows, each with its number of rows; may be empty
 
 
 def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the tables of nodes, edges and transitions, as far as a linear scorer has them."""
-    scorer, names = _linear(tagger), list(tagger.labels.names)
-    if scorer is None:
+    """Yield the tables of nodes, edges and transitions that a linear scorer has."""
+    local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
+    scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
+    if not isinstance(scorer, SparseLinear):
         return
     pairs = [f"{a} {b}" for a in names for b in names]
     yield _extracted(tagger, "node", scorer.node, names)
@@ -44,7 +118,7 @@ def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
 
 
 def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weight of the first model's score, then those of the non-local features that have a few names."""
+    """Yield the weight of the first model's score, then those of non-local features with few names."""
     for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
         weight = first.weight.detach().unsqueeze(1)
         yield WeightTable("FirstScore", weight, [""], partial(_names_at, ["first score"]), [])
@@ -52,21 +126,15 @@ def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
 
 
 def global_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weights of global features, which have many names."""
+    """Yield the weights of global features, of many names."""
     yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
 
 
-def _linear(tagger: Tagger) -> SparseLinear | None:
-    """The scorer of local features, which a re-ranker holds further down or does not have."""
-    own = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]
-    scorer = own[0] if own else tagger.scorer
-    return scorer if isinstance(scorer, SparseLinear) else None
-
-
 def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
-    """The weights of features that templates extract."""
-    templates = tagger.features.template_sizes(kind)
-    return WeightTable(kind, weights.detach(), columns, partial(_feature_names, tagger, kind), templates)
+    def names(rows: Tensor) -> list[str]:
+        return tagger.features.feature_names(kind, rows.cpu().numpy())
+
+    return WeightTable(kind, weights.detach(), columns, names, tagger.features.template_sizes(kind))
 
 
 def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
@@ -76,40 +144,30 @@ def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
 
 
 def title(part: nn.Module) -> str:
-    """Return a class and those of its options that are not the default: "PhraseConsistency(match='folded')"."""
+    """Return a class with its options that differ from the default: "PhraseConsistency(match='folded')"."""
     parameters = inspect.signature(type(part)).parameters.values()
     options = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    special = [
-        f"{o.name}={_shown(getattr(part, o.name))}" for o in options if _differs(getattr(part, o.name), o.default)
-    ]
-    return f"{type(part).__name__}({', '.join(special)})" if special else type(part).__name__
+    special = {o.name: getattr(part, o.name) for o in options if _differs(getattr(part, o.name), o.default)}
+    shown = [f"{name}={title(one) if isinstance(one, nn.Module) else repr(one)}" for name, one in special.items()]
+    return f"{type(part).__name__}({', '.join(shown)})" if shown else type(part).__name__
 
 
 def _differs(value: object, default: object) -> bool:
-    """Whether an option is not the default; None as default stands for a part with default options."""
+    """Return True if an option differs from the default; the default None stands for a part with default options."""
     if isinstance(value, nn.Module) and default is None:
         return "(" in title(value)
     return value not in (default, list(default) if isinstance(default, tuple) else default)
-
-
-def _shown(value: object) -> str:
-    return title(value) if isinstance(value, nn.Module) else repr(value)
-
-
-def _feature_names(tagger: Tagger, kind: str, rows: Tensor) -> list[str]:
-    """Names of a few features: those of all of a large model take long."""
-    return tagger.features.feature_names(kind, rows.cpu().numpy())
 
 
 def _names_at(names: list[str], rows: Tensor) -> list[str]:
     return [names[row] for row in rows.tolist()]
 
 
-def weights(tagger: Tagger, top: int = 20) -> Weights:
+def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
     """Return the largest weights of nodes, edges, transitions and non-local features of a tagger.
 
-    Each list has the `top` largest weights. Weights of 0 are in no list, except those of non-local features with few
-    names, which are all listed. Ties at the end of a list are broken arbitrarily. Raises InputError for top < 1.
+    Each list has the `top` largest weights that are not 0; of non-local features with few names, all weights. Ties at
+    the end of a list are broken arbitrarily. Raises InputError for top < 1.
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
@@ -117,13 +175,14 @@ def weights(tagger: Tagger, top: int = 20) -> Weights:
     for table in scorer_tables(tagger):
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
-    groups += [Group(_sums(table), _all(table), [], []) for table in named_feature_tables(tagger)]
+    for table in named_feature_tables(tagger):
+        order = table.weights.flatten().abs().argsort(descending=True, stable=True)
+        groups.append(Group(_sums(table), _named(table, order), [], []))
     groups += [Group(_sums(table), _largest(table, top), [], []) for table in global_feature_tables(tagger)]
-    return Weights(groups, _transitions(tagger))
+    return WeightGroups(groups, _transitions(tagger))
 
 
 def _transitions(tagger: Tagger) -> Transitions | None:
-    """The matrix of label pairs: that of the scorer, or the edge weights of the bias feature."""
     names = list(tagger.labels.names)
     for table in reversed([*scorer_tables(tagger)]):
         row = 0
@@ -146,12 +205,8 @@ def _largest(table: WeightTable, top: int) -> list[Weight]:
     return _named(table, places[flat[places] != 0])
 
 
-def _all(table: WeightTable) -> list[Weight]:
-    return _named(table, table.weights.flatten().abs().argsort(descending=True, stable=True))
-
-
 def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
-    """Highest and lowest of each column, their features named all at once."""
+    """Return the highest and lowest weights of each column; all features are named in one call."""
     R, C = table.weights.shape
     size = min(top, R)
     rows = torch.cat([table.weights.topk(size, 0, sign).indices for sign in (True, False)])  # (2 * size, C)
@@ -168,7 +223,7 @@ def _columns(table: WeightTable, top: int) -> list[LabelWeights]:
 
 
 def _named(table: WeightTable, places: Tensor) -> list[Weight]:
-    """Weights at flat places row * C + column."""
+    """Return the weights at flat indices row * C + column."""
     C = len(table.columns)
     rows, which = (places // C).unique(return_inverse=True)
     names = table.features(rows)
@@ -179,7 +234,6 @@ def _named(table: WeightTable, places: Tensor) -> list[Weight]:
 
 
 def _templates(table: WeightTable) -> list[Sums]:
-    """Sums of each template, most mass first; none for a table without templates."""
     if not table.templates:
         return []
     names, sizes = [name for name, _ in table.templates], [size for _, size in table.templates]
@@ -189,3 +243,94 @@ def _templates(table: WeightTable) -> list[Sums]:
     parts = zip(names, sizes, nonzero, mass, strict=True)
     sums = [Sums(name, size * C, int(n.sum()), float(m.sum())) for name, size, n, m in parts]
     return sorted(sums, key=lambda one: -one.mass)
+
+
+# -- text and HTML --------------------------------------------------------------------------------------------
+
+
+def weight_lines(groups: Sequence[Group], top: int = 20) -> Iterator[str]:
+    """Yield the report as text: sums of groups, then for each group its lists, `top` lines of each."""
+    yield from _sum_lines("group", [group.sums for group in groups])
+    for group in groups:
+        yield ""
+        yield f"{group.sums.name}: largest weights"
+        yield from text_table([[_format_weight(weight.value), weight.name] for weight in group.largest], "><")
+        yield from _label_lines(group) if group.sums.name == "node" else _pair_lines(group, top)
+        if group.templates:
+            yield ""
+            yield from _sum_lines(f"{group.sums.name} template", group.templates[:top])
+            if (more := len(group.templates) - top) > 0:
+                yield f"... and {more} more"
+
+
+def _sum_lines(title: str, rows: Sequence[Sums]) -> Iterator[str]:
+    whole = sum(row.mass for row in rows) or 1.0
+    cells = [[title, "weights", "not zero", "", "sum of |w|", ""]]
+    for name, size, nonzero, mass in rows:
+        shares = [f"{100 * share:.1f}%" for share in (nonzero / max(size, 1), mass / whole)]
+        cells.append([name, str(size), str(nonzero), shares[0], f"{mass:.6g}", shares[1]])
+    return text_table(cells)
+
+
+def _label_lines(group: Group) -> Iterator[str]:
+    for column in group.columns:
+        yield ""
+        yield f"{group.sums.name} -> {column.sums.name}: highest and lowest"
+        pairs = zip_longest(column.highest, column.lowest)
+        yield from text_table([[*_cells(high), *_cells(low)] for high, low in pairs], "><><")
+
+
+def _pair_lines(group: Group, top: int) -> Iterator[str]:
+    columns = sorted(group.columns, key=lambda column: -column.sums.mass)
+    columns = [column for column in columns if column.sums.nonzero][:top]
+    if group.columns:
+        yield ""
+        rows = [["label pair", "not zero", "sum of |w|", "highest", "", "lowest"]]
+        for sums, highest, lowest in columns:
+            weights = [*_cells(next(iter(highest), None)), *_cells(next(iter(lowest), None))]
+            rows.append([sums.name, str(sums.nonzero), f"{sums.mass:.6g}", *weights])
+        yield from text_table(rows, "<>>><><")
+
+
+def _cells(weight: Weight | None) -> list[str]:
+    return ["", ""] if weight is None else [_format_weight(weight.value), weight.feature]
+
+
+def _format_weight(value: float) -> str:
+    return f"{value:+.5g}"
+
+
+def weights_html(found: WeightGroups) -> Iterator[str]:
+    """Yield the tables of a model's weights in parts, as HTML without the page around them.
+
+    They are the transitions, from rows to columns, the highest and lowest features of each label, and the largest other
+    weights.
+    """
+    return render("weight_tables.html", **_values(found))
+
+
+def weights_page(found: WeightGroups, title: str, notes: Sequence[str] = ()) -> Iterator[str]:
+    """Yield an HTML page with the tables of `weights_html`."""
+    return render("weights.html", title=title, notes=notes, **_values(found))
+
+
+def _values(found: WeightGroups) -> dict[str, Any]:
+    matrix = None if found.transitions is None else _matrix(found.transitions)
+    return {"groups": list(found), "matrix": matrix, "background": _background}
+
+
+def _matrix(transitions: Transitions) -> dict[str, Any]:
+    """Return the weights of all pairs of neighbouring labels, or of the MAX_LABELS labels with the largest ones."""
+    names, values = transitions
+    mass = [sum(map(abs, row)) + sum(abs(other[i]) for other in values) for i, row in enumerate(values)]
+    shown = sorted(sorted(range(len(names)), key=lambda i: -mass[i])[:MAX_LABELS])
+    cells = [[values[i][j] for j in shown] for i in shown]
+    largest = max((abs(value) for row in cells for value in row), default=0.0)
+    rows = list(zip([names[i] for i in shown], cells, strict=True))
+    return {"rows": rows, "largest": largest, "hidden": len(shown) < len(names)}
+
+
+def _background(value: float, largest: float) -> str:
+    """Return a colour that is readable on light and on dark, stronger for larger weights."""
+    share = 0.08 + 0.47 * abs(value) / max(largest, abs(value))
+    return f"rgba({'30, 160, 70' if value > 0 else '220, 60, 50'}, {share:.2f})"

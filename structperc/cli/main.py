@@ -1,4 +1,4 @@
-"""The command line, which hands each command its arguments."""
+"""The entry point of the command line: runs one command."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
     The status is 0 for success, 1 if interrupted, 2 for bad input or a file that cannot be used, and 70 for a bug.
-    Every complaint is one line on standard error; with --debug anywhere, after the traceback.
+    Every error is one line on standard error; with --debug anywhere, after the traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_messages()
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with sigterm_as_interrupt():
             dispatch([one for one in given if one != "--debug"])
             if sys.stdout is not None:
-                sys.stdout.flush()  # here a pipe that was closed is no surprise
+                sys.stdout.flush()  # so that a closed pipe raises its error here
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dispatch(arguments: list[str]) -> None:
-    """Run the command that the first argument names with the others. Raises InputError for an unknown one."""
+    """Run the command that the first argument names with the other arguments. Raises InputError for an unknown one."""
     first, rest = (arguments or ["--help"])[0], arguments[1:]
     if first == "help" and rest:
         first, rest = rest[0], ["--help"]
@@ -48,12 +48,12 @@ def dispatch(arguments: list[str]) -> None:
             known = [*(command.name for command in COMMANDS), "help", "--help", "--version"]
             raise InputError(f"unknown command {first!r}{did_you_mean(first, known)} (structperc --help lists all)")
         if os.getcwd() not in sys.path and "" not in sys.path:
-            sys.path.append(os.getcwd())  # configurations may name classes in the folder one starts from
+            sys.path.append(os.getcwd())  # configurations may name classes of modules in the current folder
         command.run(rest)
 
 
 def overview() -> str:
     """Return the text of `structperc --help`, which lists all commands."""
     lines = [f"  {command.name:<11} {command.arguments:<23} {command.summary}" for command in COMMANDS]
-    ends = ["structperc help COMMAND says more, structperc --version which one this is.", "--debug shows tracebacks."]
+    ends = ["structperc help COMMAND shows its options, structperc --version the version.", "--debug shows tracebacks."]
     return "\n".join(["usage: structperc COMMAND ...", "", *lines, "", *ends])

@@ -13,8 +13,8 @@ from structperc.errors import InputError
 from structperc.spelling import visible
 from structperc.user_code import error_location, error_reason
 
-UNEXPECTED = 70  # exit status of failures that are no mistake of the user
-LONGEST = 600  # characters of a complaint
+UNEXPECTED = 70  # exit status of bugs
+MAX_LENGTH = 600  # characters of an error message
 CONFIGURED = ("fit", "validate", "test", "predict", "rerank", "sweep", "study")  # commands that read configurations
 SURVEYING = ("init", "check")
 _ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
@@ -23,9 +23,9 @@ _ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme)
 def report_error(error: BaseException, command: str = "") -> int:
     """Print one line about what ended a command, and return its exit status.
 
-    Advice names the options as the command has them. Nothing is printed if the output was closed by whoever read it.
+    Advice names the options of the command. Nothing is printed if the reader of the output closed it.
     """
-    if isinstance(error, BrokenPipeError):  # has seen enough
+    if isinstance(error, BrokenPipeError):
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -33,19 +33,19 @@ def report_error(error: BaseException, command: str = "") -> int:
         print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 1
     print(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}", file=sys.stderr)
-    known = isinstance(error, InputError | OSError) or lacks_memory(error)
+    known = isinstance(error, InputError | OSError) or is_out_of_memory(error)
     return 2 if known or error_location(error) else UNEXPECTED
 
 
 def message(error: BaseException) -> str:
-    """Return what is wrong, from an error that ended a command."""
+    """Return the text of the message for an error that ended a command."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
         place = "" if error.filename is None else f"{error.filename}: "
         return f"{place}{error.strerror or error}"
-    if lacks_memory(error):
-        return "there is not enough memory for this; ask for fewer candidates, or smaller batch sizes under data"
+    if is_out_of_memory(error):
+        return "not enough memory; set fewer candidates, or smaller batch sizes under data"
     reason = error_reason(error)
     if failed := error_location(error):
         return f"{failed}: {reason} (--debug shows the traceback)"
@@ -53,7 +53,7 @@ def message(error: BaseException) -> str:
 
 
 def with_own_options(text: str, command: str) -> str:
-    """Return a message whose advice, such as "set encoding: utf-16", names options as the command takes them.
+    """Return a message whose advice, such as "set encoding: utf-16", has the syntax of the command's options.
 
     Example:
         >>> with_own_options("set encoding: utf-16", "tag"), with_own_options("set comments: true", "fit")
@@ -71,40 +71,40 @@ def _own_option(command: str, advice: re.Match[str]) -> str:
     return f"set --{name}" if value == "true" else f"set --{name} {shlex.quote(value)}"
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Return whether memory was asked for that is not there; PyTorch says so in words alone."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return True if memory was exhausted; PyTorch raises a RuntimeError of which only the message shows it."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text
 
 
 def printable(text: str) -> str:
-    """Return the text in one line, without characters that are invisible or move the cursor."""
+    """Return the text in one line, with invisible characters and those that move the cursor as escapes."""
     line = visible(" ".join(text.split()))
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 
 def shortened(text: str) -> str:
-    """Return the text, without its middle where a file or an option makes it far too long."""
-    part = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:part]} ... {text[-part:]}"
+    """Return the text without its middle if it is far too long."""
+    part = MAX_LENGTH // 2
+    return text if len(text) <= MAX_LENGTH else f"{text[:part]} ... {text[-part:]}"
 
 
 OWN, LIGHTNING = logging.getLogger("pytorch_lightning.structperc"), logging.getLogger("pytorch_lightning")
 
 
 class Messages(logging.Handler):
-    """Prints messages where nobody else does: Lightning, once it is imported, prints those of its name and below."""
+    """Prints log messages until Lightning, once it is imported, prints them."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one message, if there is anywhere to print it to."""
+        """Print one message, unless standard error is closed."""
         if sys.stderr is not None and not (LIGHTNING.handlers or logging.getLogger().handlers):
             print(self.format(record), file=sys.stderr, flush=True)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they come. Work that yields them goes on to its end when the reader of a pipe has gone.
+    """Print lines as they are yielded; all of them are consumed even if the reader of a pipe has gone.
 
-    Raises BrokenPipeError in the end if it has.
+    Raises BrokenPipeError at the end in that case.
     """
     gone: BrokenPipeError | None = None
     for line in lines:
@@ -118,7 +118,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def show_messages() -> None:
-    """Show, from now on, notices and warnings of the library, whether or not a command imports Lightning."""
+    """Show notices and warnings of the library, whether or not a command imports Lightning."""
     if not any(isinstance(handler, Messages) for handler in OWN.handlers):
         OWN.addHandler(Messages())
-        LIGHTNING.setLevel(logging.INFO)  # as it does itself; notices are hidden by levels of this name
+        LIGHTNING.setLevel(logging.INFO)  # as Lightning does; its level hides our notices otherwise

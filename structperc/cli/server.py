@@ -21,10 +21,10 @@ from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 BACKLOG = 2048  # connections that the system keeps for the process
 
 
-def serve(options: argparse.Namespace) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; those that are open then are answered as far as the time allows.
+def run(options: argparse.Namespace) -> None:
+    """Answer requests until SIGTERM or Ctrl-C, then those that are open, as far as the grace period allows.
 
-    Raises InputError for a model that cannot be loaded, and for an address that cannot be listened at.
+    Raises InputError for a model that cannot be loaded, and for an address that is not available.
     """
     limits = Limits(
         options.max_body, options.max_waiting, options.max_together, options.max_tokens, options.max_seconds
@@ -36,7 +36,7 @@ def serve(options: argparse.Namespace) -> None:
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again when all is answered
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after its shutdown
             Server(app, app.state.requests, options.grace).run([listener])
     _end(app.state.requests, options.grace)
 
@@ -55,29 +55,28 @@ class Server(uvicorn.Server):
         self._requests, self._rest = requests, grace - min(1.0, grace / 2)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and wait for the open ones."""
+        """Accept no more connections, and wait for the open ones."""
         asyncio.get_running_loop().call_later(self._rest, self._requests.shut_down)
         await super().shutdown(sockets)
 
 
 def _end(requests: Requests, grace: int) -> None:
-    """Say what was refused, and end though a thread may be at work on it."""
+    """Report rejected requests, and exit even if a thread is still busy."""
     if requests.rejected:
         count = f"{requests.rejected} request{'' if requests.rejected == 1 else 's'}"
         print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
     if requests.busy:
-        os._exit(0)  # compiled code that is at work when the interpreter is taken apart may crash
+        os._exit(0)  # compiled code that runs during interpreter shutdown may crash
 
 
 def _warm(tagger: Predictor) -> None:
     """Label one token, so that all kernels are compiled before the first request."""
     columns = ["word", *tagger.features.columns]
-    with suppress(InputError):  # of a column in which this is no value
+    with suppress(InputError):  # a column that does not allow this value
         label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A listening socket."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)

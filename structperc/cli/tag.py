@@ -1,63 +1,56 @@
 """structperc tag MODEL FILE [FILE ...]: columns, running text or JSON lines with the labels that a model predicts."""
 
 import os
+from argparse import Namespace
 
-from structperc.cli.arguments import Command, CommandParser, add_encoding, add_line_format, add_model, reading
+from structperc.cli.arguments import CommandParser, add_encoding, add_line_format, add_model, command, read_options
 from structperc.data.read_options import UNITS
 from structperc.errors import InputError
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 
-def parser() -> CommandParser:
-    """Return the parser of the command's arguments."""
-    made = CommandParser("tag", "Label a file of CoNLL columns, running text or JSON lines.")
-    add_model(made)
+def _arguments(parser: CommandParser) -> None:
+    add_model(parser)
     files = "what to label, may be packed by gzip; - is standard input; several files, and folders, need -o FOLDER"
-    made.add_argument("files", nargs="+", metavar="file", help=files)
-    made.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
-    made.add_argument(
+    parser.add_argument("files", nargs="+", metavar="file", help=files)
+    parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
+    parser.add_argument(
         "--format", choices=("columns", "jsonl", "brat", "html"), help="of what is written; default: that of the input"
     )
     sure = "add the probability of each label and segment; columns: before the label"
-    made.add_argument("--probabilities", action="store_true", help=sure)
+    parser.add_argument("--probabilities", action="store_true", help=sure)
     cut = "how running text is cut into tokens: as CoNLL-2003 or as UD English (default conll)"
-    made.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
+    parser.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
     begin = "where its sentences end: by rules (default), with each line, or with the text"
-    made.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
+    parser.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
     roles = "roles of the file's columns, _ skips one; default: those the model reads come first"
-    made.add_argument("--columns", nargs="+", help=roles)
-    made.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
-    add_encoding(made)
-    add_line_format(made)
+    parser.add_argument("--columns", nargs="+", help=roles)
+    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    add_encoding(parser)
+    add_line_format(parser)
     out = "write here instead of to standard output; a folder: a file, or pairs of brat, for each file"
-    made.add_argument("-o", "--output", help=out)
-    made.add_argument("-k", type=int, help="print the k best label sequences with their scores instead")
+    parser.add_argument("-o", "--output", help=out)
+    parser.add_argument("-k", type=int, help="print the k best label sequences with their scores instead")
     order = "write before the label in which step, from 1, a guided tagger decided the token"
-    made.add_argument("--order", action="store_true", help=order)
+    parser.add_argument("--order", action="store_true", help=order)
     shared = "processes that label, each with the model in its memory (default 1)"
-    made.add_argument("--workers", type=int, default=1, help=shared)
-    made.set_defaults(labels=None)
-    return made
+    parser.add_argument("--workers", type=int, default=1, help=shared)
+    parser.set_defaults(labels=None)
 
 
-def run(arguments: list[str]) -> None:
-    """Load the model and write the files with labels, or the k best label sequences."""
-    options = parser().parse_args(arguments)
-
+@command("MODEL FILE [FILE ...]", "label columns, text or JSON lines", _arguments)
+def tag(options: Namespace) -> None:
+    """Label a file of CoNLL columns, running text or JSON lines."""
     from structperc.analysis.tag_input import TextSplitting
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
     shown = OutputOptions(options.format, options.k, options.order, options.probabilities)
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
-    own = reading(options)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])
     if several and options.output is None:
         raise InputError("several files are labelled into a folder: set -o FOLDER")
-    tagger = FileTagger(options.model, shown, own, text_options, options.trust, options.workers)
+    tagger = FileTagger(options.model, shown, read_options(options), text_options, options.trust, options.workers)
     if several or is_folder(options.output):
         tagger.tag_files(options.files, options.output)
     else:
         tagger.tag_file(options.files[0], options.output)
-
-
-TAG = Command("tag", "MODEL FILE [FILE ...]", "label columns, text or JSON lines", run)

@@ -1,4 +1,4 @@
-"""Labelling of files by a saved model, block by block as their text arrives; one file or several."""
+"""Files labelled by a saved model, block by block as their text arrives."""
 
 import logging
 import os
@@ -22,11 +22,10 @@ from structperc.analysis.tag_output import (
 )
 from structperc.cli.arguments import load_guided
 from structperc.data.conll import header_line
-from structperc.data.format_detection import is_detectable, log_format
+from structperc.data.format_detection import is_detectable, log_format, read_head
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.read_options import PREDICTED, ReadOptions
-from structperc.data.streaming import Block, blocks, nowhere, read_head
-from structperc.data.text_files import PIECE, expand_path, stream_text
+from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.loading import load
 from structperc.predictor import Predictor
@@ -38,15 +37,15 @@ if TYPE_CHECKING:
     from structperc.taggers.tagger import Tagger
 
 SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}
-LISTED = 2**16  # label sequences that are in memory together
+MAX_LISTED = 2**16  # label sequences in memory
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class OutputOptions(NamedTuple):
-    """Content of the output: the best labels in a format, with probabilities or order of decisions, or the k best."""
+    """Format and content of the output: the best labels, with probabilities or order of decisions, or the k best."""
 
-    form: Format | None = None  # None: JSON lines for JSON lines, columns for everything else
+    form: Format | None = None  # None: JSON lines for JSON lines, otherwise columns
     k: int | None = None
     order: bool = False
     probabilities: bool = False
@@ -68,27 +67,27 @@ class TaggedBlock(NamedTuple):
     text: str
     tokens: int
     error: InputError | None = None
-    marked: Sequence[MarkedText] = ()  # for files of brat, in place of the text
+    marked: Sequence[MarkedText] = ()  # for brat, in place of the text
 
 
-Tag = Callable[[TagInput], TaggedBlock]
-Write = Callable[[TaggedBlock], None]
+TagBlock = Callable[[TagInput], TaggedBlock]
+WriteBlock = Callable[[TaggedBlock], None]
 
 
 class FileTagger:
     """A saved model, loaded once, that labels files.
 
-    Columns stay as they are, also those that the model does not read. A file is read in pieces; its complete sequences
-    are labelled and written before the next piece is read.
+    All input columns are kept. A file is read in pieces; the complete sequences of a piece are labelled and written
+    before the next piece is read.
 
     Args:
         model: folder of the model.
-        shown: content of the output.
-        reading: how files are read.
-        text_options: form of the input, and how running text is split.
+        shown: format and content of the output.
+        reading: options for reading files.
+        text_options: form of the input, tokenizer and sentence splitter.
         trusted: modules whose classes the model may name.
-        workers: processes, each with the model in memory; a piece is labelled by one of them.
-        piece: most bytes of a piece.
+        workers: processes, each with the model in memory.
+        piece: maximum bytes of a piece.
 
     Raises:
         InputError: options that exclude each other.
@@ -110,14 +109,13 @@ class FileTagger:
         self.shown, self.reading, self.text_options = shown, reading, text_options
         self.workers, self.piece = workers, piece
         self._load = cache(partial(_load, model, trusted, shown))  # once in this process
-        several = partial(_load_for_blocks, model, trusted, shown)
-        self._make = several if workers > 1 else lambda: partial(_tag_block, *self._load())
+        self._make = partial(_load_for_blocks, self._load if workers == 1 else partial(_load, model, trusted, shown))
 
     def tag_file(self, file: str, output: str | None = None) -> None:
-        """Label a file and write it to another one, whole or not at all, or to standard output.
+        """Label a file and write it to another one, complete or not at all, or to standard output up to an error.
 
-        Standard output has everything before an error. Raises InputError for a missing file or model, a file of unknown
-        format, columns that the model needs and the file lacks, and output that the model cannot give.
+        Raises InputError for a missing file or model, an unknown format, missing columns, and output that the model
+        does not support.
         """
         if output is not None:
             check_output_path(output)
@@ -126,15 +124,14 @@ class FileTagger:
         self._tag(file, partial(_open_output, output), output is not None or not sys.stdout.isatty())
 
     def tag_files(self, files: Sequence[str], output: str) -> None:
-        """Label files, and those in folders, and write each into the folder `output`, which is made if need be.
+        """Label files, and those in folders, and write each into the folder `output`, which is created if missing.
 
-        Each file keeps its path below the folder that was given, and its name; with a format its suffix is that of the
-        format. Marks of brat are a pair NAME.txt and NAME.ann for running text and columns without documents,
-        NAME-1.txt, NAME-1.ann, ... for the texts of another file. A text file that is in `output` itself gets its
-        marks beside it.
+        Each file keeps its path below the given folder; a format changes its suffix. Output for brat is a pair NAME.txt
+        and NAME.ann for running text and columns without document boundaries, otherwise NAME-1.txt, NAME-1.ann, ... for
+        the documents. A text file in `output` itself gets only its .ann file.
 
-        A file that fails is named on standard error, and the others are labelled. Raises InputError before anything
-        is written if two files have one target or a file is its own, and at the end if some have failed.
+        A file that fails is logged, and the others are labelled. Raises InputError before anything is written if two
+        files have the same target or a file is its own target, and at the end if some have failed.
         """
         targets = _targets(files, Path(output), self.shown.form)
         written: dict[Path, str] = {}
@@ -159,11 +156,12 @@ class FileTagger:
             rest = f"; {done:,} {'is' if done == 1 else 'are'} written to {output}" if done else ""
             raise InputError(f"{len(failed):,} of {len(targets):,} files could not be labelled{names}{rest}")
 
-    def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[Write]], visible: bool) -> None:
-        """Label a file block by block; `target` opens the output, `visible` shows a bar."""
+    def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[WriteBlock]], visible: bool) -> None:
         reading, text_options = self.reading, self.text_options
         with (
-            start_workers(Workers(self.workers, "set --workers 1"), self._make) as work,  # they load meanwhile
+            start_workers(
+                Workers(self.workers, "set --workers 1"), self._make
+            ) as work,  # workers load the model meanwhile
             closing(stream_text(expand_path(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
         ):
             tagger, _ = self._load()
@@ -184,14 +182,14 @@ class FileTagger:
                     if number == 0 and not known:
                         log_format(plan.form, file)
                 if not tokens and plan.form != "jsonl":
-                    raise InputError(f"{file}: there are no tokens in this file")
+                    raise InputError(f"{file}: this file has no tokens")
 
 
 # -- blocks ---------------------------------------------------------------------------------------------------
 
 
-def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, Tag]:
-    """The model, with PyTorch only where more than labels is written, and the function that gives the output."""
+def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, TagBlock]:
+    """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if shown.k is None and not shown.order:
         tagger = load(model, trusted)
         return tagger, partial(_tag_best, tagger, shown)
@@ -207,14 +205,12 @@ def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Pre
     return whole, partial(_tag_candidates, whole, shown.k)
 
 
-def _load_for_blocks(
-    model: str, trusted: Sequence[str], shown: OutputOptions
-) -> Callable[[tuple[InputPlan, Block]], TaggedBlock]:
-    return partial(_tag_block, *_load(model, trusted, shown))
+def _load_for_blocks(load: Callable[[], tuple[Predictor, TagBlock]]) -> Callable[..., TaggedBlock]:
+    return partial(_tag_block, *load())
 
 
-def _tag_block(tagger: Predictor, tag: Tag, given: tuple[InputPlan, Block]) -> TaggedBlock:
-    """Label a block; one with an error as far as its sentences can be labelled one by one."""
+def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block]) -> TaggedBlock:
+    """Label a block; one with an error sentence by sentence, up to the error."""
     plan, block = given
     try:
         return tag(read_block(tagger, block, plan))
@@ -227,9 +223,8 @@ def _tag_block(tagger: Predictor, tag: Tag, given: tuple[InputPlan, Block]) -> T
         found.append(_tag_block(tagger, tag, (plan._replace(whole=False), part)))
         if found[-1].error is not None:
             break
-    marked = [one for part in found for one in part.marked]
     text, tokens = "".join(part.text for part in found), sum(part.tokens for part in found)
-    return TaggedBlock(text, tokens, found[-1].error, marked)
+    return TaggedBlock(text, tokens, found[-1].error, [one for part in found for one in part.marked])
 
 
 def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> TaggedBlock:
@@ -241,7 +236,6 @@ def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> Tagge
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
-    """Columns, with the order of decisions before the label."""
     import torch
 
     from structperc.taggers.base import flat_labels, inference_batch_size
@@ -256,11 +250,11 @@ def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
 
 
 def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
-    """Each sequence's k best: a comment with rank, score and log-probability, then word and label per line."""
+    """Return the k best of each sequence: a comment with rank, score and log-probability, then words and labels."""
     corpus = given.corpus
     lines = [f"{header_line(['word', PREDICTED])}\n\n"] if given.block.first == 1 else []
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
-    step = max(1, LISTED // k)
+    step = max(1, MAX_LISTED // k)
     slices = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
     lists = (found for part in slices for found in tagger.candidates(part, k))
     for sequence, found in zip(words, lists, strict=True):
@@ -276,29 +270,24 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
 
 
 def is_folder(output: str | None) -> bool:
-    """Return whether labels are to be written into a folder: one that exists, or a path that ends as one does."""
+    """Return True for an existing folder, and for a path that ends with a separator."""
     return output is not None and (os.path.isdir(output) or output.endswith((os.sep, "/")))
 
 
 @contextmanager
-def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[Write]:
-    """Yield a function that writes blocks into one file, or to standard output, without delay.
+def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[WriteBlock]:
+    """Yield a function that writes blocks into one file, or to standard output, and flushes.
 
-    Raises InputError for marks of brat of a file that may hold several texts.
+    Raises InputError for brat output of a file that may contain several texts.
     """
     if plan.shown == "brat" and plan.form != "text":
-        raise InputError("brat has a pair of files for each text, of which there may be several; set -o FOLDER/")
+        raise InputError("brat needs a pair of files for each text of the input; set -o FOLDER/")
 
     def text_of(block: TaggedBlock) -> str:
         return block.text + "".join(line for one in block.marked for line in brat_lines(*one, plan.mark))
 
     if output is None:
-
-        def show(block: TaggedBlock) -> None:
-            sys.stdout.write(text_of(block))
-            sys.stdout.flush()
-
-        yield show
+        yield lambda block: print(text_of(block), end="", flush=True)
         return
     with open_atomic(output) as file:
 
@@ -310,8 +299,7 @@ def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[Write]:
 
 
 @contextmanager
-def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPlan) -> Iterator[Write]:
-    """Yield a function that writes a pair of files of brat for each text."""
+def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPlan) -> Iterator[WriteBlock]:
     numbers = count(1)
     single = plan.form == "text" or (plan.form == "columns" and not plan.above.marked)
 
@@ -321,9 +309,9 @@ def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPl
             text = path.with_suffix(".txt")
             in_place = _is_same(text, file)
             if in_place and plan.form != "text":
-                raise InputError(f"{file}: its text would be written in its place; set -o to another folder")
+                raise InputError(f"{file}: its text would overwrite it; set -o to another folder")
             if written.setdefault(path, file) != file:
-                raise InputError(f"{file}: {path} holds marks of {written[path]} already; rename one")
+                raise InputError(f"{file}: {path} is the output of {written[path]}; rename one")
             if not in_place:
                 write_lines(text, [marks.text])
             write_lines(path, brat_lines(*marks, plan.mark if in_place else 0))
@@ -332,7 +320,6 @@ def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPl
 
 
 def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path, str]:
-    """Return the files to label by their targets, after a check of the names."""
     found: dict[Path, str] = {}
     for path, below in _inputs(files, folder):
         plain = below.with_suffix("") if below.suffix == ".gz" else below
@@ -340,29 +327,26 @@ def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path,
         if target in found:
             raise InputError(f"{path} and {found[target]} would both be written to {target}; rename one")
         if _is_same(target, path):
-            raise InputError(f"{path}: its labels would be written in its place; set -o to another folder")
+            raise InputError(f"{path}: its labels would overwrite it; set -o to another folder")
         found[target] = str(path)
     return found
 
 
 def _inputs(files: Sequence[str], folder: Path) -> Iterable[tuple[Path, Path]]:
-    """Files, with their paths below the folder in which they were found; hidden ones and marks are passed over."""
+    """Yield files with their paths below the given folders; hidden ones and those of brat are skipped."""
     for name in files:
         path = expand_path(name)
         if name == "-":
-            raise InputError("standard input has no name for a file in a folder; label it alone, with -o FILE")
+            raise InputError("standard input has no file name; label it by a call with -o FILE")
         if not path.is_dir():
             yield path, Path(path.name)
             continue
-        inside = [one for one in sorted(path.rglob("*")) if one.is_file() and _is_input(one.relative_to(path))]
+        inside = [one for one in sorted(path.rglob("*")) if one.is_file() and one.suffix != SUFFIXES["brat"]]
+        inside = [one for one in inside if not any(part.startswith(".") for part in one.relative_to(path).parts)]
         found = [one for one in inside if _is_same(folder, path) or folder.resolve() not in one.resolve().parents]
         if not found:
-            raise InputError(f"{path}: there are no files to label in this folder")
+            raise InputError(f"{path}: no files to label in this folder")
         yield from ((one, one.relative_to(path)) for one in found)
-
-
-def _is_input(below: Path) -> bool:
-    return not any(part.startswith(".") for part in below.parts) and below.suffix != SUFFIXES["brat"]
 
 
 def _is_same(one: Path, other: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""The commands fit, validate, test, predict and rerank, which run what a configuration describes."""
+"""The commands fit, validate, test, predict and rerank, which read configurations."""
 
 import gc
 import sys
@@ -15,63 +15,63 @@ from structperc.errors import InputError
 def importing() -> Iterator[None]:
     """Exclude the objects of modules that are imported within the block from garbage collection.
 
-    They are some hundred thousands, and stay until the process ends: collecting among them takes a fifth of the time
-    in which a training starts.
+    They are some hundred thousands, and stay until the process ends: collecting them takes a fifth of the start time of
+    a training.
     """
-    looked, known = gc.isenabled(), len(sys.modules)
+    enabled, known = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
-        if len(sys.modules) > known:  # else what would stay is of others
+        if len(sys.modules) > known:  # else only other objects would be frozen
             gc.freeze()
     finally:
-        if looked:
+        if enabled:
             gc.enable()
 
 
-HELP, ALL = ("-h", "--help"), "--help-all"
+HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
 class Option(NamedTuple):
-    """An option that most people set: its name, its default as it is written, and what it is for."""
+    """An often used option."""
 
     name: str
-    default: str  # "" where there is none
+    default: str  # as text; "" without one
     text: str
 
 
-CONFIG = Option("-c FILE", "", "a configuration, or pkg:NAME of the package; several lie above each other")
+CONFIG = Option("-c FILE", "", "a configuration, or pkg:NAME of the package; later ones override earlier ones")
 CHECKPOINT = Option("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
 RUNS = Option("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs, NAME being that of the file")
-DEVICE = Option("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: what it runs on")
+DEVICE = Option("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: the device")
 TRAINING = (
-    Option("--seed_everything N", "1", "seed of all that is random but the order of the data"),
+    Option("--seed_everything N", "1", "random seed, except for the order of the data"),
     Option("--trainer.max_epochs N", "1000", "passes over the training data"),
     DEVICE,
     RUNS,
-    Option("--trainer.enable_progress_bar B", "null", "true, false; null: where there is a terminal"),
-    Option("--data.files.train FILE", "", "training data within --data.path, as dev and test"),
-    Option("--data.unit UNIT", "sentence", "sentence or document: what is one sequence"),
+    Option("--trainer.enable_progress_bar B", "null", "true, false; null: on a terminal"),
+    Option("--data.files.train FILE", "", "training data within --data.path; likewise dev, test"),
+    Option("--data.unit UNIT", "sentence", "sentence or document: the unit of a sequence"),
     Option("--data.batch_size N", "null", "sequences a step; null: 8, or 65,000 tokens if learned one by one"),
-    Option("--data.holdout N", "0", "training sequences that are held out as development data"),
+    Option("--data.holdout N", "0", "training sequences held out as development data"),
     Option("--data.seed N", "1", "seed of the order of the training data"),
-    Option("--model.criterion CLASS", "", "what is learned, e.g. structperc.criteria.CRFLoss"),
-    Option("--model.optimizer CLASS", "Perceptron", "how weights move; --model.optimizer.lr sets its rate"),
+    Option("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
+    Option("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
     Option("--model.search.k N", "", "best candidates that are compared with gold"),
-    Option("--model.features.cutoff N", "2", "times that a feature must occur"),
+    Option("--model.features.cutoff N", "2", "minimum occurrences of a feature"),
     Option("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
 )
-FIRST = (
+JACKKNIFE = (
     Option("--model.jackknife.folds N", "5", "parts, each listed by a model of the others"),
     Option("--model.jackknife.epochs N", "20", "of each first model"),
 )
-RESUME = Option("--ckpt_path WHICH", "null", "last: go on with the newest run; or a file")
-SPLIT = Option("--data.predict SPLIT", "dev", "train, dev or test: what is labelled")
+RESUME = Option("--ckpt_path WHICH", "null", "last: resume the newest run; or a file")
+SPLIT = Option("--data.predict SPLIT", "dev", "train, dev or test: the split to label")
 EVALUATION = (CHECKPOINT, DEVICE, RUNS)
 
 
-class Training(NamedTuple):
-    """A command that reads configurations: what it does, its most used options and calls of it as examples."""
+class TrainingCommand(NamedTuple):
+    """A command that reads configurations, with its short help: its most used options, and calls as examples."""
 
     command: str
     text: str
@@ -80,11 +80,11 @@ class Training(NamedTuple):
     run: Callable[[list[str]], None]
 
     def start(self, arguments: list[str]) -> None:
-        """Run the command, or print its help: the short one, or all that the parser knows after --help-all."""
+        """Run the command, or print its help: the short one, or all options after --help-all."""
         if not arguments:
             first = "structperc init train.txt -o own.yaml && structperc fit -c own.yaml"
             raise InputError(f"{self.command}: no configuration is given; to start from a file of columns: {first}")
-        if ALL in arguments:
+        if HELP_ALL in arguments:
             arguments = [*(arguments[:1] if not arguments[0].startswith("-") else []), HELP[1]]
         elif any(one in HELP for one in arguments):
             print("\n".join(self.help()))
@@ -99,9 +99,9 @@ class Training(NamedTuple):
             default = f" (default {option.default})" if option.default else ""
             yield f"  {option.name:<32} {option.text}{default}"
         yield from ("", "Examples:", "", *(f"  structperc {example}" for example in self.examples), "")
-        yield f"structperc {self.command} {ALL} lists all options, --model.optimizer.help CLASS those of a class,"
-        yield f"structperc {self.command} -c FILE --print_config what files and options come to, structperc configs"
-        yield "the configurations of the package. Mistakes in options are answered with the option that was meant."
+        yield f"structperc {self.command} {HELP_ALL} lists all options, --model.optimizer.help CLASS those of a class,"
+        yield f"structperc {self.command} -c FILE --print_config the resulting configuration, structperc configs"
+        yield "the configurations of the package."
 
 
 def _train(command: str, arguments: list[str]) -> None:
@@ -119,7 +119,7 @@ def _rerank(arguments: list[str]) -> None:
 
 
 TRAININGS = {
-    "fit": Training(
+    "fit": TrainingCommand(
         "fit",
         "Train a tagger, print the scores of development and test data, and save it in runs/NAME/1/model.",
         (*TRAINING, RESUME),
@@ -132,31 +132,31 @@ TRAININGS = {
         ),
         partial(_train, "fit"),
     ),
-    "validate": Training(
+    "validate": TrainingCommand(
         "validate",
         "Print the scores of a checkpoint on the development data of a configuration.",
         EVALUATION,
         ("validate -c own.yaml --ckpt_path best",),
         partial(_train, "validate"),
     ),
-    "test": Training(
+    "test": TrainingCommand(
         "test",
         "Print the scores of a checkpoint on the test data of a configuration.",
         EVALUATION,
         ("test -c own.yaml --ckpt_path best",),
         partial(_train, "test"),
     ),
-    "predict": Training(
+    "predict": TrainingCommand(
         "predict",
         "Label a split of the data of a configuration; the columns are written into the folder of the run.",
         (CHECKPOINT, SPLIT, DEVICE, RUNS),
         ("predict -c own.yaml --ckpt_path best --data.predict test",),
         partial(_train, "predict"),
     ),
-    "rerank": Training(
+    "rerank": TrainingCommand(
         "rerank",
         "Train first models on parts of the data, then a re-ranker of their candidates; save it as fit does.",
-        (*(one for one in TRAINING if "features" not in one.name and "init_from" not in one.name), *FIRST, RESUME),
+        (*(one for one in TRAINING if "features" not in one.name and "init_from" not in one.name), *JACKKNIFE, RESUME),
         (
             "rerank -c pkg:embedded/reranking1",
             "rerank -c own.yaml --trainer.max_epochs 20",

@@ -1,8 +1,8 @@
 """Corpora, label sets and tag schemes; readers and writers of files.
 
-Text       text_files, streaming, format_detection, json_data, yaml_file
-Columns    conll, conllu, hub, synthetic
-Tables     tables, table_files, annotations
+Text       text_files, format_detection, json_data, yaml_file
+Columns    conll, hub, synthetic
+Tables     tables, annotations
 Surveys    survey
 Corpora    corpus, normalise, splits, read_options, arrays
 Labels     tag_schemes, scheme_detection, labels

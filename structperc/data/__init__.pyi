@@ -1,6 +1,6 @@
 from .conll import read_conll as read_conll
+from .conll import read_conllu as read_conllu
 from .conll import write_conll as write_conll
-from .conllu import read_conllu as read_conllu
 from .corpus import Corpus as Corpus
 from .hub import read_hub as read_hub
 from .labels import LabelSet as LabelSet

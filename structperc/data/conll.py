@@ -1,4 +1,4 @@
-"""CoNLL column files: a strict reader and an atomic writer.
+"""CoNLL column files, with a strict reader and an atomic writer; and CoNLL-U treebanks.
 
 One token per line, fields separated by spaces or tabs (or by tabs only), an empty line after each sentence, documents
 opened by -DOCSTART- lines. Lines of white space and invisible characters are empty, a byte-order mark at the beginning
@@ -17,8 +17,7 @@ import numpy as np
 from structperc.data.corpus import Column, Corpus, StringEncoder
 from structperc.data.output import write_lines
 from structperc.data.read_options import DOCSTART, HEADER, PREDICTED, LineFormat, Separator
-from structperc.data.streaming import blocks, sentence_ends
-from structperc.data.text_files import BYTE_ORDER_MARK, expand_path, stream_text
+from structperc.data.text_files import BYTE_ORDER_MARK, blocks, expand_path, read_lines, stream_text
 from structperc.errors import InputError
 from structperc.progress import bar
 from structperc.spelling import counted, is_blank, quoted
@@ -36,8 +35,12 @@ _HEADER = re.compile(  # lower-case letters of column names
     r"words?|tokens?|form|text|lemma|sent(ence)?|doc(ument)?|(sent|sentence|token|doc|document)?(id|idx)|index|[ux]?pos"
     r"|chunks?|ner|entit(y|ies)|iob|bio|gold|(pos|upos|xpos|chunk|ner|entity|iob|bio|gold)?(tag|label)s?"
 )
+_EMPTY_LINE = re.compile(r"^[ \t]*\r?\n", re.MULTILINE)
+_DOCUMENT = re.compile(rf"^[ \t]*{re.escape(DOCSTART)}(?=[ \t\r\n])", re.MULTILINE)
 _NO_FIELD = {"whitespace": re.compile(r"[ \t\r\n]|^$"), "tab": re.compile(r"[\t\r\n]|^ | $|^$")}
 _NO_NAME = re.compile(r"[ \t\r\n,]|^$")
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
 class FileContext(NamedTuple):
@@ -354,6 +357,16 @@ def header_names(line: str) -> list[str] | None:
     return names if len(names) == len(fields) else None
 
 
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield the positions after empty lines."""
+    return (match.end() for match in _EMPTY_LINE.finditer(text))
+
+
+def document_ends(text: str) -> Iterator[int]:
+    """Yield the positions before -DOCSTART- lines."""
+    return (match.start() for match in _DOCUMENT.finditer(text))
+
+
 def first_docstart(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
     """Return the index of the first line that opens a document."""
     return next((at for at, line in enumerate(lines) if docstart in line and _fields(line)[:1] == [docstart]), None)
@@ -504,3 +517,66 @@ def _document_starts(corpus: Corpus) -> set[int]:
     """Return the first token of each document; none if each sentence is its own document."""
     first = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
     return set(first.tolist()) if len(first) < np.count_nonzero(np.diff(corpus.sentences)) else set()
+
+
+# -- treebanks ---------------------------------------------------------------------------------------------
+
+
+def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> "Dataset":
+    """Read a CoNLL-U file as rows of sentences, see `conllu_corpus` and `Corpus.to_dataset`."""
+    return conllu_corpus(path, label, encoding=encoding).to_dataset()
+
+
+def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence", encoding: str = "utf-8") -> Corpus:
+    """Read a CoNLL-U file: columns `word` (FORM), `upos`, `xpos` and one of these two as `label`.
+
+    Multiword ranges (1-2), empty nodes (1.1) and comments are skipped; "# newdoc" opens a document, and without any
+    each sentence is its own document. There is no `label` if all labels are "_".
+
+    Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words with an empty
+    form or tag; with the path for a missing or empty file.
+    """
+    if label not in ("upos", "xpos"):
+        raise InputError(f"label must be upos or xpos, not {label!r}")
+    columns: dict[str, list[str]] = {"word": [], "upos": [], "xpos": []}
+    numbers: list[int] = []
+    documents: list[int] = []
+    sentences, document, marked = [0], 0, False
+    for number, line in enumerate([*read_lines(path, encoding), ""], 1):
+        line = line.removeprefix(BYTE_ORDER_MARK)
+        if line.startswith("#"):
+            opens = re.match(r"#\s*newdoc\b", line) is not None
+            marked |= opens
+            document += opens and documents[-1:] == [document]
+        elif not is_blank(line):
+            fields = _word_fields(line, f"{path}:{number}", expected=len(numbers) - sentences[-1] + 1)
+            if fields:
+                for role, value in zip(columns, fields, strict=True):
+                    columns[role].append(value)
+                numbers.append(number)
+        elif len(numbers) > sentences[-1]:
+            sentences.append(len(numbers))
+            documents.append(document)
+    if not numbers:
+        raise InputError(f"{path}: there are no words in this file")
+    if set(columns[label]) != {"_"}:
+        columns["label"] = columns[label]
+    ids = documents if marked else range(len(documents))
+    return Corpus.from_columns(columns, sentences, ids, unit, str(path), numbers)
+
+
+def _word_fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None:
+    """FORM, UPOS and XPOS of a word line; None for multiword ranges and empty nodes."""
+    fields = line.split("\t")
+    if len(fields) != 10:
+        raise InputError(f"{place}: {counted(len(fields), 'field')} between tabs, but CoNLL-U has 10")
+    if (found := _RANGE.fullmatch(fields[0])) and expected == int(found[1]) < int(found[2]):
+        return None
+    if (found := _EMPTY_NODE.fullmatch(fields[0])) and int(found[1]) == expected - 1:
+        return None
+    if fields[0] != str(expected):
+        raise InputError(f"{place}: expected word id {expected}, got {fields[0]!r}; is an empty line missing?")
+    for name, i in (("FORM", 1), ("UPOS", 3), ("XPOS", 4)):
+        if not fields[i].strip():
+            raise InputError(f"{place}: {name} of word {fields[0]} is empty; write _ for an unknown value")
+    return fields[1], fields[3], fields[4]

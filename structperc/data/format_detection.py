@@ -4,19 +4,23 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
 
 from structperc.data.json_data import looks_like_json
-from structperc.data.read_options import DOCSTART
+from structperc.data.read_options import DOCSTART, HEADER
+from structperc.data.text_files import BYTE_ORDER_MARK, split_lines, stream_text
 from structperc.errors import InputError
 from structperc.spelling import is_blank
 
 InputFormat = Literal["text", "columns", "jsonl"]
 INPUT_FORMATS = get_args(InputFormat)
 NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lines"}
-_LOOKED_AT = 10  # lines, for JSON
+_JSON_LINES = 10  # lines inspected for JSON
+_HEAD = 2**16  # characters of a file searched for the end of a sentence
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
 _ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
 
@@ -69,7 +73,7 @@ def check_not_text(lines: Sequence[str], needed: int, name: str) -> None:
 
     These are JSON objects and, with more than the needed fields, CoNLL-U and what `looks_like_text`.
     """
-    head = list(islice(nonblank_lines(lines), _LOOKED_AT))
+    head = list(islice(nonblank_lines(lines), _JSON_LINES))
     if not head:
         return
     first, line = head[0]
@@ -124,3 +128,68 @@ def _stand_alone(lines: Sequence[str]) -> bool:
 
 def _ends_sentence(line: str) -> bool:
     return _ENDS_SENTENCE.search(line) is not None
+
+
+# -- the beginning of a file -------------------------------------------------------------------------------
+
+
+class FileHead(NamedTuple):
+    """The beginning of a file, as much as is needed to detect its format."""
+
+    text: str
+    whole: bool  # whether this is the whole file
+    pieces: Iterator[str]  # of the whole file, this beginning included
+    marked: bool = False  # whether there is a byte-order mark, which `text` leaves out
+
+    @property
+    def lines(self) -> list[str]:
+        """The complete lines."""
+        complete = self.text if self.whole else self.text[: self.text.rfind("\n") + 1] or self.text
+        return split_lines(complete)
+
+
+def read_head(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) -> FileHead:
+    """Read pieces of a file (see `stream_text`) until there is a complete sentence or JSON object, and `enough` lines.
+
+    An error after that is raised when the later pieces are read.
+    """
+    text, marked = "", False
+    for piece in pieces:
+        marked = marked or (not text and piece.startswith(BYTE_ORDER_MARK))
+        text += piece.removeprefix(BYTE_ORDER_MARK) if not text else piece
+        if piece and _shows_something(text, enough):
+            break
+    try:
+        following = list(islice(pieces, 1))
+    except InputError as error:
+        return FileHead(text, False, chain([text], _raise(error)), marked)
+    return FileHead(text, not following, chain([text], following, pieces), marked)
+
+
+def first_lines(path: Path, encoding: str | None = None) -> list[str]:
+    """Return the lines of a file up to the end of a sentence or further. Raises InputError as `stream_text` does."""
+    with closing(stream_text(path, encoding)) as pieces:
+        return read_head(pieces, lambda lines: True).lines
+
+
+def _raise(error: InputError) -> Iterator[str]:
+    raise error
+    yield
+
+
+def _shows_something(text: str, enough: Callable[[Sequence[str]], bool]) -> bool:
+    """Whether there is a sentence followed by an empty line, a JSON object, or a lot of text without these."""
+    if len(text) > _HEAD:
+        return bool(_tokens(split_lines(text)))
+    lines = split_lines(text)[:-1]
+    tokens = _tokens(lines)
+    if not tokens:
+        return False
+    number, line = tokens[0]
+    return (is_json(line) or any(map(is_blank, lines[number:]))) and enough(lines)
+
+
+def _tokens(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the non-blank lines other than document and header lines, with their numbers."""
+    found = ((number, line) for number, line in nonblank_lines(lines) if line.split()[:1] not in ([], [DOCSTART]))
+    return [(number, line) for number, line in found if number > 1 or not line.startswith(HEADER)]

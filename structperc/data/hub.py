@@ -10,8 +10,7 @@ from datasets import Dataset
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
 from structperc.data.corpus import Corpus
-from structperc.data.table_files import dataset_corpus
-from structperc.data.tables import TableOptions
+from structperc.data.tables import TableOptions, dataset_corpus
 from structperc.errors import InputError
 from structperc.progress import library_bars
 

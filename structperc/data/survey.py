@@ -12,18 +12,17 @@ from structperc.data.annotations import TASK_SPANS, TextOptions, detect_tool
 from structperc.data.conll import (
     comment_line_numbers,
     conll_corpus,
+    conllu_corpus,
     detect_line_format,
     field_count,
     header_names,
     header_row,
 )
-from structperc.data.conllu import conllu_corpus
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text
 from structperc.data.normalise import check_scheme_labels
 from structperc.data.read_options import LineFormat, ReadOptions
 from structperc.data.scheme_detection import NO_SEGMENT, SchemeFit, fit_scheme, is_label
-from structperc.data.table_files import class_names, detect_delimiter, iterate_rows, read_best_fit
 from structperc.data.tables import (
     DELIMITERS,
     DOCUMENT,
@@ -36,7 +35,11 @@ from structperc.data.tables import (
     TableOptions,
     TableSurvey,
     candidate_columns,
+    class_names,
+    detect_delimiter,
+    iterate_rows,
     parse_column_options,
+    read_best_fit,
     table_format,
     usual_columns,
 )

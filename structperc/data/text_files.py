@@ -1,4 +1,4 @@
-"""Text files as strings, lines, or a stream of pieces; with errors that name file and line.
+"""Text files as strings, lines, or streams of pieces or of blocks of lines; with errors that name file and line.
 
 Gzip files are unpacked, and "-" is standard input.
 """
@@ -11,11 +11,11 @@ import re
 import select
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from structperc.errors import InputError
 
@@ -23,6 +23,9 @@ HEAD = 4096  # bytes inspected to tell formats apart
 PIECE = 2**17  # bytes per piece
 PATIENCE = 0.05  # seconds to wait for more data in a pipe
 BYTE_ORDER_MARK = "\ufeff"
+CONTEXT = 128  # characters before a line that decide whether a text can be cut after it
+
+Ends = Callable[[str], Iterable[int]]  # whole lines -> positions where they may be cut
 
 BINARY_FORMATS = (  # first bytes, and a message
     (rb"BZh\d1AY&SY", "a bzip2 file; unpack it first"),
@@ -248,3 +251,80 @@ def detect_wide_encoding(data: bytes) -> str | None:
 
 def _advice(encoding: str | None, other: str) -> str:
     return "save it as UTF-8" if encoding is None else f"set encoding: {other}"
+
+
+# -- blocks of lines ---------------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """Whole lines of a file that contain no part of a sentence, document or object only."""
+
+    first: int  # number of the first line, from 1
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines, without their ends."""
+        return split_lines(self.text)
+
+    def parts(self, ends: Ends) -> "list[Block]":
+        """Return the block cut wherever possible."""
+        found, first, at = [], self.first, 0
+        for end in chain(ends(self.text), [len(self.text)]):
+            if end > at:
+                found.append(Block(first, self.text[at:end]))
+                first, at = first + self.text.count("\n", at, end), end
+        return found
+
+
+def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:
+    r"""Yield, for each piece, the complete lines up to the last position where they may be cut, and finally the rest.
+
+    Lines end with \n: a file without any is one block. "" in pieces becomes None.
+    """
+    first, pending, begun = 1, _PendingLines(), [""]  # complete lines, and the beginning of the next one
+    for piece in pieces:
+        if not piece:
+            yield None
+            continue
+        lines, end, rest = piece.rpartition("\n")
+        begun.append(lines + end)
+        if not end:
+            begun.append(rest)
+            continue
+        if complete := pending.add("".join(begun), ends):
+            yield Block(first, complete)
+            first += complete.count("\n")
+        begun = [rest]
+    if left := "".join([*pending.parts, *begun]):
+        yield Block(first, left)
+
+
+class _PendingLines:
+    """Lines before the next position where they may be cut; searched once, except for some of the last."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._last = ""
+
+    def add(self, lines: str, ends: Ends) -> str:
+        """Add lines, and remove and return all up to the last position where they may be cut."""
+        at = max(ends(self._last + lines), default=-1) - len(self._last)
+        if at < 0 or not (self.parts or at):
+            at, complete = 0, ""
+        else:
+            complete, self.parts, self._last = "".join([*self.parts, lines[:at]]), [], ""
+        if left := lines[at:]:
+            self.parts.append(left)
+            self._last = (self._last + left)[-CONTEXT:]
+        return complete
+
+
+def line_ends(text: str) -> Iterator[int]:
+    """Yield the ends of all lines."""
+    return (match.end() for match in re.finditer("\n", text))
+
+
+def nowhere(text: str) -> Iterator[int]:
+    """Yield nothing, for files that are needed as a whole."""
+    return iter(())

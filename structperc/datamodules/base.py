@@ -37,7 +37,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 SPLITS = ("train", "dev", "test")
 HALF = 0.5
 BATCH_SIZE = 8  # sequences of a mini-batch that is not learned sequence by sequence
-BatchForm = Literal["padded", "sequential", "flat"]
+BatchForm = Literal["padded", "flat"]
 
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
@@ -284,9 +284,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         """Return the mini-batches of the training data: shuffled in each epoch, or always the same ones.
 
         Args:
-            form: "padded" for Batches of sequences of similar length; "sequential" for Batches, and "flat" for
-                FlatBatches, of sequences that are learned one after the other: their order does not depend on the
-                size of mini-batches.
+            form: "padded" for Batches of sequences of similar length; "flat" for FlatBatches of sequences that are
+                learned one after the other: their order does not depend on the size of mini-batches.
         """
         rows = self._encoded["train"]
         size, lengths = self.batch_size, rows.corpus.lengths

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from structperc.optim.perceptron import flat_indices
+from structperc.torch_internals import sparse_entries
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _alone = False
@@ -134,7 +135,7 @@ def _flat_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
     """Places in the flattened parameter and values, both (n,), of a sparse gradient."""
     width = math.prod(grad.shape[grad.sparse_dim() :])
     places = flat_indices(grad).unsqueeze(1) * width + torch.arange(width, device=grad.device)
-    return places.flatten(), grad._values().flatten()
+    return places.flatten(), sparse_entries(grad)[1].flatten()
 
 
 ROOM = 4096  # entries of a first message

@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOptions
-from structperc.data.conll import field_count, read_conll_corpus
-from structperc.data.conllu import conllu_corpus
+from structperc.data.conll import conllu_corpus, field_count, read_conll_corpus
 from structperc.data.corpus import Corpus
+from structperc.data.format_detection import first_lines
 from structperc.data.read_options import DOCSTART, LineFormat, Separator
-from structperc.data.streaming import first_lines
 from structperc.data.synthetic import synthetic_splits
-from structperc.data.table_files import dataset_corpus, read_table
-from structperc.data.tables import TableOptions
+from structperc.data.tables import TableOptions, dataset_corpus, read_table
 from structperc.data.tag_schemes import Scheme
 from structperc.datamodules.base import SPLITS, SequenceDataModule, SplitFiles, check_splits, split_file
 from structperc.errors import InputError

@@ -1,9 +1,8 @@
 """Many trainings and one table: studies of configurations over seeds, sweeps over values of options.
 
+rows.py                 configurations to train, from a file or a grid of values
 experiment.py           trainings, each in its own process, and the loop over them
-dry_run.py              builds a training without running it, to find mistakes before a series of trainings
-rows.py                 configurations to be trained, from a file or a grid of values
-studies.py, study_*.py  studies: rows from a file; a table of means and of tests of significance
+studies.py, study_*.py  studies: rows from a file; a table of means and of tests of significance, figures
 sweeps.py               sweeps: rows from a grid; the best of them, trained on all data
 """
 

@@ -1,10 +1,11 @@
 """Trainings of an experiment, each in its own process, and the loop over them that studies and sweeps share.
 
-Trainings with results are not repeated, interrupted ones go on from their last epoch. One that fails is reported and
-the experiment goes on; the next time it is tried again.
+Trainings with results are not repeated, and interrupted ones resume from their last epoch. Failed ones are reported,
+and repeated the next time.
 """
 
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -13,18 +14,36 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from pytorch_lightning.utilities.seed import isolate_rng
+
 from structperc.errors import InputError
-from structperc.experiments.rows import Row
-from structperc.training.run_folders import checkpoint, runs
+from structperc.experiments.rows import ExperimentRow
+from structperc.training.lightning_messages import LOGGERS, at_level, input_errors
+from structperc.training.program import Program
+from structperc.training.reranking import RerankingProgram
+from structperc.training.run_folders import checkpoint, next_run, runs
 
 LOG = "log.txt"
-Trial = tuple[Row, int | None]  # a row and one of its seeds, before training
+Trial = tuple[ExperimentRow, int | None]  # a row and one of its seeds, before training
+
+
+def dry_run(arguments: Sequence[str], command: str = "fit") -> Program:
+    """Return the program of `structperc fit` (or rerank) with these arguments, with its model, data and trainer.
+
+    Nothing is trained or written. Raises InputError for mistakes in options and configurations.
+    """
+    kind = RerankingProgram if command == "rerank" else Program
+    with isolate_rng(include_cuda=torch.cuda.is_initialized()), at_level(logging.WARNING, LOGGERS), input_errors():
+        program = kind(["fit", *arguments])
+        program.build(next_run(program.root))
+        return program
 
 
 class Run(NamedTuple):
-    """A finished training of an experiment: its results, or the reason why there are none."""
+    """A finished training of an experiment: its results, or its error."""
 
-    row: Row
+    row: ExperimentRow
     seed: int | None  # None: that of the configuration
     command: list[str]
     folder: str | None  # of the run that has results
@@ -42,7 +61,7 @@ class Run(NamedTuple):
         return {"command": command, "run": self.folder, "results": self.results, "error": self.error}
 
     def line(self, splits: Sequence[str]) -> str:
-        """Return one line: the name, then scores in per cent on the first split that has any, or the error."""
+        """Return one line: the name, then the error, or scores in per cent on the first split that has any."""
         if self.results is None:
             return f"{self.name}: failed: {self.error}"
         effort = f"{self.results['epochs']} epochs, {self.results['seconds']:.1f} s"
@@ -64,10 +83,10 @@ def run_trials(
     """Yield a line about the progress after each training, and return all runs.
 
     Args:
-        steps: the trainings in their order; those of one step count as one when progress is shown.
+        steps: the trainings in their order; progress is counted in steps.
         unit: plural noun for the steps.
         root: the folder of all runs.
-        splits: lines show the scores of the first of them that a run has.
+        splits: lines show the scores of the first of these splits that a run has.
         options: further arguments of all trainings.
         keep: called after each training with the runs so far, to write them to files.
     """
@@ -87,7 +106,7 @@ def run_trial(
 ) -> tuple[Run, str]:
     """Return the run of a trial, trained unless its results exist, and a line about it.
 
-    `done` has the runs from whose models it may start; other arguments are those of `run_trials`.
+    Models to start from are taken from `done`; other arguments are those of `run_trials`.
     """
     row, seed = trial
     folder = row.place(root, seed)
@@ -99,7 +118,16 @@ def run_trial(
             run = Run(row, seed, command, None, None, f"{source.name}, which it starts from, failed")
             return run, run.line(splits)
         command.append(f"--model.init_from={Path(source.folder) / 'model'}")
-    run = Run(row, seed, *_train_or_load(command, folder))
+    command.append(f"--trainer.default_root_dir={folder}")
+    found, error = finished_run(folder), None
+    if found is None:
+        error = fit(command, folder)
+        found = finished_run(folder)
+    if found is None:
+        run = Run(row, seed, command, None, None, error or f"{row.command} left no results.json")
+    else:
+        results = json.loads((found / "results.json").read_text(encoding="utf-8"))
+        run = Run(row, seed, command, str(found), results, None)
     return run, run.line(splits) + kept
 
 
@@ -108,28 +136,21 @@ def finished_run(folder: Path) -> Path | None:
     return next((run for run in reversed(runs(folder)) if (run / "results.json").is_file()), None)
 
 
-def _train_or_load(command: list[str], folder: Path) -> tuple[list[str], str | None, dict[str, Any] | None, str | None]:
-    """-> command, run folder, results and error of the training in a folder, which runs unless its results exist."""
-    command = [*command, f"--trainer.default_root_dir={folder}"]
-    run, error = finished_run(folder), None
-    if run is None:
-        error = fit(command, folder)
-        run = finished_run(folder)
-    if run is None:
-        return command, None, None, error or f"{command[0]} left no results.json"
-    return command, str(run), json.loads((run / "results.json").read_text(encoding="utf-8")), None
-
-
 def fit(command: list[str], folder: Path) -> str | None:
     """Run fit or rerank in a process that ends when this one does; return None, or the error message if it failed.
 
-    An interrupted training goes on from its last epoch. The output is appended to log.txt in the folder.
+    An interrupted training resumes from its last epoch. The output is appended to log.txt in the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        checkpoint(folder, "last")
+        resumed = ["--ckpt_path=last"]
+    except InputError:
+        resumed = []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
-        whole = [sys.executable, "-m", "structperc.training.child_process", *command, *_resumed(folder), "--debug"]
+        whole = [sys.executable, "-m", "structperc.training.child_process", *command, *resumed, "--debug"]
         with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment) as process:
             code = process.wait()
         log.seek(start)
@@ -138,17 +159,9 @@ def fit(command: list[str], folder: Path) -> str | None:
 
 
 def failure_line(log: str, code: int) -> str:
-    """Return the line of a log that names the failure: the program's own message, or else the last line."""
+    """Return the line of a log that names the failure: the program's own message, otherwise the last line."""
     if code < 0:
         return f"ended by signal {-code}"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("structperc: ")]
     return (own or lines or [f"exit status {code}"])[-1].removeprefix("structperc: error: ")
-
-
-def _resumed(folder: Path) -> list[str]:
-    try:
-        checkpoint(folder, "last")
-    except InputError:
-        return []
-    return ["--ckpt_path=last"]

@@ -1,4 +1,4 @@
-"""Rows of an experiment: configurations that are trained once per seed, from a study file or a grid of values."""
+"""Rows of an experiment: configurations trained once per seed, from a study file or a grid of values."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from structperc.training.overlays import read_configuration
 MAX_FOLDER_NAME = 150  # characters
 
 
-class Row(NamedTuple):
-    """A configuration, with its options, that is trained once per seed."""
+class ExperimentRow(NamedTuple):
+    """A configuration with options, trained once per seed."""
 
     name: str
     command: str  # fit or rerank
     configs: list[str]  # files
-    options: list[str]  # further arguments; of two values of an option the later one counts
-    seeds: list[int]  # none: one training, with the seeds of the configuration
+    options: list[str]  # further arguments; the last value of an option counts
+    seeds: list[int]  # empty: one training, with the seeds of the configuration
     init_from: str | None = None  # name of the row whose models its trainings start from
-    values: tuple[tuple[str, str], ...] = ()  # of a point of a grid: (option, value), which are among the options, too
+    values: tuple[tuple[str, str], ...] = ()  # (option, value) of a point of a grid, also among the options
 
     @property
     def folder(self) -> str:
@@ -31,7 +31,7 @@ class Row(NamedTuple):
         return folder_name(self.name)
 
     @property
-    def trials(self) -> list[tuple["Row", int | None]]:
+    def trials(self) -> list[tuple["ExperimentRow", int | None]]:
         """The row with each of its seeds, or with None if it has no seeds."""
         return [(self, seed) for seed in self.seeds] or [(self, None)]
 
@@ -55,20 +55,20 @@ def folder_name(name: str) -> str:
 
 
 def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
-    """Return the contents of configuration files and further facts that trainings share, as plain JSON types."""
+    """Return the contents of configuration files and further properties of trainings, as plain JSON types."""
     return json.loads(json.dumps({"configs": [read_configuration(file) for file in configs], **about}, default=str))
 
 
-def check_same(before: dict[str, Any], now: dict[str, Any], holder: str, advice: str) -> None:
-    """Raise InputError, which names the differences, if a folder holds runs of another `identity`."""
+def check_same(before: dict[str, Any], now: dict[str, Any], folder: str, advice: str) -> None:
+    """Raise InputError, which names the differences, if the runs of a folder have another `identity`."""
     if different := [name for name in now if now[name] != before.get(name)]:
-        raise InputError(f"{holder} with other {' and '.join(different)}: {advice}")
+        raise InputError(f"{folder} with other {' and '.join(different)}: {advice}")
 
 
 def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
-    """Return {KEY: values} of ["KEY=V1,V2", ...], each value once, in their order; commas in brackets do not separate.
+    """Return {KEY: values} of ["KEY=V1,V2", ...] in the order given, without duplicates; see `split_values`.
 
-    Raises InputError for a text of another form, a key without values or with an empty one, and a key given twice.
+    Raises InputError for a text of another form, a missing or empty value, and a key given twice.
     """
     found: dict[str, list[str]] = {}
     for grid in grids:
@@ -80,13 +80,13 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
         if not all(values):
             raise InputError(f"--grid {grid}: a value is empty; write KEY=V1,V2")
         if key in found:
-            raise InputError(f"--grid names {key} twice; give all its values at once")
+            raise InputError(f"--grid names {key} twice; give all its values in one --grid")
         found[key] = list(dict.fromkeys(values))
     return found
 
 
 def split_values(text: str) -> list[str]:
-    """Return the parts of a text cut at its commas, except those within brackets."""
+    """Return the parts of a text, split at its commas except those in brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "[{(") - (letter in ")}]")
@@ -98,29 +98,26 @@ def split_values(text: str) -> list[str]:
 
 
 def grid_rows(
-    grid: dict[str, list[str]], configs: Sequence[str], options: Sequence[str], seeds: Sequence[int]
-) -> list[Row]:
+    grid: dict[str, list[str]],
+    configs: Sequence[str] = (),
+    options: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> list[ExperimentRow]:
     """Return a row "KEY=VALUE,KEY=VALUE" for each combination of values; the last option varies fastest.
 
     All rows have the same configurations, seeds and options; these options stand before those of the grid.
     """
-    combinations = (tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
-    return [grid_row(values, configs, options, seeds) for values in combinations]
-
-
-def grid_row(
-    values: tuple[tuple[str, str], ...],
-    configs: Sequence[str] = (),
-    options: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-) -> Row:
-    """Return the row of one combination of values, each (option, value) as on the command line of fit."""
-    own = [f"{key}={value}" for key, value in values]
-    return Row(",".join(own), "fit", [*configs], [*options, *(f"--{one}" for one in own)], [*seeds], values=values)
+    rows = []
+    for values in product(*grid.values()):
+        own = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
+        arguments = [*options, *(f"--{one}" for one in own)]
+        pairs = tuple(zip(grid, values, strict=True))
+        rows.append(ExperimentRow(",".join(own), "fit", [*configs], arguments, [*seeds], values=pairs))
+    return rows
 
 
 def short_keys(keys: Iterable[str]) -> list[str]:
-    """Return the last parts of dotted options, or the whole ones where two have the same last part."""
+    """Return the last parts of dotted options, or the whole options if two have the same last part."""
     whole = list(keys)
     last = [key.rpartition(".")[2] for key in whole]
     return last if len(set(last)) == len(last) else whole

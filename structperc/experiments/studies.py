@@ -9,21 +9,22 @@ from structperc.data.output import write_lines
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
 from structperc.experiments.experiment import LOG, Run, run_trials
-from structperc.experiments.rows import Row, check_same, folder_name, identity
-from structperc.experiments.study_figures import plot_comparison, plot_study
+from structperc.experiments.rows import ExperimentRow, check_same, folder_name, identity
 from structperc.experiments.study_file import Study, check_study, configuration_file, read_study
-from structperc.experiments.study_significance import Significance
-from structperc.experiments.study_table import (
-    Line,
-    lines_of,
+from structperc.experiments.study_report import (
+    RowResults,
     markdown,
     means,
+    plot_comparison,
+    plot_study,
+    results_by_row,
     score_columns,
     study_lines,
     type_columns,
     write_means,
     write_runs,
 )
+from structperc.experiments.study_significance import Significance
 from structperc.packaged_configs import packaged
 from structperc.reports.figures import write_figure
 from structperc.training.report import write_json
@@ -41,20 +42,20 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
     default runs/NAME-OF-THE-FILE. See `experiment` for trainings that are interrupted or fail.
 
     In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
-    it; they are written after each run. study.png shows scores over seconds of training.
+    it; they are written after each run. study.png shows scores over training seconds.
 
-    A file with nothing but `studies: {NAME: FILE, ...}` has them run one after the other, each in ROOT/NAME. In the end
-    ROOT/study.md has the tables of all, and ROOT/study.png shows scores over seconds of training, speed, size, memory.
+    A file with only `studies: {NAME: FILE, ...}` runs these studies in turn, each in ROOT/NAME. ROOT/study.md has
+    the tables of all, and ROOT/study.png shows scores over training seconds, speed, size and memory.
 
     Raises:
-        InputError: before anything is trained, as `read_study` and `check_study`, for folders that hold runs of other
-            configurations, and for a root in which another study runs; in the end when every run failed.
+        InputError: before any training, as `read_study` and `check_study`, for folders with runs of other
+            configurations, and for a root in which another study runs; at the end if all runs failed.
     """
     file = packaged(file)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
     top = read_yaml(file)
     if isinstance(top, dict) and STUDIES in top:
-        yield from _run_several(_several(file, top, folder), folder)
+        yield from _run_several(file, top, folder)
     else:
         yield from StudyRun(file, folder).run()
 
@@ -63,7 +64,7 @@ class StudyRun:
     """One study with the table of its runs so far.
 
     Args:
-        file: of the study, which is checked.
+        file: of the study.
         root: the folder of all runs.
     """
 
@@ -71,42 +72,45 @@ class StudyRun:
         self.study: Study = read_study(file)
         self.measure, self.root = check_study(self.study).measure, root
         self.significance = Significance(self.study.split, self.study.baseline)
-        self.lines: list[Line] = []
+        self.lines: list[RowResults] = []
 
     def run(self) -> Iterator[str]:
         """Train all rows; yield the progress, the tables and the failures. Raises InputError as `study`."""
         steps = [[trial] for row in self.study.rows for trial in row.trials]
         with lock_folder(self.root, "wait for it, or set --root"):
-            self._claim_folders()
+            self._write_identities()
             done = yield from run_trials(steps, "runs", self.root, [self.study.split], [], self._write)
             write_figure(str(self.root / FIGURE), plot_study(self.lines, self.measure, self.study.split))
             for columns in (score_columns(self.lines, self.measure), type_columns(self.lines)):
                 yield from ("", *study_lines(self.lines, columns)) if columns else ()
             yield ""
-            yield from _failures(done, self.root)
+            if failed := [run for run in done if run.error is not None]:
+                if len(failed) == len(done):
+                    raise InputError(f"study: all runs failed; {failed[0].name}: {failed[0].error} (see {self.root})")
+                names = "; ".join(run.name for run in failed)
+                yield f"{len(failed)} of {len(done)} runs failed: {names}. See their {LOG}; the next call repeats them."
             yield f"study: {self.root / MARKDOWN}, {MEANS}, {RUNS}, {FIGURE}, {RECORD}"
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
         return markdown(self.lines, self.measure, self.study.split, self.study.baseline)
 
-    def _claim_folders(self) -> None:
-        """Record in the folder of each row what is trained there; rows may be added to a study.
+    def _write_identities(self) -> None:
+        """Write the identity of each row into its folder; rows may be added to a study.
 
-        Raises InputError, before anything is written, for a folder that holds runs of another configuration.
+        Raises InputError, before anything is written, for a folder with runs of another configuration.
         """
         identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.study.rows}
         for path, now in identities.items():
             before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
-            check_same(before, now, f"{path.parent} holds runs", "name the row otherwise, or set --root")
+            check_same(before, now, f"{path.parent} contains runs", "rename the row, or set --root")
         for path, now in identities.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, now)
 
     def _write(self, done: Sequence[Run]) -> None:
-        """Write the tables and the record of the runs so far."""
         split, baseline = self.study.split, self.study.baseline
-        lines = self.lines = lines_of(done, split, self.significance(done), self.significance.rows(done))
+        lines = self.lines = results_by_row(done, split, self.significance(done), self.significance.rows(done))
         write_means(str(self.root / MEANS), lines)
         write_runs(str(self.root / RUNS), lines)
         write_lines(self.root / MARKDOWN, [self.markdown()])
@@ -116,33 +120,20 @@ class StudyRun:
         write_json(self.root / RECORD, record)
 
 
-def row_identity(row: Row) -> dict[str, Any]:
-    """Return what all runs of a row share, without its seeds, since seeds may be added."""
+def row_identity(row: ExperimentRow) -> dict[str, Any]:
+    """Return the properties that all runs of a row share; seeds may be added, so they are not included."""
     about = identity(row.configs, name=row.name, command=row.command, options=row.options, init_from=row.init_from)
     return {key: about[key] for key in ("name", "command", "configs", "options", "init_from")}
 
 
-def _failures(done: Sequence[Run], folder: Path) -> Iterator[str]:
-    """A line about the runs that failed. Raises InputError if all did."""
-    failed = [run for run in done if run.error is not None]
-    if len(failed) == len(done):
-        raise InputError(f"study: all runs failed; {failed[0].name}: {failed[0].error} (see {folder})")
-    if failed:
-        names = "; ".join(run.name for run in failed)
-        yield f"{len(failed)} of {len(done)} runs failed: {names}. See their {LOG}; they are tried again next time."
-
-
-def _several(file: str, top: dict[Any, Any], root: Path) -> dict[str, StudyRun]:
+def _run_several(file: str, top: dict[Any, Any], root: Path) -> Iterator[str]:
     if len(top) > 1:
         raise InputError(f"{file}: only {STUDIES} is allowed here; move {list(top)[-1]} into each of the files")
     listed = top[STUDIES]
     if not (isinstance(listed, dict) and listed and all(isinstance(x, str) for pair in listed.items() for x in pair)):
         raise InputError(f"{file}: {STUDIES}: name at least one, as in chunks: configs/studies/conll2000.yaml")
-    listed = {name: configuration_file(path, file) for name, path in listed.items()}
-    return {name: StudyRun(path, root / folder_name(name)) for name, path in listed.items()}
-
-
-def _run_several(parts: dict[str, StudyRun], root: Path) -> Iterator[str]:
+    files = {name: configuration_file(path, file) for name, path in listed.items()}
+    parts = {name: StudyRun(path, root / folder_name(name)) for name, path in files.items()}
     for name, part in parts.items():
         yield f"{name}:"
         yield from part.run()

@@ -11,11 +11,10 @@ from structperc.data.tag_schemes import to_iob2
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.experiments.dry_run import dry_run
-from structperc.experiments.rows import Row
+from structperc.experiments.experiment import dry_run
+from structperc.experiments.rows import ExperimentRow
 from structperc.packaged_configs import PREFIX, is_packaged, packaged, packaged_root
 from structperc.progress import bar
-from structperc.training.program import Program
 
 KEYS = ("baseline", "options", "rows", "seeds", "split")
 ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
@@ -26,10 +25,10 @@ BATCH_OPTIONS = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
 
 class Study(NamedTuple):
-    """The contents of a study file: its rows, and how they are compared."""
+    """The contents of a study file."""
 
     file: str
-    rows: list[Row]
+    rows: list[ExperimentRow]
     baseline: str  # name of a row
     split: str  # dev or test: that of the table
 
@@ -64,7 +63,7 @@ def read_study(file: str) -> Study:
     return Study(file, made, baseline, _one_of(top.get("split", "dev"), SPLITS, file, "split"))
 
 
-def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> Row:
+def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> ExperimentRow:
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
     where = f"rows.{name}"
@@ -76,7 +75,7 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
             raise InputError(f"{file}: {where}.configs: no file {config}; relative paths start in {Path.cwd()}")
     if not configs:
         raise InputError(f"{file}: {where}.configs: name at least one file")
-    return Row(
+    return ExperimentRow(
         name,
         _one_of(row.get("command", "fit"), COMMANDS, file, f"{where}.command"),
         configs,
@@ -87,7 +86,7 @@ def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str])
 
 
 def configuration_file(name: str, study: str) -> str:
-    """Return a file that a study names: packaged studies name packaged files, by paths from the folder above."""
+    """Return the path of a file named by a study; packaged studies may name packaged files, by configs/..."""
     if not is_packaged(study) or name.startswith(PREFIX):
         return packaged(name)
     own = packaged_root().parent / name
@@ -95,8 +94,8 @@ def configuration_file(name: str, study: str) -> str:
     return name if here else str(own)
 
 
-def _check_start(row: Row, above: Sequence[Row], where: str) -> None:
-    """Raise InputError unless the models that a row starts from are trained before it."""
+def _check_start(row: ExperimentRow, above: Sequence[ExperimentRow], where: str) -> None:
+    """Raise InputError if the models that a row starts from are not trained before it."""
     if row.init_from is None:
         return
     if row.command != "fit":
@@ -150,42 +149,38 @@ def _options(given: Any, file: str, where: str) -> list[str]:
 
 
 class Task(NamedTuple):
-    """The text, gold labels and score that rows must share to be compared."""
+    """Text, gold labels and score, which must be the same for all rows."""
 
     text: str  # digest of words and sentences of the split
-    gold: str  # digest of its gold labels, of segments whatever their scheme
+    gold: str  # digest of its gold labels, in IOB2 for segments
     measure: str  # name of the score: "accuracy", or "F1"
 
 
 def check_study(study: Study) -> Task:
     """Return the task that all rows of a study share.
 
-    Raises InputError for mistakes that show before training, and if rows have different tasks.
+    Raises InputError for mistakes in any row, and for rows with different tasks.
     """
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
     for row in bar(study.rows, "checking"):
         try:
             program = dry_run(row.arguments(row.seeds[0]), row.command)
-            source = _source(program)
+            data = program.config["data"]
+            options = {key: value for key, value in data.get("init_args", {}).items() if key not in BATCH_OPTIONS}
+            source = json.dumps([data["class_path"], options], sort_keys=True, default=str)
             if source not in read:
                 read[source] = digests(program.datamodule, study.split)
-            tasks.append(Task(*read[source], score_name(program)))
+            measure = "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.beta:g}"
+            tasks.append(Task(*read[source], measure))
             _check_same_task(tasks[0], tasks[-1], study.split)
         except InputError as error:
             raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
     return tasks[0]
 
 
-def _source(program: Program) -> str:
-    """A key of the sequences of a program: its data options without those of mini-batches."""
-    data = program.config["data"]
-    options = {name: value for name, value in data.get("init_args", {}).items() if name not in BATCH_OPTIONS}
-    return json.dumps([data["class_path"], options], sort_keys=True, default=str)
-
-
 def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
-    """Return digests of the words and of the gold labels of a split; the same segments have one in all schemes.
+    """Return digests of the words and of the gold labels of a split; that of segments is independent of their scheme.
 
     Raises InputError for data without this split or its gold labels.
     """
@@ -198,18 +193,13 @@ def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
     return _digest(sentences), _digest(labels if data.scheme == "none" else list(map(to_iob2, labels)))
 
 
-def score_name(program: Program) -> str:
-    """Return the name of a program's score: "accuracy" if labels are no segments, else "F1" or the F of its beta."""
-    return "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.beta:g}"
-
-
 def _check_same_task(first: Task, other: Task, split: str) -> None:
     for part, words in (("text", "sentences or words"), ("gold", "gold labels"), ("measure", "scores")):
         if getattr(first, part) != getattr(other, part):
             which = f" ({other.measure}, not {first.measure})" if part == "measure" else ""
             raise InputError(
-                f"its {words} of the {split} split{which} are not those of the first row; rows that are compared need "
-                "the same data"
+                f"its {words} of the {split} split{which} differ from those of the first row; compared rows need the "
+                "same data"
             )
 
 

@@ -15,36 +15,36 @@ from structperc.training.predictions import SentenceStrings, document_numbers, r
 
 
 class CorrectTokens(NamedTuple):
-    """Correctness of each token of a run, and a hash of the text."""
+    """Correctness of each token of a run."""
 
     text: int  # hash of words and gold labels
     system: System
 
 
 class RunPredictions(NamedTuple):
-    """Correctness of a run by its labels as written, and by those of the same segments in IOB2."""
+    """Correctness of a run by its labels as written and by the same segments in IOB2."""
 
     own: CorrectTokens
-    iob2: CorrectTokens  # the same as `own` where labels are no segments
-    counts: np.ndarray  # (D, 3) int64, right, predicted and gold segments of each document; of tokens without segments
+    iob2: CorrectTokens  # the same as `own` for labels without segments
+    counts: np.ndarray  # (D, 3) int64, correct, predicted and gold segments (or tokens) of each document
 
 
 class Significance:
-    """The p-values of runs against those of the baseline; predictions are read once, however often they are asked for.
+    """P-values of runs against those of the baseline; predictions are read once and cached.
 
-    Labels are compared as they stand; those of runs that have learned different schemes are compared in IOB2.
+    Labels are compared as written, or in IOB2 if the runs use different schemes.
 
     Args:
-        split: whose predictions are compared.
-        baseline: name of the row that others are compared with.
+        split: the split of the predictions.
+        baseline: name of the row to compare with.
     """
 
     def __init__(self, split: str, baseline: str) -> None:
         self.split, self.baseline = split, baseline
-        self._known: dict[Path, RunPredictions] = {}
+        self._cache: dict[Path, RunPredictions] = {}
 
     def __call__(self, runs: Sequence[Run]) -> list[dict[str, float]]:
-        """For each run `p_tokens` and `p_sentences`, if it and its partner have predictions; none of the baseline.
+        """Return `p_tokens` and `p_sentences` of each run; {} for the baseline, and where predictions are missing.
 
         Raises InputError for predictions of different texts.
         """
@@ -52,9 +52,9 @@ class Significance:
         return [{} if run in own else self._test(run, partner(run, own)) for run in runs]
 
     def rows(self, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-        """For each row but the baseline its difference to that, and tests of it over seeds and over documents.
+        """Return the difference of each row to the baseline, with tests over seeds and over documents, by row name.
 
-        By name: `difference`, `difference_low`, `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, as
+        Keys are `difference`, `difference_low`, `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, as
         far as there are runs for them.
         """
         own = [run for run in runs if run.row.name == self.baseline]
@@ -67,8 +67,8 @@ class Significance:
             return {}
         p_seeds = paired_t_test([self._score(run) - self._score(other) for run, other in pairs])
         found = {} if p_seeds is None else {"p_seeds": p_seeds}
-        evaluate_systems = [(self._judged(run), self._judged(other)) for run, other in pairs]
-        counts = [(a.counts, b.counts) for a, b in evaluate_systems if a is not None and b is not None]
+        predictions = [(self._predictions(run), self._predictions(other)) for run, other in pairs]
+        counts = [(a.counts, b.counts) for a, b in predictions if a is not None and b is not None]
         if len(counts) < len(pairs) or any(a.shape != b.shape for a, b in counts):
             return found
         ours, theirs = (np.stack(each) for each in zip(*counts, strict=True))
@@ -81,7 +81,7 @@ class Significance:
         return float(run.results[self.split]["score"])
 
     def _test(self, run: Run, other: Run | None) -> dict[str, float]:
-        ours, theirs = self._judged(run), self._judged(other)
+        ours, theirs = self._predictions(run), self._predictions(other)
         if ours is None or theirs is None:
             return {}
         alike = ours.own.text == theirs.own.text
@@ -94,36 +94,38 @@ class Significance:
         tokens, sentences = base.system.against(one.system)
         return {"p_tokens": tokens.p, "p_sentences": sentences.p}
 
-    def _judged(self, run: Run | None) -> RunPredictions | None:
-        """None for a run that failed, or has words that no column file can hold, and so no predictions."""
+    def _predictions(self, run: Run | None) -> RunPredictions | None:
+        """Return the predictions of a run; None if it failed, or its words cannot be written as columns."""
         if run is None or run.folder is None:
             return None
         path = Path(run.folder) / "predictions" / f"{self.split}.conll"
-        if path not in self._known:
+        if path not in self._cache:
             if not path.is_file():
                 return None
-            self._known[path] = _judged(run.folder, *read_predictions(str(path)), document_numbers(str(path)))
-        return self._known[path]
+            self._cache[path] = _compare_with_gold(
+                run.folder, *read_predictions(str(path)), document_numbers(str(path))
+            )
+        return self._cache[path]
 
 
-def _judged(
+def _compare_with_gold(
     name: str, words: SentenceStrings, gold: SentenceStrings, predicted: SentenceStrings, documents: np.ndarray
 ) -> RunPredictions:
-    def judge(wanted: SentenceStrings, found: SentenceStrings) -> CorrectTokens:
-        (system,) = evaluate_systems(wanted, [found], "none", [name])
-        return CorrectTokens(hash((str(words), str(wanted))), system)
+    def correct_tokens(gold: SentenceStrings, predicted: SentenceStrings) -> CorrectTokens:
+        (system,) = evaluate_systems(gold, [predicted], "none", [name])
+        return CorrectTokens(hash((str(words), str(gold))), system)
 
-    own = judge(gold, predicted)
+    own = correct_tokens(gold, predicted)
     try:
-        iob2 = judge(list(map(to_iob2, gold)), list(map(to_iob2, predicted)))
+        iob2 = correct_tokens(list(map(to_iob2, gold)), list(map(to_iob2, predicted)))
         found: list[tuple[set[Any], set[Any]]]  # of each sentence
         found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
-    except InputError:  # labels that are no segments
+    except InputError:  # labels without segments
         iob2 = own
         found = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
     counts = np.array([[len(a & b), len(b), len(a)] for a, b in found], np.int64).reshape(-1, 3)
     ids, which = np.unique(documents, return_inverse=True)
-    if len(ids) == 1:  # a text without marks of documents: its sentences are what is drawn
+    if len(ids) == 1:  # a text without document boundaries: sample sentences
         ids, which = documents, np.arange(len(documents))
     by_document = np.zeros((len(ids), 3), np.int64)
     np.add.at(by_document, which, counts)
@@ -131,7 +133,7 @@ def _judged(
 
 
 def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Return the runs of a row, each with the baseline's of the same seed; a row's only run with all of the other's."""
+    """Return pairs of runs of the same seed; a row with a single run is paired with all runs of the baseline."""
     if len(runs) == 1 and len(runs[0].row.seeds) == 1:
         return [(runs[0], other) for other in baseline]
     found = [(run, partner(run, baseline)) for run in runs]
@@ -139,7 +141,7 @@ def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Ru
 
 
 def partner(run: Run, baseline: Sequence[Run]) -> Run | None:
-    """Return the run that a run is compared with: the baseline's of the same seed, or its only one."""
+    """Return the run of the baseline to compare with: that of the same seed, or the only one."""
     if len(baseline) == 1 and len(baseline[0].row.seeds) == 1:
         return baseline[0]
     return next((one for one in baseline if one.seed == run.seed), None)

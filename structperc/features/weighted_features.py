@@ -15,7 +15,7 @@ import numpy as np
 from structperc.data.corpus import Corpus, Factorized
 from structperc.errors import InputError
 from structperc.features.arrays import NO_FEATURE, IdLists
-from structperc.features.exact_index import NO_FEATURE, ExplicitVocabulary
+from structperc.features.exact_index import ExplicitVocabulary
 from structperc.features.hashed_index import HashedVocabulary
 
 WeightedName = tuple[str, float]

@@ -11,7 +11,7 @@ from torch import Tensor
 from structperc.errors import InputError
 from structperc.guided.templates import UNKNOWN
 from structperc.ragged import boundaries
-from structperc.structures import Batch
+from structperc.structures import Batch, FlatBatch
 
 COMPILED = (torch.float32, torch.float64)  # types that the compiled functions support
 
@@ -73,16 +73,16 @@ def writable_arrays(*tensors: Tensor) -> Iterator[list[ndarray]]:
             x.copy_(own)
 
 
-def sentence_starts(batch: Batch) -> ndarray:
+def sentence_starts(batch: Batch | FlatBatch) -> ndarray:
     """Return the boundaries (B + 1,) int64 of the sentences of a batch among its real tokens."""
     return boundaries(to_cpu(batch.lengths)).numpy()
 
 
-def token_values(values: Tensor, batch: Batch) -> ndarray:
-    """Return the values (B, T, ...) of the real tokens of a batch, (n, ...)."""
+def without_padding(values: Tensor, lengths: Tensor) -> Tensor:
+    """Return the values (n,) of the real tokens, on the CPU; values (B, T), lengths (B,)."""
     from structperc.kernels.slices import remove_padding  # needs numba
 
-    return remove_padding(to_cpu(values).numpy(), to_cpu(batch.lengths).numpy())
+    return torch.from_numpy(remove_padding(to_cpu(values).numpy(), to_cpu(lengths).numpy()))
 
 
 def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:

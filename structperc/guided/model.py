@@ -5,7 +5,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from structperc.data.words import word_hashes
@@ -19,14 +18,14 @@ from structperc.guided.arrays import (
     check_range,
     sentence_starts,
     to_cpu,
-    token_values,
+    without_padding,
     writable_arrays,
 )
 from structperc.guided.rules import Aggressive, GuidedOptimizer, GuidedRule, LearningCounts
 from structperc.guided.templates import OFFSETS, parse_context
 from structperc.nonlocal_features.strings import combined
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import Batch, FlatBatch
 
 SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are after the token
 
@@ -73,15 +72,20 @@ class ContextFeatures(nn.Module):
         rows = hashed + self.size * (self.exact < len(offsets))
         self.table = nn.Parameter(torch.zeros(rows, n_labels))
 
-    def keys(self, words: Tensor) -> Tensor:
-        """Return hashes (B, T, H) of the words of each template with words; words (B, T) are 0 in the padding."""
+    def keys(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """Return hashes (n, H) of the words of each template with words.
+
+        words (n,) int64 are those of sentences of lengths (B,), one after the other; outside of a sentence they are 0.
+        """
         with_words = self.parsed[self.exact :]
         seeds = word_hashes(map(str, with_words)).tolist()
+        ends = lengths.cumsum(0).repeat_interleave(lengths)
+        starts = ends - lengths.repeat_interleave(lengths)
         columns = [
-            combined(torch.full_like(words, seed), *(_shifted(words, i) for i in template.words))
+            combined(torch.full_like(words, seed), *(_shifted(words, starts, ends, i) for i in template.words))
             for template, seed in zip(with_words, seeds, strict=True)
         ]
-        return torch.stack(columns, -1) if columns else words.new_zeros(*words.shape, 0)
+        return torch.stack(columns, -1) if columns else words.new_zeros(len(words), 0)
 
     def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
         """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H); 0 where a template does not fire."""
@@ -100,10 +104,10 @@ class ContextFeatures(nn.Module):
         return WeightArrays(node, table, radix, first, self.size, before, after, around)
 
 
-def _shifted(words: Tensor, offset: int) -> Tensor:
-    """Return the words `offset` tokens from each of words (B, T), 0 outside."""
-    reach = abs(offset)
-    return F.pad(words, (reach, reach))[:, reach + offset :][:, : words.shape[1]]
+def _shifted(words: Tensor, starts: Tensor, ends: Tensor, offset: int) -> Tensor:
+    """Return the words `offset` tokens from each of words (n,), 0 outside of the sentence starts:ends of a token."""
+    places = torch.arange(len(words)) + offset
+    return words.roll(-offset).where((places >= starts) & (places < ends), 0)
 
 
 Order = Literal["easiest", "left-to-right"]
@@ -159,24 +163,24 @@ class GuidedModel(nn.Module):
         from structperc.guided import search  # needs numba
 
         node, table = to_cpu(self.static.node), to_cpu(self.context.table)
-        text, weights = self._text(batch), self.context.weights(node.numpy(), table.numpy())
+        words = without_padding(batch.words.exact, batch.lengths)
+        text, weights = self._text(batch, words), self.context.weights(node.numpy(), table.numpy())
         B, T = batch.words.exact.shape
         found = Decisions.empty(B, T, node.dtype)
         search.decide(sentence_starts(batch), text, weights, self.beam, self.order == "easiest", found)
         return Decisions(*(values.to(batch.lengths.device) for values in found))
 
     @torch.no_grad()
-    def learn(self, batch: Batch, optimizer: GuidedOptimizer) -> LearningCounts:
+    def learn(self, batch: FlatBatch, optimizer: GuidedOptimizer) -> LearningCounts:
         """Learn from the sentences of a batch one after the other, each with the weights that the one before left.
 
         Raises:
-            InputError: gold labels are missing or unknown to the model.
+            InputError: gold labels are unknown to the model.
         """
-        if batch.gold is None:
-            raise InputError("GuidedModel: the batch has no gold labels")
-        gold = token_values(batch.gold, batch)
+        gold = to_cpu(batch.gold).numpy()
         check_range(gold, self.static.node.shape[1], "label")
-        starts, text, easiest = sentence_starts(batch), self._text(batch), self.order == "easiest"
+        starts, easiest = sentence_starts(batch), self.order == "easiest"
+        text = self._text(batch, to_cpu(batch.words.exact))
         tables = self.static.node, self.context.table
         with writable_arrays(*tables, *map(optimizer.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
@@ -186,10 +190,11 @@ class GuidedModel(nn.Module):
         optimizer.count(counts.decisions)
         return counts
 
-    def _text(self, batch: Batch) -> TokenArrays:
+    def _text(self, batch: Batch | FlatBatch, words: Tensor) -> TokenArrays:
+        """Return the arrays of a batch, whose tokens have these words (n,) on the CPU."""
         if batch.nodes.weights is not None:
             raise InputError("GuidedModel: feature weights are not supported; leave them out, or use a Tagger")
         ids, offsets = to_cpu(batch.nodes.ids), to_cpu(batch.nodes.offsets)
         check_range(ids, self.static.node.shape[0], "feature")
-        keys = self.context.keys(to_cpu(batch.words.exact))
-        return TokenArrays(ids.int().numpy(), offsets.long().numpy(), token_values(keys, batch))
+        keys = self.context.keys(words, to_cpu(batch.lengths))
+        return TokenArrays(ids.int().numpy(), offsets.long().numpy(), keys.numpy())

@@ -5,8 +5,10 @@ Reasons:
 * `KernelCache` (FunctionCache, IndexDataCacheFile and their attributes): `njit(cache=True)` looks at the file of a
   kernel alone, not at those of the kernels that it calls, never finds kernels that are made by a function, and lets
   every process compile the same kernel.
-* `NO_REFERENCE_COUNTS` (option `_nrt`): each mention of an array in a tuple otherwise costs two atomic additions.
-* `copy_bytes` (raw_memcpy): assigning slices copies number by number, which takes two to five times as long.
+* `NO_REFERENCE_COUNTS` (option `_nrt`): each mention of an array in a tuple otherwise costs two atomic additions;
+  guided tagging takes 2.2 times as long with them, an epoch of the perceptron 1.07 times.
+* `copy_bytes` (raw_memcpy): a loop over bytes takes 1.5 to 25 times as long for the slices of a mini-batch.
+* `on_compilation` (core.event): to count kernels while they are compiled.
 """
 
 import hashlib
@@ -19,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from numba import extending, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 CHECKED_WITH = (0, 68)  # the latest version of numba that the tests passed with
@@ -36,9 +38,8 @@ class KernelCache(FunctionCache):
     processes one compiles a kernel while the others wait for it.
     """
 
-    def __init__(self, function: Callable[..., Any], announce: Callable[[], None]):
+    def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
-        self._announce = announce
         given = [cell.cell_contents.py_func for cell in function.__closure__ or ()]
         name = "-".join([self._impl.filename_base, *_digests(given)])
         folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *given))}
@@ -52,9 +53,7 @@ class KernelCache(FunctionCache):
             with suppress(Timeout, OSError, NotImplementedError):  # files in the folder cannot be locked
                 self._lock.acquire(timeout=LOCK_TIMEOUT)
             found = self._load(sig, target_context)
-            if found is None:
-                self._announce()
-            else:
+            if found is not None:
                 self._lock.release(force=True)
         return found
 
@@ -93,13 +92,23 @@ def _source_stamp(folders: tuple[Path, ...]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def cache_on_disk(kernel: Any, function: Callable[..., Any], announce: Callable[[], None]) -> None:
-    """Keep the compiled code of a kernel on disk, or in this process if there is no writable folder.
-
-    `announce` is called before the kernel is compiled.
-    """
+def cache_on_disk(kernel: Any, function: Callable[..., Any]) -> None:
+    """Keep the compiled code of a kernel on disk, or in this process if there is no writable folder."""
     with suppress(RuntimeError, OSError, TypeError):  # no folder, or no source file
-        kernel._cache = KernelCache(function, announce)
+        kernel._cache = KernelCache(function)
+
+
+def on_compilation(started: Callable[[], None], finished: Callable[[], None]) -> None:
+    """Call these functions before and after each compilation by numba; compilations may be nested."""
+
+    class Compilations(event.Listener):
+        def on_start(self, event: Any) -> None:
+            started()
+
+        def on_end(self, event: Any) -> None:
+            finished()
+
+    event.register("numba:compile", Compilations())
 
 
 def pointer_to(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

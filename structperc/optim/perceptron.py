@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.optim.base import BaseOptimizer, check_options
+from structperc.torch_internals import mark_stepped, sparse_entries
 
 
 class StepSizeRule(NamedTuple):
@@ -88,7 +89,7 @@ class AveragedOptimizer(BaseOptimizer):
     def move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any] | None = None) -> None:
         """Move one parameter by -size * gradient, as part of a step that `count` has not counted yet."""
         group = self.param_groups[0] if group is None else group
-        change = (flat_indices(gradient), gradient._values()) if gradient.is_sparse else gradient
+        change = (flat_indices(gradient), sparse_entries(gradient)[1]) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
@@ -98,7 +99,7 @@ class AveragedOptimizer(BaseOptimizer):
     def count(self, steps: int) -> None:
         """Count steps that were made without `step`; those that change nothing are in the average, too."""
         self.param_groups[0]["steps"] += steps
-        self._opt_called = True  # torch's schedules warn unless a step was made, and have no public way to tell them
+        mark_stepped(self)
 
     def _value(self, loss: Any) -> float | Tensor:
         if loss is None:
@@ -194,7 +195,7 @@ def flat_indices(grad: Tensor) -> Tensor:
 
     It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
     """
-    places, *others = grad._indices().unbind()
+    places, *others = sparse_entries(grad)[0].unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
     return places
@@ -239,6 +240,6 @@ def summed_entries(grad: Tensor) -> Tensor:
         return grad
     if grad.device.type == "cpu" or grad.is_coalesced():
         return grad.coalesce().values()
-    places, values = flat_indices(grad), grad._values()
+    places, values = flat_indices(grad), sparse_entries(grad)[1]
     slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
     return torch.zeros_like(values).index_add_(0, slots, values)

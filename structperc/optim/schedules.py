@@ -24,7 +24,11 @@ class Schedule(LRScheduler):
     def factor(self, done: int) -> float:
         """Return the factor of the learning rate after so many steps or epochs."""
 
-    def get_lr(self) -> list[float]:  # type: ignore[override]  # torch also has tensors
+    def get_last_lr(self) -> list[Any]:
+        """Return the present learning rate of each group of the optimizer."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def get_lr(self) -> list[Any]:
         """Return the learning rate of each group of the optimizer."""
         return [float(base) * self.factor(self.last_epoch) for base in self.base_lrs]
 
@@ -91,7 +95,6 @@ class WarmupDecay(Schedule):
     def _set_rates(self) -> None:
         for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             group["lr"] = lr
-        self._last_lr = [*self.get_lr()]
 
 
 _FALLS = {

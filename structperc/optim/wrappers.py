@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
 
 from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, check_options, training_protocol
@@ -170,11 +171,12 @@ class Averaging(_Wrapper):
     @torch.no_grad()
     def _add_weights(self) -> None:
         self.averaged += 1
-        share = max(1 / self.averaged, 0.0 if self.decay is None else 1 - self.decay)
         if self.averaged == 1:
             self.averages = {p: p.detach().clone() for p in self._parameters() if p.requires_grad}
-        else:
-            torch._foreach_lerp_([*self.averages.values()], [*self.averages], share)
+            return
+        mean = self.decay is None or 1 / self.averaged > 1 - self.decay
+        average = get_swa_multi_avg_fn() if mean else get_ema_multi_avg_fn(self.decay)
+        average([*self.averages.values()], [*self.averages], self.averaged - 1)
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         return self.averages.get(p)

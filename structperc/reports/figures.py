@@ -1,7 +1,4 @@
-"""Figures: what their axes have in common, bars of weights, curves of n-best lists, and figures as files.
-
-They are made without pyplot: no window, no state.
-"""
+"""Figures of weights and n-best lists, and what all figures share: styles, axes, files. Without pyplot, so no state."""
 
 import io
 from collections.abc import Sequence
@@ -16,24 +13,14 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullLocator
 from structperc.data.output import check_output_path, open_atomic
 from structperc.errors import InputError
 
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#7a4b9c",
-    "#8c6d1f",
-    "#333333",
-)  # distinct to colour-blind readers
+# Distinct for colour-blind readers:
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a4b9c", "#8c6d1f", "#333333")
 MARKERS = "os^DvPX*<>phd"
 LINES = ("-", "--", "-.", ":")
 
 
 def series_style(number: int) -> dict[str, Any]:
-    """Return the look of a series of points or a line, by its number from 0, as options of `Axes.plot`.
-
-    Colour and marker together are different for the first 91 numbers.
-    """
+    """Return the style of a series, by its number from 0, as options of `Axes.plot`; the first 91 are different."""
     color = COLOURS[number % len(COLOURS)]
     hollow = (number // len(COLOURS)) % 2 == 1  # the second series of a colour
     return {
@@ -52,11 +39,11 @@ def open_frame(ax: Axes) -> None:
 def plain_log_ticks(axis: Axis, most: int = 9) -> None:
     """Label a logarithmic axis, whose limits are final, with at most about `most` plain numbers.
 
-    They are 1, 2, 5, 10, ... where these fit, else even steps within a decade, or powers of ten.
+    They are 1, 2, 5, 10, ... if these fit, otherwise even steps within a decade, or powers of ten.
     """
     low, high = axis.get_view_interval()
     locators: list[Locator] = [LogLocator(subs=subs, numticks=99) for subs in ((1, 2, 5), (1, 3), (1,))]
-    if high < 5 * low:  # where the scale is nearly even
+    if high < 5 * low:  # nearly linear
         locators = [MaxNLocator(most // 2 + 1, steps=(1, 2, 5, 10))]
     found = [[x for x in locator.tick_values(low, high) if low <= x <= high] for locator in locators]
     ticks = next((ticks for ticks in found if len(ticks) <= most), found[-1][:: len(found[-1]) // most + 1])
@@ -65,21 +52,19 @@ def plain_log_ticks(axis: Axis, most: int = 9) -> None:
 
 
 def escape_dollars(text: str) -> str:
-    """Return the text with dollar signs escaped, which matplotlib would take for the start of a formula."""
+    """Return the text with escaped dollar signs, with which formulas begin in matplotlib."""
     return text.replace("$", r"\$")
 
 
-BARS = 40  # of a panel at most
-
-Bars = Sequence[tuple[str, float]]
+MAX_BARS = 40  # of a panel
 
 
-def plot_weights(panels: Sequence[tuple[str, Bars]]) -> Figure:
-    """Return a figure with one panel of horizontal bars for each (title, [(name, weight), ...]), in the order given.
+def plot_weights(panels: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Figure:
+    """Return a figure with a panel of horizontal bars for each (title, [(name, weight), ...]), in their order.
 
     A panel shows at most 40 bars.
     """
-    shown = [(title, weights[:BARS]) for title, weights in panels if weights]
+    shown = [(title, weights[:MAX_BARS]) for title, weights in panels if weights]
     columns = min(2, max(1, len(shown)))
     rows = -(-len(shown) // columns) or 1
     sizes = [len(weights) for _, weights in shown] or [1]
@@ -93,7 +78,7 @@ def plot_weights(panels: Sequence[tuple[str, Bars]]) -> Figure:
     return figure
 
 
-def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
+def draw_bars(ax: Axes, title: str, weights: Sequence[tuple[str, float]]) -> None:
     """Draw horizontal bars with their names into the axes, the first bar on top."""
     values = [value for _, value in weights]
     places = range(len(weights))
@@ -106,21 +91,21 @@ def draw_bars(ax: Axes, title: str, weights: Bars) -> None:
     open_frame(ax)
 
 
-def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float], held: Sequence[float]) -> Figure:
+def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float], gold: Sequence[float]) -> Figure:
     """Return a figure of the quality of n-best lists over their length n'.
 
     Args:
         sizes: lengths n'.
         f1: of the tagger, a share in 0..1.
         oracle: F1 of the best candidate of each list.
-        held: share of the sequences whose gold labels are in the list.
+        gold: share of the sequences whose gold labels are in the list.
     """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     curves = [
         (left, "Best by total score", "F1 (%)", f1, "tab:blue"),
         (middle, "Best of the list", "oracle F1 (%)", oracle, "tab:orange"),
-        (right, "Gold labels in the list", "sequences (%)", held, "tab:green"),
+        (right, "Gold labels in the list", "sequences (%)", gold, "tab:green"),
     ]
     for ax, title, label, shares, color in curves:
         ax.plot(sizes, [100 * share for share in shares], "o-", color=color)
@@ -133,7 +118,7 @@ def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float
 
 
 def check_figure(path: str | None) -> None:
-    """Raise InputError if a figure cannot be written to this file, or matplotlib does not know its image format."""
+    """Raise InputError if a figure cannot be written to this file, or its image format is unknown."""
     if path is None:
         return
     check_output_path(path)
@@ -142,7 +127,7 @@ def check_figure(path: str | None) -> None:
 
 
 def write_figure(path: str, figure: Figure) -> None:
-    """Write a figure in the image format of the file's ending; the file appears complete or not at all."""
+    """Write a figure in the image format of the file's suffix; the file appears complete or not at all."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)
     with open_atomic(path) as file:

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 HUES = (210, 20, 130, 280, 50, 330, 170, 0)  # of the first segment types
-UNDERLINES = ("none", "solid", "dotted")  # tell further types of the same hue apart
+UNDERLINES = ("none", "solid", "dotted")  # of further types with the same hue
 COLOURS = len(HUES) * len(UNDERLINES)
 
 
@@ -27,7 +27,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> Iterator[str]:
-    """Yield the parts of a page in turn; all text in `values` is escaped.
+    """Yield the parts of a page; all text in `values` is escaped.
 
     Args:
         template: name of a file in `templates`; those that extend page.html need `title` and `notes`.
@@ -42,9 +42,9 @@ def page_title(subject: str, model: str, file: str) -> tuple[str, list[str]]:
 
 
 def type_colours(types: Iterable[str], seen: Iterable[str] = ()) -> dict[str, int]:
-    """Return the colour number of each segment type: its place among the types of the model.
+    """Return the colour number of each segment type: its index among the types of the model, then the others `seen`.
 
-    A type has the same colour on all pages of a model. Types that are `seen` and not in the model come after these.
+    A type has the same colour on all pages of a model.
     """
     known = list(dict.fromkeys(types))
     return {name: i % COLOURS for i, name in enumerate([*known, *sorted({*seen} - {*known})])}

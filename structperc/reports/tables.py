@@ -8,16 +8,16 @@ from tabulate import tabulate
 
 from structperc.data.output import write_lines
 
-Rows = Sequence[Sequence[str]]
+TableCells = Sequence[Sequence[str]]  # rows
 SIDES = {"<": "left", ">": "right"}
 
 
-def text_table(rows: Rows, align: str = "<>", indent: str = "") -> Iterator[str]:
-    """Yield a table as lines without trailing blanks; all rows are aligned alike, headings included.
+def text_table(rows: TableCells, align: str = "<>", indent: str = "") -> Iterator[str]:
+    """Yield a table as lines without trailing blanks; headings are aligned as the other rows.
 
     Args:
         rows: cells; rows may differ in length.
-        align: "<" or ">" for each column; the last one holds for all further columns.
+        align: "<" or ">" for each column; the last one is used for all further columns.
         indent: prefix of each line.
 
     Example:
@@ -34,11 +34,11 @@ def text_table(rows: Rows, align: str = "<>", indent: str = "") -> Iterator[str]
     yield from ((indent + line).rstrip(" ") for line in table.split("\n"))
 
 
-def wrapped_table(rows: Rows, width: int) -> Iterator[str]:
+def wrapped_table(rows: TableCells, width: int) -> Iterator[str]:
     """Yield a table as lines of at most `width` characters, unless one cell is wider.
 
-    Columns that do not fit follow in further blocks, each after an empty line and with the first column repeated. All
-    rows have one length. Kept by hand: tabulate can wrap cells, not tables.
+    Columns that do not fit follow in further blocks, each after an empty line and with the first column. Written by
+    hand: tabulate can wrap cells, not tables.
     """
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     blocks: list[list[int]] = []
@@ -55,10 +55,10 @@ def wrapped_table(rows: Rows, width: int) -> Iterator[str]:
         yield from text_table([[row[0], *(row[i] for i in block)] for row in rows])
 
 
-def markdown_table(rows: Rows) -> Iterator[str]:
+def markdown_table(rows: TableCells) -> Iterator[str]:
     """Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned.
 
-    Kept by hand: tabulate pads all cells of a column, so one long cell changes every line of a file.
+    Written by hand: tabulate pads all cells of a column, so one long cell changes every line of a file.
     """
     heading, *others = rows
     for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *others):

@@ -15,7 +15,7 @@ from structperc.progress import bar, bars_are_shown
 
 LOGGER = logging.getLogger("pytorch_lightning")
 logger = logging.getLogger("pytorch_lightning.structperc")
-EVERY = 60  # seconds after which a long epoch has another line in the log
+LOG_INTERVAL = 60  # seconds between log lines of a long epoch
 MIN_BAR_WIDTH = 10  # columns; fields that do not fit beside it are left out
 RUNNING = "{desc} |{bar}| {remaining} left{postfix}"
 DONE = "{desc} |{bar}| {elapsed}{postfix}"
@@ -25,7 +25,7 @@ SHARES = ("dev/", "test/", "train/error")  # logged as 0..1, shown in per cent
 def format_metric(name: str, value: float, score: str = "score") -> str:
     """Return a logged value as text: ("dev/score", 0.8285, "F1") becomes "dev F1 82.85".
 
-    Of names that begin with "train/" only the rest is shown, as in "objective 33,994". `score` is what "score" is.
+    The prefix "train/" is left out, as in "objective 33,994". `score` replaces "score".
     """
     plain = name.removeprefix("train/").replace("/", " ").replace("_", " ")
     plain = f"{plain.removesuffix('score')}{score}" if plain.endswith(" score") else plain
@@ -35,7 +35,7 @@ def format_metric(name: str, value: float, score: str = "score") -> str:
 
 
 def format_metrics(values: Mapping[str, float], score: str = "score") -> list[str]:
-    """Return all logged values as texts, in the order of their importance: shares of 100 % first."""
+    """Return all logged values as texts, percentages first."""
     names = sorted(values, key=lambda name: not name.startswith(SHARES))
     return [format_metric(name, float(values[name]), score) for name in names]
 
@@ -49,7 +49,7 @@ def score_name(tagger: Any) -> str:
 
 
 def best_score(checkpoints: ModelCheckpoint, score: str = "score") -> str:
-    """Return the name and the value of the score by which the best epoch was chosen."""
+    """Return name and value of the monitored score of the best epoch."""
     assert checkpoints.monitor is not None
     assert checkpoints.best_model_score is not None
     return format_metric(checkpoints.monitor, float(checkpoints.best_model_score), score)
@@ -64,10 +64,47 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class EpochBar(ProgressBar):
+class EvaluationProgress(pl.Callback):
+    """Base class of callbacks with the same progress for validation, test and prediction."""
+
+    def start_evaluation(self, trainer: pl.Trainer) -> None:
+        """Begin to show the progress."""
+
+    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
+        """Show the progress after a mini-batch."""
+
+    def end_evaluation(self) -> None:
+        """Stop showing the progress."""
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Call `start_evaluation`."""
+        self.start_evaluation(trainer)
+
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Call `update_evaluation`."""
+        self.update_evaluation(trainer, batch_idx)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Call `end_evaluation`."""
+        self.end_evaluation()
+
+    on_test_start = on_predict_start = on_validation_start
+    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
+    on_test_end = on_predict_end = on_validation_end
+
+
+class EpochBar(EvaluationProgress, ProgressBar):
     """One line on standard error for a whole training: epoch, remaining time, speed, latest scores in per cent.
 
-    The scores are those of the epoch before. Evaluations and predictions of more than two seconds have their own bar.
+    The scores are those of the previous epoch. Evaluations of more than two seconds have their own bar.
     """
 
     def __init__(self) -> None:
@@ -87,8 +124,6 @@ class EpochBar(ProgressBar):
         """Show no bars; the trainer calls this in all processes but the first."""
         self.is_enabled = False
 
-    # -- training --------------------------------------------------------------------------------------------
-
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the bar of the training; log messages are printed above it."""
         epochs = _max_epochs(trainer)
@@ -99,18 +134,18 @@ class EpochBar(ProgressBar):
                 show=self.is_enabled,
                 initial=trainer.fit_loop.total_batch_idx + 1 if finite else 0,
                 bar_format=RUNNING,
-                smoothing=0,  # steps take different times, since epochs end with an evaluation
+                smoothing=0,  # steps differ in time, as epochs end with an evaluation
                 delay=0,
                 leave=True,
             )
         )
         if not self._epochs.disable and LOGGER.handlers:
             self._open.enter_context(logging_redirect_tqdm([LOGGER]))
-        if trainer.fit_loop.restarted_mid_epoch:  # the trainer does not call it then
+        if trainer.fit_loop.restarted_mid_epoch:  # the trainer calls no hook then
             self.on_train_epoch_start(trainer, pl_module)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Show the number of the epoch and the scores of the one before it."""
+        """Show the number of the epoch and the scores of the previous one."""
         self._start, self._sequences = perf_counter(), 0
         self._describe(trainer, trainer.current_epoch + 1)
 
@@ -126,7 +161,7 @@ class EpochBar(ProgressBar):
         self._epochs.update()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Show the scores of the last epoch, and close the bar so that its last line stays on the screen."""
+        """Show the scores of the last epoch, and close the bar but leave its line on the screen."""
         if self._epochs is not None:
             self._epochs.bar_format = DONE
             self._describe(trainer, trainer.current_epoch)
@@ -145,7 +180,7 @@ class EpochBar(ProgressBar):
         self._epochs.set_postfix_str(self._postfix())
 
     def _postfix(self) -> str:
-        """Scores and speed, as many of them as leave the bar its width."""
+        """Return scores and speed, as far as the width of the bar allows."""
         assert self._epochs is not None
         fields = [*self._scores, *([f"{self._speed:,.0f} sequences/s"] if self._speed else [])]
         columns = self._epochs.format_dict["ncols"]
@@ -154,64 +189,48 @@ class EpochBar(ProgressBar):
         free = columns - len(f"{self._epochs.desc} || 0:00:00 left") - MIN_BAR_WIDTH
         return ", ".join(field for n, field in enumerate(fields) if len("".join(fields[: n + 1])) + 2 * n + 2 <= free)
 
-    # -- validation, test, predict ---------------------------------------------------------------------------
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def start_evaluation(self, trainer: pl.Trainer) -> None:
         """Open the bar of an evaluation or prediction."""
         subject, batches = _evaluation(trainer)
         total = sum(batches)
         self._evaluation = bar(None, subject, None if total == float("inf") else int(total), self.is_enabled)
 
-    def on_validation_batch_end(
-        self,
-        trainer: pl.Trainer,
-        pl_module: pl.LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        """Advance the bar of an evaluation or prediction by one mini-batch."""
+    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
+        """Advance the bar of an evaluation or prediction."""
         if self._evaluation is not None:
             self._evaluation.update()
 
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def end_evaluation(self) -> None:
         """Close the bar of an evaluation or prediction."""
-        self._close_evaluation()
-
-    on_test_start = on_predict_start = on_validation_start
-    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
-    on_test_end = on_predict_end = on_validation_end
-
-    def _close_evaluation(self) -> None:
         if self._evaluation is not None:
             self._evaluation.close()
             self._evaluation = None
 
     def _close(self) -> None:
-        self._close_evaluation()
+        self.end_evaluation()
         self._open.close()
         self._epochs = None
 
 
-class EpochLines(pl.Callback):
+class EpochLines(EvaluationProgress):
     """Logs a line for each epoch, such as "epoch 3 of 10: dev F1 48.45, objective 3,158, 12 s left".
 
-    It replaces `EpochBar` where no bar is shown. Epochs and evaluations of more than a minute have a line a minute.
+    Used instead of `EpochBar` if standard error is not a terminal. Epochs and evaluations of more than a minute log a
+    line a minute.
 
     Args:
-        subject: what is trained, which begins each line; "" for the only training of a program.
+        subject: prefix of each line, such as the name of the model; "" for the only training of a program.
     """
 
     def __init__(self, subject: str = "") -> None:
         self.subject = f"{subject}, " if subject else ""
         self._begun = self._last = 0.0
-        self._first = 0.0  # epochs that were done before
-        self._epochs = 0  # that have a line
+        self._first = 0.0  # epochs of an earlier run
+        self._epochs = 0  # logged epochs
         self._validated = False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock; a resumed training has epochs before."""
+        """Start the clock, and count the epochs of a resumed training."""
         self._begun = self._last = perf_counter()
         self._epochs = trainer.current_epoch
         loop = trainer.fit_loop
@@ -219,7 +238,7 @@ class EpochLines(pl.Callback):
         self._first = trainer.current_epoch + done / max(trainer.num_training_batches, 1)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Log the epoch before, all of whose values are known now."""
+        """Log the previous epoch, whose values are complete now."""
         self._log_epoch(trainer)
         self._validated = False
 
@@ -235,29 +254,18 @@ class EpochLines(pl.Callback):
         if part < 1 and self._is_due():
             self._log(trainer, trainer.current_epoch + 1, f", {100 * part:.0f} %", trainer.current_epoch + part, [])
 
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def start_evaluation(self, trainer: pl.Trainer) -> None:
         """Note that the epoch has its own scores; start the clock of an evaluation without a training."""
         self._validated = not trainer.sanity_checking
         self._last = self._last or perf_counter()
 
-    def on_validation_batch_end(
-        self,
-        trainer: pl.Trainer,
-        pl_module: pl.LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
         """Log the progress of a long evaluation or prediction."""
         if not trainer.sanity_checking and self._is_due():
             self._last = perf_counter()
             subject, batches = _evaluation(trainer)
             percent = 100 * (batch_idx + 1) / max(sum(batches), 1)
             logger.info("%s%s: %.0f %%", self.subject, subject, percent)
-
-    on_test_start = on_predict_start = on_validation_start
-    on_test_batch_end = on_predict_batch_end = on_validation_batch_end
 
     def _log_epoch(self, trainer: pl.Trainer) -> None:
         epoch = trainer.current_epoch
@@ -281,7 +289,7 @@ class EpochLines(pl.Callback):
         logger.info("%sepoch %d%s%s: %s", self.subject, epoch, of, part, ", ".join(fields))
 
     def _is_due(self) -> bool:
-        return perf_counter() - self._last >= EVERY
+        return perf_counter() - self._last >= LOG_INTERVAL
 
 
 def _max_epochs(trainer: pl.Trainer) -> int | None:
@@ -289,7 +297,7 @@ def _max_epochs(trainer: pl.Trainer) -> int | None:
 
 
 def _evaluation(trainer: pl.Trainer) -> tuple[str, Sequence[float]]:
-    """Name of the current evaluation, and its number of mini-batches for each data loader."""
+    """Return the name of the current evaluation, and its number of mini-batches for each data loader."""
     if trainer.testing:
         return "scoring test", trainer.num_test_batches
     if trainer.predicting:
@@ -298,11 +306,11 @@ def _evaluation(trainer: pl.Trainer) -> tuple[str, Sequence[float]]:
 
 
 def progress_options(wanted: bool | None, callbacks: Iterable[pl.Callback], subject: str = "") -> dict[str, Any]:
-    """Return the options of a trainer that show its progress: an `EpochBar`, or `EpochLines` where no bar is shown.
+    """Return the options of a trainer for its progress: with an `EpochBar`, or `EpochLines` without bars.
 
     Args:
-        wanted: whether bars are shown; None: where standard error is a terminal.
-        callbacks: of the trainer; a progress bar among them replaces ours.
+        wanted: True or False: with or without bars; None: with bars if standard error is a terminal.
+        callbacks: of the trainer; a progress bar among them is used instead.
         subject: of `EpochLines`.
     """
     callbacks = [*callbacks]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from structperc.builder import Builder
-from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of
+from structperc.constructors import CLASS, OPTIONS, STATE, class_path_of
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes
@@ -125,7 +125,7 @@ class FirstLabels(DocumentAttribute):
             own = self.first and [untrained_description(self.first), self.first.features.state_dict_json()]
             return {**entry, OPTIONS: {"first": own, "batch_size": self.batch_size, "seed": self.seed}}
         learned = self.first.to_state()[0]
-        return {**entry, LEARNED: learned if self._saved is None else {**learned, TRAINING: self._saved.digest}}
+        return {**entry, STATE: learned if self._saved is None else {**learned, TRAINING: self._saved.digest}}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return weights and features of the trained first model, and the labels of the training data."""
@@ -138,7 +138,7 @@ class FirstLabels(DocumentAttribute):
         """Load the first model and the labels of its training data. Raises InputError for invalid values."""
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != TRAINING}
         try:
-            check_value(learned, dict[str, Any], LEARNED)
+            check_value(learned, dict[str, Any], STATE)
             self.first = Tagger.from_state(learned, tensors, Builder(build.trusted))
             self._saved = _check_training_labels(learned.get(TRAINING), arrays.get(TRAINING), len(self.first.labels))
         except InputError as error:

@@ -82,7 +82,7 @@ def application(
         tagger: from `structperc.load`.
         limits: of bodies, tokens, seconds, waiting requests and batches.
         tokenizer: gives the offsets (start, end) of the tokens of a text.
-        sentences: gives the boundaries of sentences among them.
+        sentences: gives the boundaries of sentences.
     """
     limits.check()
     if (evaluate := getattr(tagger, "eval", None)) is not None:  # a module of PyTorch, shared by two threads
@@ -106,7 +106,7 @@ def application(
         return await _answered(request, SentencesJob(await sentences_of(request, limits), columns))
 
     async def _answered(request: Request, job: Job) -> Response:
-        return Response(await _unless_gone(request, scheduler.answer(job)), media_type="application/json")
+        return Response(await _unless_disconnected(request, scheduler.answer(job)), media_type="application/json")
 
     async def health(request: Request) -> Response:
         own = {"labels": list(tagger.labels.names), "scheme": tagger.labels.scheme}
@@ -121,12 +121,12 @@ def application(
     app = Starlette(routes=routes, exception_handlers={**handlers, Exception: _unexpected_error})
     app.router.redirect_slashes = False
     app.state.requests = Requests(scheduler)
-    app.add_middleware(_Front, counters=counters, requests=app.state.requests)
+    app.add_middleware(_Middleware, counters=counters, requests=app.state.requests)
     return app
 
 
 class Requests:
-    """The open requests of an application, which are answered by 503 when it shuts down."""
+    """The open requests of an application; they get 503 when it shuts down."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -135,30 +135,23 @@ class Requests:
 
     @property
     def busy(self) -> bool:
-        """Whether a thread is labelling, even if no client waits for it."""
+        """True if a thread is labelling, even without a waiting client."""
         return self._scheduler.busy
 
     def shut_down(self) -> None:
-        """Answer every open request and all further ones by 503."""
+        """Answer all open and further requests by 503."""
         self.shutting_down = True
         for task in self.tasks:
             task.cancel()
 
 
-class _Front:
-    """Outermost middleware: measures each request, and rejects it when the service shuts down.
-
-    Args:
-        app: the application behind.
-        counters: metrics of the service.
-        requests: the open requests.
-    """
+class _Middleware:
+    """Outermost middleware: measures each request, and rejects it when the service shuts down."""
 
     def __init__(self, app: ASGIApp, counters: ServiceMetrics, requests: Requests) -> None:
         self._app, self._counters, self._requests = app, counters, requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         begin, status, task = time.perf_counter(), 0, asyncio.current_task()
@@ -189,12 +182,14 @@ class _Front:
 
     async def _reject(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._requests.rejected += 1
-        await _error_response(unavailable("the service shuts down; ask again later", seconds=5))(scope, receive, send)
+        await _error_response(unavailable("the service is shutting down; try again later", seconds=5))(
+            scope, receive, send
+        )
 
 
-async def _unless_gone(request: Request, answer: Coroutine[Any, Any, str]) -> str:
-    """Return the answer to a request, whose body is read. Cancels it and raises ClientDisconnect if the client goes."""
-    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(_gone(request))
+async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, str]) -> str:
+    """Return the answer to a request. Cancels it and raises ClientDisconnect if the client disconnects before."""
+    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(_disconnection(request))
     try:
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
@@ -205,8 +200,7 @@ async def _unless_gone(request: Request, answer: Coroutine[Any, Any, str]) -> st
         gone.cancel()
 
 
-async def _gone(request: Request) -> None:
-    """Wait until the client has gone."""
+async def _disconnection(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -216,7 +210,7 @@ def _error_response(error: HTTPException) -> JSONResponse:
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer by the error; for those of the router name the known paths, or the method of this one."""
+    """Answer by the error; those of the router get the known paths, or the method of the path."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
@@ -236,5 +230,4 @@ async def _disconnected(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer an unexpected error, which the server logs."""
     return JSONResponse({"detail": "unexpected error; see the log of the service"}, 500)

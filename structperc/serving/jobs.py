@@ -1,4 +1,4 @@
-"""Texts or sentences that requests send to a tagger, and the answers as JSON."""
+"""Texts or sentences of requests, and the answers as JSON."""
 
 import json
 from abc import ABC, abstractmethod
@@ -14,8 +14,7 @@ from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
 
-Rows = list[Mapping[str, list[str]]]
-Cutting = Callable[[str], TokenizedText]
+SentenceColumns = list[Mapping[str, list[str]]]  # of each sentence
 PIECE = 2**14  # characters: longer jobs are labelled in pieces of this size
 
 
@@ -28,7 +27,7 @@ class Part(NamedTuple):
 
 
 class Job(ABC):
-    """A document to be labelled.
+    """A document without labels.
 
     Args:
         size: its number of characters.
@@ -38,7 +37,7 @@ class Job(ABC):
         self.size = size
 
     @abstractmethod
-    def sentences(self) -> Rows:
+    def sentences(self) -> SentenceColumns:
         """Return its sentences, {column: strings} each. Raises InputError for invalid ones."""
 
     @abstractmethod
@@ -54,11 +53,11 @@ class TextJob(Job):
         cut: returns its tokens and sentences.
     """
 
-    def __init__(self, text: str, cut: Cutting) -> None:
+    def __init__(self, text: str, cut: Callable[[str], TokenizedText]) -> None:
         super().__init__(len(text))
         self.text, self._cut = text, cut
 
-    def sentences(self) -> Rows:
+    def sentences(self) -> SentenceColumns:
         """Return its sentences, whose only column is `word`."""
         self._found = self._cut(self.text)
         return [{"word": words} for words in self._found.word_lists]
@@ -68,15 +67,16 @@ class TextJob(Job):
         bounds = self._found.sentences[part.first : part.stop + 1]
         a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
         own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
-        found = []
+        found: list[dict[str, Any]] = []
         for start, end, kind, confidence in text_spans(own, part.prediction, scheme):
-            sure = {} if confidence is None else {"confidence": confidence}
-            found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end], **sure})
+            found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end]})
+            if confidence is not None:
+                found[-1]["confidence"] = confidence
         return {"spans": _items(found)}
 
 
 class SentencesJob(Job):
-    """The labels of the tokens of sentences, which are one document.
+    """The labels of the sentences of a document.
 
     Args:
         sentences: words, or {column: strings}, of each sentence.
@@ -88,14 +88,14 @@ class SentencesJob(Job):
         self._columns = columns
         super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
 
-    def sentences(self) -> Rows:
+    def sentences(self) -> SentenceColumns:
         """Return the columns of each sentence that the tagger reads.
 
         Raises InputError for columns that are missing or of different lengths, and for empty strings.
         """
         for number, sentence in enumerate(self._sentences):
             if missing := [role for role in self._columns if role not in sentence]:
-                raise InputError(f"sentences[{number}]: there is no {missing[0]!r}, which this model reads")
+                raise InputError(f"sentences[{number}]: column {missing[0]!r} is missing")
             for role in self._columns:
                 if len(sentence[role]) != len(sentence["word"]):
                     lengths = f"{counted(len(sentence[role]), 'string')} for {counted(len(sentence['word']), 'word')}"
@@ -120,9 +120,9 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
     Args:
         tagger: any predictor.
         jobs: any number.
-        tokens: limit of a job; the answer to one with more is an HTTPException.
+        tokens: maximum of a job; others get an HTTPException.
     """
-    if tagger.features.extent == "corpus" and len(jobs) > 1:  # features of one job would depend on the others
+    if tagger.features.extent == "corpus" and len(jobs) > 1:  # features of a job would depend on the others
         return [answer for job in jobs for answer in label_jobs(tagger, [job], tokens)]
     read = [_read(job, tokens) for job in jobs]
     rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
@@ -135,7 +135,7 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
 
 
 def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
-    """Yield None before each piece of work on a job, and then its answer, that of `label_jobs`.
+    """Yield None before each piece of work on a job, and then its answer, as by `label_jobs`.
 
     Independent sentences are labelled in pieces; otherwise there is one piece. Raises InputError for invalid
     sentences, HTTPException for more tokens than the limit.
@@ -152,8 +152,7 @@ def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     yield _joined(found)
 
 
-def _read(job: Job, most: int) -> Rows | Exception:
-    """The sentences of a job, or its error."""
+def _read(job: Job, most: int) -> SentenceColumns | Exception:
     try:
         rows = job.sentences()
     except InputError as error:
@@ -161,7 +160,7 @@ def _read(job: Job, most: int) -> Rows | Exception:
     return rows if _tokens(rows) <= most else too_large(most, "tokens")
 
 
-def _bounds(rows: Rows, tagger: Predictor) -> list[int]:
+def _bounds(rows: SentenceColumns, tagger: Predictor) -> list[int]:
     """Return the boundaries of pieces among sentences; there is at least one piece."""
     if tagger.reads_documents:
         return [0, len(rows)]
@@ -175,15 +174,14 @@ def _bounds(rows: Rows, tagger: Predictor) -> list[int]:
 
 
 def _joined(parts: Sequence[Mapping[str, str]]) -> str:
-    """The JSON of an answer, whose fields are lists."""
     fields = (f'"{name}":[{",".join(filter(None, (part[name] for part in parts)))}]' for name in parts[0])
     return f"{{{','.join(fields)}}}"
 
 
 def _items(values: Sequence[Any]) -> str:
-    """The JSON of a list, without its brackets."""
+    """Return the JSON of a list without its brackets."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
 
 
-def _tokens(found: Rows | Exception) -> int:
+def _tokens(found: SentenceColumns | Exception) -> int:
     return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0

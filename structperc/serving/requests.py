@@ -10,13 +10,12 @@ from starlette.requests import Request
 
 from structperc.errors import InputError
 
-Sentence = list[str] | dict[str, list[str]]
 TEXT = '{"text": "..."}'
 SENTENCES = '{"sentences": [["Anna", "left"], ...]}'
 
 
 class Limits(NamedTuple):
-    """Limits of a service; requests above them are answered by an error that says what to change or when to retry.
+    """Limits of a service; requests above them get an error.
 
     Args:
         body: bytes of a request.
@@ -33,7 +32,7 @@ class Limits(NamedTuple):
     seconds: float = 60.0
 
     def check(self) -> None:
-        """Raise InputError for a limit below 1, of seconds for one that is not above 0."""
+        """Raise InputError for a limit below 1, or seconds that are not positive."""
         for name, value in self._asdict().items():
             if name == "seconds" and not value > 0:
                 raise InputError(f"the limit seconds must be above 0, not {value:g}")
@@ -66,7 +65,7 @@ async def text_of(request: Request, limits: Limits) -> str:
     return text
 
 
-async def sentences_of(request: Request, limits: Limits) -> list[Sentence]:
+async def sentences_of(request: Request, limits: Limits) -> list[list[str] | dict[str, list[str]]]:
     """Return the sentences of a request, words or {column: strings} each. Raises HTTPException."""
     sentences = (await _fields(request, limits, "sentences", SENTENCES))["sentences"]
     if not isinstance(sentences, list):
@@ -95,7 +94,7 @@ def _check_strings(values: Any, where: str) -> None:
 
 
 def _check_characters(text: str, where: str) -> None:
-    """Raise HTTPException for half a surrogate pair, which no encoding of an answer has."""
+    """Raise HTTPException for half a surrogate pair, which cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -104,7 +103,6 @@ def _check_characters(text: str, where: str) -> None:
 
 
 async def _fields(request: Request, limits: Limits, name: str, example: str) -> dict[str, Any]:
-    """Return the object of a body that has one field and no other."""
     found = _parsed(await _read(request, limits), example)
     if not isinstance(found, dict):
         raise invalid(f"the body is {_kind(found)}; send an object: {example}")
@@ -116,7 +114,6 @@ async def _fields(request: Request, limits: Limits, name: str, example: str) -> 
 
 
 async def _read(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request, of which no more is read than may be sent."""
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limits.body:
         raise too_large(limits.body, "bytes")
@@ -131,13 +128,12 @@ async def _read(request: Request, limits: Limits) -> bytes:
                 if len(body) > limits.body:
                     raise too_large(limits.body, "bytes")
     except TimeoutError:
-        late = f"the body has not arrived within {limits.seconds:g} seconds; send it at once"
+        late = f"the body has not arrived within {limits.seconds:g} seconds; send it without pauses"
         raise HTTPException(408, late, {"Connection": "close"}) from None
     return bytes(body)
 
 
 def _parsed(body: bytes, example: str) -> Any:
-    """Return the JSON value of a body, whatever its content type is."""
     send = f"send {example}"
     if not body.strip():
         raise invalid(f"the body is empty; {send}")
@@ -158,11 +154,11 @@ def _parsed(body: bytes, example: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise invalid(f"the body is not JSON: {name} is not one of its values; send strings")
+    raise invalid(f"the body is not JSON: {name} is not a JSON value; send strings")
 
 
 def _distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, whose fields have different names."""
+    """Return an object. Raises HTTPException for a repeated name."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -1,7 +1,7 @@
 """The order in which jobs are answered: short ones together, long ones in pieces that take turns.
 
-Short and long jobs have a thread each, so that a short one never waits for a long one. The threads are daemons: a piece
-of work that has begun does not keep the process from ending.
+Short and long jobs have a thread each, so that a short one never waits for a long one. The threads are daemons, unlike
+those of an executor: unfinished work does not keep the process from ending.
 """
 
 import asyncio
@@ -16,17 +16,15 @@ from typing import Any, TypeVar
 from structperc.serving.jobs import PIECE, Job
 from structperc.serving.requests import Limits, unavailable
 
-Found = TypeVar("Found")
-Batch = Callable[[Sequence[Job]], Sequence[str | Exception]]
-Pieces = Callable[[Job], Iterator[str | None]]
+Result = TypeVar("Result")
 TURNS = 4  # long jobs in progress; each keeps its tokens in memory, further ones wait
 
 
 class Scheduler:
     """Answers jobs in two threads.
 
-    All short jobs that wait when a call ends are answered by the next call: an idle service answers immediately, and a
-    busy one labels many texts per call, without a delay to be configured.
+    All short jobs that wait at the end of a call are answered by the next call: an idle service answers immediately,
+    and a busy one labels many texts per call, without a configured delay.
 
     Args:
         together: returns the answers to several short jobs, or their errors.
@@ -34,7 +32,12 @@ class Scheduler:
         limits: of waiting jobs, of those answered together, and of seconds.
     """
 
-    def __init__(self, together: Batch, in_pieces: Pieces, limits: Limits) -> None:
+    def __init__(
+        self,
+        together: Callable[[Sequence[Job]], Sequence[str | Exception]],
+        in_pieces: Callable[[Job], Iterator[str | None]],
+        limits: Limits,
+    ) -> None:
         self._together, self._in_pieces, self._limits = together, in_pieces, limits
         self._short: deque[tuple[Job, asyncio.Future[str]]] = deque()
         self._long = 0
@@ -48,11 +51,11 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """Whether a thread is at work."""
+        """True if a thread is working."""
         return self._short_thread.busy or self._long_thread.busy
 
     async def answer(self, job: Job) -> str:
-        """Return the answer to a job; when the caller is cancelled, work on it ends with the present piece.
+        """Return the answer to a job; if the caller is cancelled, work on it ends after the current piece.
 
         Raises HTTPException when too many jobs wait or the answer takes too long, and the errors of the job.
         """
@@ -66,7 +69,7 @@ class Scheduler:
             raise unavailable(late) from None
 
     async def _answer_long(self, job: Job) -> str:
-        """The thread takes pieces in the order in which they come, one of each long job in turn."""
+        """Return the answer to a long job; the thread works on the pieces of long jobs in turn."""
         self._long += 1
         try:
             async with self._turns:
@@ -85,12 +88,16 @@ class Scheduler:
         return await future
 
     async def _answer_batches(self) -> None:
-        """Answer short jobs until none waits."""
         while batch := self._next_batch():
-            await self._answer_batch(batch)
+            found: Sequence[str | Exception]
+            try:
+                found = await self._short_thread.run(partial(self._together, [job for job, _ in batch]))
+            except Exception as error:  # for the clients; the service continues
+                found = [error] * len(batch)
+            for (_, future), answer in zip(batch, found, strict=True):
+                _set_outcome(future, answer)
 
     def _next_batch(self) -> list[tuple[Job, asyncio.Future[str]]]:
-        """Take waiting jobs, up to the size of a piece."""
         batch: list[tuple[Job, asyncio.Future[str]]] = []
         size = 0
         while self._short and len(batch) < self._limits.together and size <= PIECE:
@@ -100,23 +107,9 @@ class Scheduler:
                 size += job.size
         return batch
 
-    async def _answer_batch(self, batch: Sequence[tuple[Job, asyncio.Future[str]]]) -> None:
-        found: Sequence[str | Exception]
-        try:
-            found = await self._short_thread.run(partial(self._together, [job for job, _ in batch]))
-        except Exception as error:  # the clients get it, and the service goes on
-            found = [error] * len(batch)
-        for (_, future), answer in zip(batch, found, strict=True):
-            if future.done():
-                continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
 
 class WorkerThread:
-    """A daemon thread that does one piece of work after the other, in the order in which they come."""
+    """A daemon thread that calls functions in the order in which they are submitted."""
 
     def __init__(self, name: str) -> None:
         self._work: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]]] = SimpleQueue()
@@ -124,12 +117,12 @@ class WorkerThread:
         self._thread: threading.Thread | None = None
         self.busy = False
 
-    async def run(self, work: Callable[[], Found]) -> Found:
-        """Return what the work returns, or raise what it raises; it is left out when the caller is cancelled before."""
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return the result of the function, or raise its error; it is not called if the caller is cancelled before."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
-        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._work.put((work, future))
         return await future
 
@@ -139,21 +132,19 @@ class WorkerThread:
             if future.cancelled():
                 continue
             self.busy = True
-            found, error = None, None
             try:
-                found = work()
-            except BaseException as raised:
-                error = raised
+                outcome = work()
+            except BaseException as error:
+                outcome = error
             self.busy = False
             with suppress(RuntimeError):  # the event loop has ended
-                future.get_loop().call_soon_threadsafe(_settle, future, found, error)
+                future.get_loop().call_soon_threadsafe(_set_outcome, future, outcome)
 
 
-def _settle(future: "asyncio.Future[Any]", found: Any, error: BaseException | None) -> None:
-    """Give a future its result, unless it was cancelled."""
-    if future.cancelled():
+def _set_outcome(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if future.done():
         return
-    if error is None:
-        future.set_result(found)
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
     else:
-        future.set_exception(error)
+        future.set_result(outcome)

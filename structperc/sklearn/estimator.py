@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from inspect import signature
 from itertools import chain
 from typing import Any, Self
 
@@ -11,8 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from structperc.analysis.weight_ranking import weights
-from structperc.analysis.weight_report import Weights
+from structperc.analysis.weight_ranking import WeightGroups, weights
 from structperc.data.scheme_detection import NO_SEGMENT, detect_scheme, fit_scheme
 from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
 from structperc.errors import InputError
@@ -82,7 +82,7 @@ class SequenceTagger(BaseEstimator):
         hash_bits: int | None = None,
         **others: Any,
     ) -> None:
-        check_options(others, self._get_param_names())
+        check_options(others, [name for name in signature(type(self)).parameters if name != "others"])
         self.algorithm = algorithm
         self.C = C
         self.c1 = c1
@@ -164,7 +164,7 @@ class SequenceTagger(BaseEstimator):
         sentences = self._read(X, "give [X] and [y]")
         return self._score(sentences, read_labels(y, sentences.lengths))
 
-    def weights(self, top: int = 20) -> Weights:
+    def weights(self, top: int = 20) -> WeightGroups:
         """Return the largest weights by name, at most `top` for each label, which notebooks show as tables."""
         return weights(self._linear_tagger(), top)
 

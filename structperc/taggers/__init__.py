@@ -6,7 +6,7 @@ guided_tagger.py        the tagger of guided learning
 learning.py             how a tagger learns: by gradients, by full batches, one sequence at a time
 sequential_learning.py  learning one sequence at a time, also in several processes
 callbacks.py            callbacks that taggers need: evaluation weights, random states, learning rates
-checkpoints.py          Lightning checkpoints
+checkpoint_files.py     Lightning checkpoints
 contract_checks.py      checks of a user's own parts
 saving.py               saved models; model_format.py: their two files, read without PyTorch
 hub.py                  cards of models, and repositories of the hub

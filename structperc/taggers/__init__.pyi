@@ -1,6 +1,6 @@
 from .base import BaseTagger as BaseTagger
 from .base import LabelSequence as LabelSequence
-from .checkpoints import read_checkpoint as read_checkpoint
+from .checkpoint_files import read_checkpoint as read_checkpoint
 from .guided_tagger import GuidedTagger as GuidedTagger
 from .hub import push_folder as push_folder
 from .saving import prune as prune

@@ -24,6 +24,7 @@ from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.lightning_internals import starts_commands
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
 from structperc.predictor import Prediction, Predictor
@@ -31,7 +32,7 @@ from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers import saving
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
-from structperc.taggers.checkpoints import check_vocabulary, use_evaluation_weights
+from structperc.taggers.checkpoint_files import check_vocabulary, use_evaluation_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
 from structperc.taggers.hub import download, push_folder
 from structperc.taggers.model_format import TableType
@@ -230,6 +231,14 @@ class BaseTagger(pl.LightningModule, Predictor):
         if evaluated is not None and data.has(evaluated):
             warn_unknown_labels(data.corpus(evaluated), self.labels)
 
+    @property
+    def attached_trainer(self) -> pl.Trainer | None:
+        """The trainer that trains or evaluates the tagger; None outside of one, where `trainer` raises."""
+        try:
+            return self.trainer
+        except RuntimeError:
+            return None
+
     def check_processes(self, trainer: pl.Trainer) -> None:
         """Raise InputError if this trainer has several processes that cannot train the tagger together."""
         if trainer.world_size == 1:
@@ -239,8 +248,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         processors = os.cpu_count() or 1
         if isinstance(trainer.accelerator, CPUAccelerator) and trainer.num_devices > max(2, processors):
             raise InputError(f"trainer.devices is {trainer.num_devices}, but there are {processors} processors")
-        start = getattr(trainer.strategy, "_start_method", "none")
-        if start != "popen":  # spawned processes end with the training, and the averages of the weights with them
+        if not starts_commands(trainer.strategy):
             raise InputError("trainer.strategy: several processes need ddp; set trainer.strategy: ddp")
 
     # -- evaluation ------------------------------------------------------------------------------------------

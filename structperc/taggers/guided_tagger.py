@@ -16,7 +16,7 @@ from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
 from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch
+from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger, flat_values
 from structperc.taggers.learning import EpochClock
 from structperc.taggers.model_format import required_entries
@@ -69,8 +69,8 @@ class GuidedTagger(BaseTagger):
 
     @property
     def batch_form(self) -> BatchForm:
-        """Sentences in an order that does not depend on the size of mini-batches."""
-        return "sequential"
+        """The form of the mini-batches that the tagger learns from."""
+        return "flat"
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for documents as sequences: guided learning labels each sentence by itself."""
@@ -108,7 +108,7 @@ class GuidedTagger(BaseTagger):
         orders = ((rows, order) for rows, _, order in parts)
         return corpus.replace_column(ORDER, [str(step + 1) for step in flat_values(corpus, orders).tolist()])
 
-    def training_step(self, batch: Batch, batch_idx: int = 0) -> None:
+    def training_step(self, batch: FlatBatch, batch_idx: int = 0) -> None:
         """Visit the sentences of the batch one after the other, and change the weights where decisions are wrong."""
         optimizer = cast(LightningOptimizer, self.optimizers())
         progress = self.guided.learn(batch, cast(GuidedOptimizer, optimizer.optimizer))

@@ -187,7 +187,7 @@ class TrainingMethod(ABC):
         loss = data.detach().double()
         own = torch.stack([loss, penalty.detach() if isinstance(penalty, Tensor) else torch.full_like(loss, penalty)])
         self.sums.add(own)
-        now = tagger.device.type == "cpu" or tagger._trainer is None or tagger.trainer.is_last_batch
+        now = tagger.device.type == "cpu" or tagger.attached_trainer is None or tagger.trainer.is_last_batch
         if not self.full_batch and not self.independent and now:
             self._check_finite(float(self.sums.losses.sum()), "objective")
         self.step_losses[batch_idx] = own.sum()
@@ -226,7 +226,7 @@ class GradientTraining(TrainingMethod):
         """Prepare for an epoch. Raises InputError for criteria and priors that do not fit the steps."""
         super().begin_epoch()
         tagger = self.tagger
-        if tagger._trainer is not None:
+        if tagger.attached_trainer is not None:
             check_steps(tagger.training_protocol(), tagger.prior, tagger.criterion, tagger.trainer)
         if isinstance(tagger.criterion, CorpusCriterion):
             tagger.criterion.corpus_size = tagger.corpus_size
@@ -290,7 +290,7 @@ class FullBatchTraining(GradientTraining):
         """Prepare for an epoch, and compute totals of the whole corpus if the criterion needs them."""
         super().begin_epoch()
         self._candidates: Sequence[Candidates] = ()
-        if isinstance(self.tagger.criterion, CorpusCriterion) and self.tagger._trainer is not None:
+        if isinstance(self.tagger.criterion, CorpusCriterion) and self.tagger.attached_trainer is not None:
             self.tagger.criterion.totals = self._totals(self.tagger.criterion)
 
     def known_candidates(self, batch_idx: int) -> Candidates | None:

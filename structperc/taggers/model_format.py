@@ -19,7 +19,7 @@ from structperc.data.tag_schemes import Scheme
 from structperc.errors import InputError
 from structperc.user_code import error_location
 
-FORMAT = 5
+FORMAT = 6
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"

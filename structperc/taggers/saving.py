@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
-from structperc.constructors import CLASS, LABELLING, LEARNED, OPTIONS, class_path_of, constructor_arguments
+from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE, class_path_of, constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.labels import LabelSet
@@ -238,9 +238,9 @@ def describe(part: Any) -> dict[str, Any]:
         and is_user_class(type(part))
         and type(part).transform_lattice is Criterion.transform_lattice
     ):
-        found[LABELLING] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
+        found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
     learned = part.learned() if isinstance(part, TextModule) else None
-    return found if learned is None else {**found, LEARNED: learned}
+    return found if learned is None else {**found, STATE: learned}
 
 
 def described(value: Any) -> Any:
@@ -256,7 +256,7 @@ def without_learned(described: Any) -> Any:
         return [without_learned(one) for one in described]
     if not isinstance(described, dict):
         return described
-    return {name: without_learned(value) for name, value in described.items() if name != LEARNED}
+    return {name: without_learned(value) for name, value in described.items() if name != STATE}
 
 
 # -- pruning -------------------------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ class Tagger(BaseTagger):
     def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
         """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
         optimizer = self.new_optimizer()
-        if self._trainer is None:
+        if self.attached_trainer is None:
             return optimizer
         self.bind_optimizer(optimizer)
         return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
@@ -341,14 +341,14 @@ class Tagger(BaseTagger):
 
     def _needs_gradients(self) -> bool:
         """Whether something besides the optimizer's step needs the gradients of whole mini-batches."""
-        trainer = self._trainer
+        trainer = self.attached_trainer
         if trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1):
             return True
         return self.prior is not None
 
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
-        made = [] if self._trainer is None else self.trainer.optimizers
+        made = [] if self.attached_trainer is None else self.trainer.optimizers
         return training_protocol(made[0]) if made else TrainingProtocol()
 
     @property

@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from structperc.data.output import atomic_file, write_errors
 from structperc.optim import Diverged, training_protocol
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.checkpoints import CheckpointStorage, load_weights
+from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -113,7 +113,7 @@ class LastEpoch(Checkpoint):
                 with write_errors(self.path), atomic_file(self.path) as part:
                     _link(str(files.written), part)
         else:
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path, weights_only=False)
         self._saved = step
 
 

@@ -84,7 +84,7 @@ def test_every_confidence_by_enumeration(short, criterion, bins):
     check(result.segments, segments, bins)
 
 
-def test_larger_weights_make_the_same_decisions_with_more_confidence(short):
+def test_confidence_grows_with_the_weights(short):
     mild, sharp = (made(short, PerceptronLoss(), scale=scale) for scale in (1.0, 8.0))
     a, b = (reliability(tagger, short).tokens.all for tagger in (mild, sharp))
     assert (a.n, a.correct) == (b.n, b.correct)
@@ -194,7 +194,7 @@ def test_bad_input(fails, folder, tmp_path):
     model, file = folder / "ml" / "1" / "model", folder / "dev.txt"
     assert str(tmp_path / "none") in fails(tmp_path / "none", file)
     assert str(tmp_path / "none.txt") in fails(model, tmp_path / "none.txt")
-    assert "bins must lie between 1 and 10000, got 0" in fails(model, file, "--bins", 0)
+    assert "bins " in fails(model, file, "--bins", 0)
     assert "'label'" in fails(model, file, "--columns", "word")
     assert "nowhere" in fails(model, file, "--csv", tmp_path / "nowhere" / "r.csv")
     assert ".xyz" in fails(model, file, "--plot", tmp_path / "r.xyz")

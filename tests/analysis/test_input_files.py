@@ -69,14 +69,14 @@ def test_columns_that_the_first_line_names(first, expected):
 @pytest.mark.parametrize(
     ("made", "line", "message"),
     [
-        (model(), "Bo B-PER B-PER", "columns 2 and 3 hold labels"),
-        (model(), "Bo B-PER O", "columns 2 and 3 hold labels"),
-        (model("pos", columns=["word", "pos", "label"]), "Bo B-PER O", "column 2 holds labels"),
-        (model("pos"), "Bo B-PER", "column 2 holds labels"),
+        (model(), "Bo B-PER B-PER", "columns 2 and 3 contain labels"),
+        (model(), "Bo B-PER O", "columns 2 and 3 contain labels"),
+        (model("pos", columns=["word", "pos", "label"]), "Bo B-PER O", "column 2 contains labels"),
+        (model("pos"), "Bo B-PER", "column 2 contains labels"),
         (model("pos"), "Bo", "1 column, but this model reads pos besides"),
         (model(columns=["_", "word", "label"]), "1 Bo", "2 columns, but the training files have 3 (_ word label)"),
         (model(columns=["_", "word", "label"]), "1 Bo O O", "4 columns, but the training files have 3 (_ word label)"),
-        (model("pos"), "#columns=word,label O", "none is pos"),
+        (model("pos"), "#columns=word,label O", "the model reads pos"),
     ],
 )
 def test_what_leaves_it_open_is_refused(tmp_path, made, line, message):
@@ -97,7 +97,7 @@ def test_what_leaves_it_open_is_refused(tmp_path, made, line, message):
         ("IOBES", "a B-PER\nb I-PER\nc B-PER\n"),
     ],
 )
-def test_the_scheme_of_gold_is_that_of_the_training_files_or_of_the_model(tmp_path, trained, text):
+def test_scheme_of_gold(tmp_path, trained, text):
     (tmp_path / "f.txt").write_text(text)
     made = model(columns=["word", "label"])
     made.training_files = {"labels": trained}
@@ -156,7 +156,7 @@ def test_training_files_are_described_and_kept(tmp_path):
         Tagger.load(tmp_path / "model")
 
 
-def test_columns_of_labels_of_the_same_types_are_noted(tmp_path):
+def test_two_columns_of_labels(tmp_path):
     (tmp_path / "train.txt").write_text("Bo S-PER NN B-PER\nran O VB O\n")
     data = Conll(str(tmp_path), {"train": "train.txt"}, ["word", "first", "pos", "label"])
     assert data.training_files()["like_labels"] == ["first"]

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from structperc.analysis.tag_input import TextSplitting, plan_input
+from structperc.data.format_detection import read_head
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import ReadOptions
-from structperc.data.streaming import read_head
 from structperc.features import CaseElsewhere, FeatureExtractor, TokenMajority
 
 MARKED, PLAIN, TEXT, OBJECTS = (

@@ -6,8 +6,17 @@ import re
 import pytest
 import torch
 
-from structperc.analysis.weight_ranking import title, weights
-from structperc.analysis.weight_report import Group, LabelWeights, Sums, Transitions, Weight, Weights, weight_lines
+from structperc.analysis.weight_ranking import (
+    Group,
+    LabelWeights,
+    Sums,
+    Transitions,
+    Weight,
+    WeightGroups,
+    title,
+    weight_lines,
+    weights,
+)
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import MarginLoss
@@ -157,7 +166,7 @@ def test_a_model_without_any_weight():
 
 @pytest.mark.parametrize("top", [0, -3])
 def test_bad_top(tagger, top):
-    with pytest.raises(InputError, match="--top must be >= 1"):
+    with pytest.raises(InputError, match="--top "):
         weights(tagger, top)
 
 
@@ -195,7 +204,7 @@ def with_strings(feature, n, named=True):
 
 
 @pytest.mark.parametrize("top", [1, 5, 1000])
-def test_of_strings_only_the_largest_weights_are_listed(top):
+def test_largest_weights_of_strings(top):
     more = [with_strings(WholeEntity(), 60), PhraseConsistency(), with_strings(LexiconShapes(typed=False), 3)]
     tagger = made(more=more)
     known, groups = by_name(tagger), weights(tagger, top)
@@ -255,7 +264,7 @@ class Plain(NonlocalFeature):
         return segments.holders.counts.new_zeros(segments.valid.numel(), 1).float()
 
 
-def test_a_feature_without_options_is_called_by_its_class():
+def test_names_of_features():
     assert title(Plain()) == "Plain"
 
 
@@ -320,7 +329,7 @@ def test_tables_escape_names():
     column = LabelWeights(Sums("B-<i>", 1, 1, 1.0), [bad], [])
     group = Group(Sums("node", 1, 1, 1.0), [bad], [column], [])
     other = Group(Sums("<u>", 1, 1, 1.0), [bad], [], [])
-    page = Page([Weights([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
+    page = Page([WeightGroups([group, other], Transitions(["B-<i>"], [[1.0]]))._repr_html_()])
     assert not {"b", "i", "u"} & set(page.seen)
     assert {"<b>&", "B-<i>"} <= set(page.text)
 
@@ -341,7 +350,7 @@ def test_plot_is_written(saved, tmp_path, ending):
     assert start == {"png": b"\x89PNG\r", "svg": b"<?xml"}[ending]
 
 
-def test_plot_has_a_panel_for_each_group_and_a_bar_for_each_weight():
+def test_plot_panels_and_bars():
     groups = {"node": [("w[0]=$|w[1]=$ -> O", 3.0), ("a", -2.0)], "edge": [], "phrase": [("phrase(A,B)", 0.0)] * 3}
     figure = plot_weights(list(groups.items()))
     panels = [ax for ax in figure.axes if ax.axison]

@@ -26,7 +26,7 @@ def tagging(request: pytest.FixtureRequest) -> Lattice:
     return Lattice(torch.randn(4, 5, 3).double(), edge, torch.tensor([5, 3, 0, 1]))
 
 
-def test_searches_and_sums_see_only_legal_labellings(tagging: Lattice) -> None:
+def test_searches_and_sums_of_legal_paths(tagging: Lattice) -> None:
     constrained = constrain(tagging, START, TRANSITION, END)
     found, log_z = kbest(constrained, 300), log_partition(constrained)
     for b, n in enumerate(tagging.lengths.tolist()):
@@ -37,7 +37,7 @@ def test_searches_and_sums_see_only_legal_labellings(tagging: Lattice) -> None:
     assert viterbi(constrained)[0].tolist() == pytest.approx(found.scores[:, 0].tolist())
 
 
-def test_lattice_is_left_alone_and_a_stationary_edge_stays_one_matrix(tagging: Lattice) -> None:
+def test_lattice_is_not_changed(tagging: Lattice) -> None:
     unary, edge = tagging.unary.clone(), tagging.edge.clone()
     constrained = constrain(tagging, START, TRANSITION, END)
     assert tagging.unary.equal(unary)
@@ -57,7 +57,7 @@ def test_gradients_reach_legal_scores_only(tagging: Lattice) -> None:
     assert (matrix.grad[TRANSITION] > 0).all()
 
 
-def test_allow_gives_the_best_labelling_within_the_mask(lattice: Lattice) -> None:
+def test_allow_restricts_viterbi(lattice: Lattice) -> None:
     mask = torch.rand_like(lattice.unary).round().bool()
     scores, _ = viterbi(allow(lattice, mask))
     for b in range(len(scores)):

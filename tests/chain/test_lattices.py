@@ -53,13 +53,13 @@ def test_wrong_tensors_are_named(found: str) -> None:
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (2,), (2, 3, 4)])
 def test_labels_that_do_not_fit(shape: tuple[int, ...]) -> None:
     labels = torch.zeros(shape, dtype=torch.int64)
-    with pytest.raises(InputError, match=r"^labels: expected shape \(2, 5\) or \(2, K, 5\), got"):
+    with pytest.raises(InputError, match=r"^labels: .*\(2, 5\).*\(2, K, 5\)"):
         path_score(Lattice(UNARY, EDGE, LENGTHS), labels)
-    with pytest.raises(InputError, match=r"^labels: expected shape"):
+    with pytest.raises(InputError, match=r"^labels: "):
         segment_marginals(Lattice(UNARY, EDGE, LENGTHS), labels, Segments(*(torch.tensor([n]) for n in (0, 0, 1))))
 
 
-def test_edges_may_be_the_same_for_sequences_or_for_tokens() -> None:
+def test_shared_edges() -> None:
     torch.manual_seed(0)
     unary = torch.randn(2, 5, 3)
     for shape in ((1, 1), (2, 1), (1, 5), (2, 5)):
@@ -69,7 +69,7 @@ def test_edges_may_be_the_same_for_sequences_or_for_tokens() -> None:
             torch.testing.assert_close(measure(lattice), measure(whole))
 
 
-def test_a_leaf_that_is_an_expanded_view_has_a_gradient_at_each_entry() -> None:
+def test_gradient_of_expanded_leaf() -> None:
     torch.manual_seed(0)
     unary, matrix = torch.randn(2, 5, 3), torch.randn(1, 1, 3, 3)
     leaf, whole = matrix.expand(2, 5, 3, 3).detach(), matrix.expand(2, 5, 3, 3).clone()
@@ -91,7 +91,7 @@ def test_one_precision_for_both_tables() -> None:
     assert locally_normalised(Lattice(UNARY, EDGE.double(), LENGTHS)).unary.dtype == torch.float64
 
 
-def test_high_scores_of_long_sequences_keep_their_digits() -> None:
+def test_precision_of_long_sequences() -> None:
     torch.manual_seed(0)
     unary, edge, lengths = torch.randn(2, 200, 4), torch.randn(2, 200, 4, 4), torch.tensor([200, 150])
     high, exact = Lattice(unary + 1000, edge, lengths), Lattice((unary + 1000).double(), edge.double(), lengths)
@@ -100,7 +100,7 @@ def test_high_scores_of_long_sequences_keep_their_digits() -> None:
     assert viterbi(high)[1].equal(viterbi(exact)[1])
 
 
-def test_a_segment_within_which_nothing_may_follow_has_probability_zero() -> None:
+def test_impossible_segment() -> None:
     edge = torch.zeros(1, 1, 2, 2)
     edge[0, 0, 1] = -torch.inf
     lattice = Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))

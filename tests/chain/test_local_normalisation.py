@@ -78,7 +78,7 @@ def test_labellings_sum_to_one_but_for_dead_ends(lattice: Lattice) -> None:
             assert share == pytest.approx(1)
 
 
-def test_best_labellings_are_those_of_highest_probability(lattice: Lattice) -> None:
+def test_best_paths_have_highest_probability(lattice: Lattice) -> None:
     found = kbest(locally_normalised(lattice), 5)
     for row, length in enumerate(lattice.lengths.tolist()):
         every = every_log_probability(lattice, row)
@@ -88,7 +88,7 @@ def test_best_labellings_are_those_of_highest_probability(lattice: Lattice) -> N
             assert every.pop(tuple(labels)) >= highest[-1] - 1e-9
 
 
-def test_what_comes_later_does_not_change_what_is_before() -> None:
+def test_independence_of_later_tokens() -> None:
     lattice = random_lattice(SCHEMES["IOB2"], "IOB2", 2)
     other = lattice._replace(unary=lattice.unary.clone(), edge=lattice.edge.clone())
     other.unary[:, 2:] *= 3
@@ -159,7 +159,7 @@ def test_gradcheck(scheme: str, seed: int) -> None:
     assert torch.autograd.gradcheck(scores, inputs)
 
 
-def test_gradients_are_finite_and_none_reach_the_padding(lattice: Lattice) -> None:
+def test_gradients_are_finite(lattice: Lattice) -> None:
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
     given = locally_normalised(Lattice(unary, edge, lattice.lengths))
     found = kbest(given, 3)
@@ -186,14 +186,6 @@ def test_gradients_of_one_matrix_are_one_matrix() -> None:
 # -- kinds of numbers and sizes --------------------------------------------------------------------------------
 
 
-def test_half_precision_is_upcast() -> None:
-    half = random_lattice(SCHEMES["IOBES"], "IOBES", 0)
-    half = half._replace(unary=half.unary.bfloat16(), edge=half.edge.bfloat16())
-    given = locally_normalised(half)
-    assert (given.unary.dtype, given.edge.dtype) == (torch.float32, torch.float32)
-    torch.testing.assert_close(log_partition(given), torch.zeros(4), rtol=0, atol=1e-5)
-
-
 def test_long_sequences_of_high_scores_in_float32(documents: Lattice) -> None:
     single = Lattice((documents.unary + 1000).float(), documents.edge.float(), documents.lengths)
     double = Lattice(single.unary.double(), single.edge.double(), single.lengths)
@@ -203,7 +195,7 @@ def test_long_sequences_of_high_scores_in_float32(documents: Lattice) -> None:
     torch.testing.assert_close(log_partition(locally_normalised(double)), torch.zeros(6).double(), rtol=0, atol=1e-9)
 
 
-def test_scores_that_no_sum_of_exponentials_would_survive() -> None:
+def test_extreme_scores() -> None:
     unary = torch.tensor([[[-5000.0, -5001.0], [3000.0, -3000.0]]])
     edge = torch.tensor([[[[-9000.0, 0.0], [0.0, 4000.0]]]])
     given = locally_normalised(Lattice(unary, edge, torch.tensor([2])))
@@ -220,17 +212,3 @@ def test_nothing_to_normalise(shape: tuple[int, int, int]) -> None:
     given = locally_normalised(lattice)
     assert given.unary.shape == shape
     torch.testing.assert_close(log_partition(given), torch.zeros(shape[0]), rtol=0, atol=1e-6)
-
-
-def test_the_callers_tensors_are_left_alone(documents: Lattice) -> None:
-    before = documents.unary.clone(), documents.edge.clone()
-    locally_normalised(documents)
-    assert torch.equal(documents.unary, before[0])
-    assert torch.equal(documents.edge, before[1])
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    given = locally_normalised(documents)
-    moved = locally_normalised(Lattice(*(x.to(cuda) for x in documents)))
-    labels = kbest(given, 3).labels
-    torch.testing.assert_close(path_score(moved, labels.to(cuda)).cpu(), path_score(given, labels))

@@ -89,7 +89,7 @@ def test_second_derivatives(shape: tuple[int, ...]) -> None:
         assert torch.autograd.gradgradcheck(of, (unary, edge), fast_mode=True)
 
 
-def test_impossible_labels_leave_second_derivatives_finite() -> None:
+def test_second_derivatives_with_impossible_labels() -> None:
     unary = torch.tensor([[[0.0, -torch.inf], [1, 2], [0, 1]]], requires_grad=True)
     edge = torch.tensor([[[[0.0, -torch.inf], [1, 0]]]])
     lattice = Lattice(unary, edge, torch.tensor([3]))
@@ -99,7 +99,7 @@ def test_impossible_labels_leave_second_derivatives_finite() -> None:
         assert unary.grad.isfinite().all()
 
 
-def test_divergence_and_cross_entropy_of_lattices_with_holes() -> None:
+def test_divergence_with_impossible_paths() -> None:
     """Labels that nothing may follow, that cannot be reached, or that the other lattice lacks; by enumeration."""
     torch.manual_seed(0)
     unary, edge = torch.randn(400, 4, 3).double(), torch.randn(400, 4, 3, 3).double()
@@ -157,15 +157,6 @@ def test_long_sequences_in_float32(documents: Lattice) -> None:
     torch.testing.assert_close(marginals(single).sum(2), real.float())
 
 
-def test_half_precision_is_upcast(documents: Lattice) -> None:
-    half = Lattice(documents.unary.bfloat16().requires_grad_(), documents.edge.bfloat16(), documents.lengths)
-    log_z = log_partition(half)
-    exact = log_partition(Lattice(half.unary.double(), half.edge.double(), half.lengths))
-    torch.testing.assert_close(log_z.double(), exact, rtol=1e-5, atol=0)
-    log_z.sum().backward()
-    assert half.unary.grad.dtype == torch.bfloat16
-
-
 def test_samples_follow_the_distribution() -> None:
     torch.manual_seed(2)
     lattice = Lattice(torch.randn(3, 3, 2).double(), torch.randn(3, 3, 2, 2).double(), torch.tensor([3, 0, 2]))
@@ -195,13 +186,6 @@ def test_kbest_probabilities_sum_to_one() -> None:
     lattice = Lattice(torch.randn(1, 4, 3).double(), torch.randn(1, 4, 3, 3).double(), torch.tensor([4]))
     probability = (kbest(lattice, 81).scores - log_partition(lattice).unsqueeze(1)).exp()
     assert probability.sum().item() == pytest.approx(1)
-
-
-def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
-    moved = Lattice(*(x.to(cuda) for x in documents))
-    for measure in (log_partition, marginals, edge_marginals, entropy):
-        torch.testing.assert_close(measure(moved).cpu(), measure(documents))
-    assert sample(moved, 2).device.type == "cuda"
 
 
 module = import_module("structperc.chain.marginals")  # the package exports the function of this name

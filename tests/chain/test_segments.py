@@ -63,9 +63,7 @@ def spans(lattice: Lattice, longest: int) -> Segments:
 
 
 @pytest.mark.parametrize(("score", "search"), BOTH)
-def test_scores_are_those_of_the_best_labellings_with_their_gradients(
-    lattice: Lattice, score: Callable, search: Callable
-) -> None:
+def test_scores_and_gradients(lattice: Lattice, score: Callable, search: Callable) -> None:
     segments, labels = every_segment(lattice), labelling(lattice)
     expected, paths = search(lattice, labels, segments)
     torch.testing.assert_close(score(lattice, labels, segments), expected)
@@ -142,10 +140,10 @@ def test_one_label_has_no_other() -> None:
 def test_wrong_segments_and_labels_are_named(documents: Lattice, measure: Callable) -> None:
     labels = labelling(documents)
     for span in ((1, 5, 5), (1, 17, 18), (1, -1, 2), (2, 0, 1)):
-        with pytest.raises(InputError, match=f"segment {span[1]}..{span[2]} of sequence {span[0]} with"):
+        with pytest.raises(InputError, match=f"segment {span[1]}..{span[2]} .*sequence {span[0]} "):
             measure(documents, labels, Segments(*torch.tensor(span).view(3, 1)))
     labels[3, 20] = 5
-    with pytest.raises(InputError, match=r"label 5 at token 20 of sequence 3 is outside 0\.\.4"):
+    with pytest.raises(InputError, match=r"label 5 .*token 20 .*sequence 3 .*0\.\.4"):
         measure(documents, labels, spans(documents, 5))
 
 
@@ -186,7 +184,7 @@ def test_whole_sequence_without_gold_is_the_rival(documents: Lattice) -> None:
     torch.testing.assert_close(with_scores, path_score(documents, labels)[rows])
 
 
-def test_segments_of_one_token_are_max_marginals_and_marginals(documents: Lattice) -> None:
+def test_segments_of_one_token(documents: Lattice) -> None:
     from structperc.chain import marginals, max_marginals
 
     labels = labelling(documents)

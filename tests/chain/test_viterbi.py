@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from structperc.chain import Viterbi, best_before_and_after, kbest, max_marginals, path_score, viterbi
+from structperc.chain import best_before_and_after, kbest, max_marginals, path_score, viterbi
 from structperc.errors import InputError
 from structperc.structures import Lattice
 from tests import oracle
@@ -36,7 +36,7 @@ def test_worked_by_hand() -> None:
     assert labels.tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
-def test_long_sequences_do_not_depend_on_their_batch(documents: Lattice) -> None:
+def test_long_sequences_are_independent(documents: Lattice) -> None:
     scores, labels = viterbi(documents)
     torch.testing.assert_close(scores, path_score(documents, labels))
     for b, n in enumerate(documents.lengths.tolist()):
@@ -54,43 +54,13 @@ def test_no_tokens_at_all() -> None:
         assert labels.equal(torch.zeros(B, T, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_upcast_of_viterbi(dtype: torch.dtype, documents: Lattice) -> None:
-    half = Lattice(documents.unary.to(dtype), documents.edge.to(dtype), documents.lengths)
-    full = Lattice(half.unary.double(), half.edge.double(), half.lengths)
-    scores, labels = viterbi(half)
-    assert scores.dtype == torch.float32
-    torch.testing.assert_close(scores.double(), viterbi(full)[0])
-    assert labels.equal(viterbi(full)[1])
-
-
-def test_huge_scores_never_make_an_illegal_path_win() -> None:
+def test_huge_scores() -> None:
     edge = torch.tensor([[-1e30, -torch.inf], [-torch.inf, -1e30]]).expand(1, 5, 2, 2)
     unary = torch.full((1, 5, 2), -1e30)
     unary[0, 2, 0] = -torch.inf
     scores, labels = viterbi(Lattice(unary, edge, torch.tensor([5])))
     assert labels.tolist() == [[1] * 5]
     assert scores.item() == pytest.approx(-9e30)
-
-
-def test_leaves_the_lattice_alone(documents: Lattice) -> None:
-    unary, edge = documents.unary.clone().requires_grad_(), documents.edge.clone()
-    scores, _ = viterbi(Lattice(unary, edge, documents.lengths))
-    assert not scores.requires_grad
-    assert unary.detach().equal(documents.unary)
-    assert edge.equal(documents.edge)
-    assert not edge.requires_grad
-
-
-def test_cuda_equals_cpu_of_viterbi(documents: Lattice, cuda: torch.device) -> None:
-    scores, labels = viterbi(Lattice(*(x.to(cuda) for x in documents)))
-    torch.testing.assert_close(scores.cpu(), viterbi(documents)[0])
-    assert labels.cpu().equal(viterbi(documents)[1])
-
-
-def test_module(documents: Lattice) -> None:
-    for mine, theirs in zip(Viterbi()(documents), viterbi(documents), strict=True):
-        assert mine.equal(theirs)
 
 
 def some_labels(lattice: Lattice, *shape: int) -> torch.Tensor:
@@ -121,7 +91,7 @@ def test_rows_name_the_sequence(lattice: Lattice) -> None:
     )
 
 
-def test_gradients_count_what_is_used_and_stay_out_of_the_padding(lattice: Lattice) -> None:
+def test_gradients_are_path_counts(lattice: Lattice) -> None:
     labels = some_labels(lattice)
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
     path_score(Lattice(unary, edge, lattice.lengths), labels).sum().backward()
@@ -136,7 +106,7 @@ def test_gradients_count_what_is_used_and_stay_out_of_the_padding(lattice: Latti
     assert edge.grad.equal(pairs.sum_to_size(edge.shape))
 
 
-def test_gradient_of_a_stationary_edge_reaches_the_matrix() -> None:
+def test_gradient_of_stationary_edge() -> None:
     matrix = torch.zeros(2, 2, requires_grad=True)
     labels = torch.tensor([[0, 1, 1], [1, 1, -1]])
     path_score(Lattice(torch.zeros(2, 3, 2), matrix.expand(2, 3, 2, 2), torch.tensor([3, 2])), labels).sum().backward()
@@ -148,9 +118,9 @@ def test_label_outside_the_lattice(label: int) -> None:
     labels = torch.zeros(2, 4, dtype=torch.int64)
     labels[1, 2] = label
     lattice = Lattice(torch.zeros(2, 4, 3), torch.zeros(2, 4, 3, 3), torch.tensor([4, 3]))
-    with pytest.raises(InputError, match=rf"label {label} at token 2 of sequence 1 is outside 0\.\.2"):
+    with pytest.raises(InputError, match=rf"label {label} .*token 2 .*sequence 1 .*0\.\.2"):
         path_score(lattice, labels)
-    with pytest.raises(InputError, match="at token 2 of sequence 1"):
+    with pytest.raises(InputError, match=r"token 2 .*sequence 1"):
         path_score(lattice, labels.unsqueeze(1))
     assert path_score(lattice._replace(lengths=torch.tensor([4, 2])), labels).tolist() == [0, 0]
 
@@ -158,12 +128,6 @@ def test_label_outside_the_lattice(label: int) -> None:
 def test_half_precision_is_summed_in_float32() -> None:
     lattice = Lattice(torch.full((1, 3000, 1), 1.0).bfloat16(), torch.zeros(1, 3000, 1, 1), torch.tensor([3000]))
     assert path_score(lattice, torch.zeros(1, 3000, dtype=torch.int64)).item() == 3000
-
-
-def test_cuda_equals_cpu_of_path_score(documents: Lattice, cuda: torch.device) -> None:
-    labels = torch.randint(5, (6, 2, 310))
-    moved = Lattice(*(x.to(cuda) for x in documents))
-    torch.testing.assert_close(path_score(moved, labels.to(cuda)).cpu(), path_score(documents, labels))
 
 
 def with_grad(lattice: Lattice) -> Lattice:
@@ -191,7 +155,7 @@ def test_second_best_is_the_best_other_label(documents: Lattice) -> None:
     assert found[0].amax(1)[:300].tolist() == pytest.approx([scores[0].item()] * 300)
 
 
-def test_the_gradient_is_that_of_one_best_labelling(lattice: Lattice) -> None:
+def test_gradient_of_one_best_path(lattice: Lattice) -> None:
     lattice = with_grad(lattice)
     found = max_marginals(lattice)
     for b, t, y in (found > -torch.inf).nonzero().tolist():
@@ -255,7 +219,7 @@ def test_gradients_of_many_labellings_add_up(documents: Lattice) -> None:
     torch.testing.assert_close((own * documents.unary).sum() + (pairs * documents.edge).sum(), total.detach())
 
 
-def test_an_expanded_matrix_gets_the_gradient_of_the_matrix() -> None:
+def test_gradient_of_expanded_matrix() -> None:
     torch.manual_seed(0)
     matrix = torch.randn(3, 3, requires_grad=True)
     unary, lengths = torch.randn(4, 6, 3), torch.tensor([6, 0, 3, 1])
@@ -282,18 +246,3 @@ def test_nothing_but_empty_sequences() -> None:
         found = max_marginals(lattice)
         assert (found == -torch.inf).all()
         assert not any(grad.any() for grad in grads_of(found.sum(), lattice))
-
-
-def test_half_precision_is_upcast_of_max_marginals(documents: Lattice) -> None:
-    half = Lattice(documents.unary.half(), documents.edge.half(), documents.lengths)
-    found = max_marginals(half := with_grad(half))
-    assert found.dtype == torch.float32
-    assert [grad.dtype for grad in grads_of(found[0, 0, 0], half)] == [torch.float16] * 2
-
-
-def test_cuda_equals_cpu_of_max_marginals(documents: Lattice, cuda: torch.device) -> None:
-    host, device = with_grad(documents), with_grad(Lattice(*(x.to(cuda) for x in documents)))
-    torch.testing.assert_close(max_marginals(device).cpu(), max_marginals(host))
-    pairs = (grads_of(max_marginals(x)[:1, :300].sum(), x) for x in (device, host))
-    for found, expected in zip(*pairs, strict=True):
-        torch.testing.assert_close(found.cpu(), expected)

@@ -33,7 +33,7 @@ def test_only_what_comes_with_new_modules_is_kept(new, monkeypatch, tmp_path):
     assert cycle() is None
 
 
-def test_garbage_is_looked_for_again_after_an_import_that_fails():
+def test_garbage_collection_after_failed_import():
     with pytest.raises(ModuleNotFoundError), importing():
         import no_such_module  # noqa: F401
     assert gc.isenabled()

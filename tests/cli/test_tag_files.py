@@ -89,7 +89,7 @@ def test_marks_of_brat_fit_the_text_beside_them(here, run, model, mark):
     assert all(TEXT[start:end] == words for start, end, _, words in marks(read("out/a.ann")))
 
 
-def test_a_file_that_fails_does_not_stop_the_others(here, model, capsys):
+def test_failing_file(here, model, capsys):
     Path("in/bad.jsonl").write_text('{"text": "Anna"}\n{"text": null}\n')
     Path("out").mkdir()
     Path("out/bad.jsonl").write_text("from before")

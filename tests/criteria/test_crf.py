@@ -40,7 +40,7 @@ def constrained(seed, stationary):
 
 @pytest.mark.parametrize("stationary", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_is_a_sum_of_cross_entropies_given_gold(seed, stationary):
+def test_memm_loss_is_a_sum_of_cross_entropies(seed, stationary):
     lattice, gold = constrained(seed, stationary)
     losses = criterion_losses(lattice, gold)
     torch.testing.assert_close(losses, sums_of_cross_entropies(lattice, gold))
@@ -94,7 +94,7 @@ def test_knows_only_the_past():
     assert whole == pytest.approx(math.log(2 + math.exp(7)))
 
 
-def test_gold_that_is_impossible_has_no_probability():
+def test_impossible_gold():
     unary = torch.zeros(1, 2, 2).masked_fill(torch.tensor([[[False, False], [False, True]]]), -torch.inf)
     unary.requires_grad_()
     lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
@@ -104,7 +104,7 @@ def test_gold_that_is_impossible_has_no_probability():
     assert unary.grad.isfinite().all()
 
 
-def test_loss_is_a_sum_of_cross_entropies_and_has_their_gradient():
+def test_token_loss_and_gradient():
     lattice = random_lattice(0, lengths=(4, 3, 1, 0, 2))
     gold, real = random_gold(lattice), torch.arange(4) < lattice.lengths[:, None]
     unary = lattice.unary.clone().requires_grad_()
@@ -118,7 +118,7 @@ def test_loss_is_a_sum_of_cross_entropies_and_has_their_gradient():
     assert losses[3] == 0
 
 
-def test_each_label_is_the_best_of_its_token_whatever_the_edges_are():
+def test_token_decoding_ignores_edges():
     lattice = random_lattice(1)
     read = TokenCrossEntropyLoss().transform_lattice(lattice._replace(edge=100 * lattice.edge))
     _, labels = viterbi(read)
@@ -134,7 +134,7 @@ def test_probabilities_are_softmaxes():
     torch.testing.assert_close(log_partition(read), torch.zeros(5).double(), rtol=0, atol=1e-12)
 
 
-def test_a_label_that_cannot_begin_has_no_share_and_half_precision_is_upcast():
+def test_start_constraint_and_half_precision():
     labels = LabelSet(("O", "B-X", "I-X"))
     lattice = random_lattice(3)
     barred = constrain(lattice, labels.start, labels.transition, labels.end)

@@ -179,7 +179,7 @@ def test_gradcheck_of_the_objective_of_a_corpus(criterion):
 @pytest.mark.parametrize(
     "criterion", [PerceptronLoss(), MarginLoss(2.0), HingeLoss(0.7)], ids=lambda c: type(c).__name__
 )
-def test_gradient_is_rival_minus_gold_where_the_criterion_acts(criterion):
+def test_gradient_is_rival_minus_gold(criterion):
     lattice = random_lattice(5)
     unary = lattice.unary.requires_grad_()
     gold = random_gold(lattice, 1)
@@ -195,7 +195,7 @@ def test_gradient_is_rival_minus_gold_where_the_criterion_acts(criterion):
             assert not unary.grad[b].any()
 
 
-def test_rival_is_the_first_if_wrong_else_the_second():
+def test_rival_is_the_best_wrong_candidate():
     lengths = torch.tensor([2, 2])
     lattice = Lattice(torch.zeros(2, 2, 3), torch.zeros(2, 2, 3, 3), lengths)
     candidates = Candidates(
@@ -227,7 +227,7 @@ def test_non_local_scores_choose_the_rival():
     assert MarginLoss(100.0)(scored).item() == pytest.approx(5.0 - 3.5)
 
 
-def test_sequence_with_one_possible_labelling_asks_for_nothing():
+def test_no_update_with_one_possible_path():
     unary = torch.tensor([[[1.0, -torch.inf]]], requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([1]))
     gold = torch.zeros(1, 1, dtype=torch.int64)
@@ -240,7 +240,7 @@ def test_sequence_with_one_possible_labelling_asks_for_nothing():
 
 def test_margin_asks_for_two_candidates():
     lattice = random_lattice(0)
-    with pytest.raises(ValueError, match=r"MarginLoss needs a rival: search gave K=1; set search.k >= 2"):
+    with pytest.raises(ValueError, match=r"MarginLoss .*K=1; .*search\.k >= 2"):
         MarginLoss(1.0)(scored_of(lattice, random_gold(lattice), MarginLoss(1.0), 1))
 
 
@@ -277,7 +277,7 @@ def without_a_path():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
-def test_a_sequence_without_any_legal_path_has_no_loss_and_spoils_no_other(criterion):
+def test_sequence_without_legal_path(criterion):
     for kind, lattice in without_a_path():
         if kind != "token" and isinstance(criterion, TokenCrossEntropyLoss):
             continue  # it does not look at pairs
@@ -296,7 +296,7 @@ def test_a_sequence_without_any_legal_path_has_no_loss_and_spoils_no_other(crite
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
-def test_gradients_are_finite_where_gold_alone_is_impossible(criterion):
+def test_gradients_with_impossible_gold(criterion):
     lattice = random_lattice(9)
     gold = random_gold(lattice)
     lattice.unary[1, 1, gold[1, 1]] = -torch.inf
@@ -320,7 +320,7 @@ def test_survives_a_description_in_json(criterion):
     assert again.min_candidates == criterion.min_candidates
 
 
-def test_contract_covers_every_criterion_and_part_of_the_package():
+def test_contract_covers_the_package():
     classes = [value for value in vars(package).values() if inspect.isclass(value)]
     bases = {base for cls in classes for base in cls.__mro__[1:]}
     parts = (Criterion, package.Measure, package.Smoothing, package.Units)

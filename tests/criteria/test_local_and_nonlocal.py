@@ -234,7 +234,7 @@ def test_toy_documents_need_non_local_weights():
 
 @pytest.mark.parametrize("C", [0.0, 10.0])
 @pytest.mark.parametrize("criterion", [MarginLoss, lambda C: LocalAndNonlocal(C, local="conservative")])
-def test_bound_and_margin_where_non_local_weights_are_needed(criterion, C):
+def test_bound_with_nonlocal_weights(criterion, C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
     data = Documents(AMBIGUOUS)
     separator, _ = train(data, MarginLoss(100.0), LABELS**4)

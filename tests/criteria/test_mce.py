@@ -258,7 +258,7 @@ def test_smoothing_keeps_small_values():
     assert Logistic()(torch.tensor(25.0, dtype=torch.float64)).item() == pytest.approx(math.log1p(math.exp(25)), abs=0)
 
 
-def test_as_steepness_grows_the_loss_counts_wrong_sequences():
+def test_limit_of_steepness():
     lattice = random_lattice(8)
     gold = random_gold(lattice, 8)
     gold[0] = torch.tensor(oracle.ranked(lattice, 0)[0][1])
@@ -284,15 +284,15 @@ def test_bad_options_are_named():
             make()
 
 
-def test_asks_for_the_candidates_that_the_measure_compares():
+def test_min_candidates():
     lattice = random_lattice(0)
     assert [MCELoss(m).min_candidates for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
-    with pytest.raises(ValueError, match=r"MCELoss needs a rival: search gave K=1; set search.k >= 2"):
+    with pytest.raises(ValueError, match=r"MCELoss .*K=1; .*search\.k >= 2"):
         MCELoss()(scored_of(lattice, random_gold(lattice), MCELoss(), 1))
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (1, 4)])
-def test_edges_may_be_the_same_for_tokens_or_for_sequences(shape):
+def test_shared_edges(shape):
     torch.manual_seed(0)
     unary, edge, gold = torch.randn(2, 4, 3), torch.randn(*shape, 3, 3), torch.randint(3, (2, 4))
     small, whole = (Lattice(unary, e, torch.tensor([4, 2])) for e in (edge, edge.expand(2, 4, 3, 3).contiguous()))

@@ -36,7 +36,7 @@ def batches(n=4):
     return [torch.rand(3 + i, 2, generator=generator, dtype=torch.float64) for i in range(n)]
 
 
-def test_at_the_totals_gradients_add_up_to_that_of_the_objective():
+def test_gradients_at_the_totals():
     criterion = Quotient()
     counts = [batch.requires_grad_() for batch in batches()]
     criterion.totals = torch.cat(counts).detach().sum(0)
@@ -49,7 +49,7 @@ def test_at_the_totals_gradients_add_up_to_that_of_the_objective():
 
 @pytest.mark.parametrize("corpus_size", [None, 200])
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.95])
-def test_totals_are_estimated_from_decayed_batches(memory, corpus_size):
+def test_decayed_totals(memory, corpus_size):
     criterion = Quotient(memory)
     criterion.corpus_size = corpus_size
     seen = []
@@ -86,14 +86,14 @@ def test_what_is_remembered_survives_a_checkpoint():
     assert torch.equal(criterion(second), again(second))
 
 
-def test_saved_models_need_not_hold_what_is_remembered():
+def test_models_saved_without_totals():
     tagger = torch.nn.ModuleDict({"criterion": Quotient(), "scorer": torch.nn.Linear(2, 2)})
     tagger.load_state_dict({name: p.detach() for name, p in tagger.named_parameters()})
     with pytest.raises(RuntimeError, match="Missing"):
         tagger.load_state_dict({})
 
 
-def test_no_update_before_the_objective_is_defined():
+def test_update_with_undefined_objective():
     criterion = Quotient()
     empty = torch.tensor([[1.0, 0.0], [2.0, 0.0]], requires_grad=True)
     losses, acts = criterion.losses_and_updates(empty)
@@ -108,7 +108,7 @@ def test_no_update_before_the_objective_is_defined():
 
 def test_bad_memory_is_named():
     for memory in (1.0, -0.1, float("nan")):
-        with pytest.raises(InputError, match="Quotient: memory must be >= 0 and < 1"):
+        with pytest.raises(InputError, match="Quotient: memory "):
             Quotient(memory)
 
 
@@ -256,7 +256,7 @@ class Model:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
 @pytest.mark.parametrize("psi", [None, 1.3])
-def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed, psi):
+def test_sum_of_batch_gradients(units, seed, psi):
     model = Model(seed)
     criterion = criterion_for(SETS[3], beta=1.5, smoothing=Sigmoid(0.8, -0.1), units=units, psi=psi)
 
@@ -278,7 +278,7 @@ def test_gradients_of_all_batches_are_that_of_the_corpus(units, seed, psi):
     assert losses == pytest.approx(0, abs=1e-9)  # the objective is a quotient of counts: twice the corpus, same value
 
 
-def test_batches_without_segments_ask_for_nothing_until_one_is_seen():
+def test_batches_without_segments():
     criterion = criterion_for(SETS[3])
     lattice = random_lattice(1, B=2, lengths=(4, 3))
     losses, acts = criterion.losses_and_updates(_scored(lattice, torch.zeros(2, 4, dtype=torch.int64)))
@@ -300,7 +300,7 @@ def test_a_hopeless_start_has_a_finite_objective():
 
 
 @pytest.mark.parametrize("psi", [None, 2.0])
-def test_one_legal_labelling_is_found_without_doubt(psi):
+def test_one_legal_path(psi):
     unary = torch.tensor([[[-torch.inf, 1.0, -torch.inf]]], requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([1]))
     counts = criterion_for(SETS[3], psi=psi).counts(_scored(lattice, torch.tensor([[1]])))
@@ -309,21 +309,21 @@ def test_one_legal_labelling_is_found_without_doubt(psi):
 
 
 def test_bad_options_are_named():
-    with pytest.raises(InputError, match="MCEFLoss: beta must be > 0"):
+    with pytest.raises(InputError, match="MCEFLoss: beta "):
         MCEFLoss(0.0)
-    with pytest.raises(InputError, match="MCEFLoss: psi must be > 0 and finite, got 0"):
+    with pytest.raises(InputError, match=r"MCEFLoss: psi .*0"):
         MCEFLoss(psi=0)
-    with pytest.raises(InputError, match="MCEFLoss: rivals must be >= 1"):
+    with pytest.raises(InputError, match="MCEFLoss: rivals "):
         MCEFLoss(rivals=0)
-    with pytest.raises(InputError, match=r"MCEFLoss: smoothing must be a Sigmoid.*got Logistic"):
+    with pytest.raises(InputError, match=r"MCEFLoss: smoothing .*Sigmoid.*Logistic"):
         MCEFLoss(smoothing=Logistic())
-    with pytest.raises(InputError, match="MCEFLoss counts segments, but the labels have none: use MCELoss"):
+    with pytest.raises(InputError, match=r"MCEFLoss .*MCELoss"):
         criterion_for(LabelSet(("DT", "NN"), "none"))
-    with pytest.raises(InputError, match="MCEFLoss counts segments"):
+    with pytest.raises(InputError, match=r"MCEFLoss .*MCELoss"):
         criterion_for(LabelSet(("O",)))
     with pytest.raises(InputError, match="no segment"):
         MCEFLoss().objective(torch.tensor([0.0, 0.0, 3.0]))
     lattice = random_lattice(0)
     alone = _scored(lattice, random_gold(lattice), 1)
-    with pytest.raises(ValueError, match="MCEFLoss needs a rival: search gave K=1"):
+    with pytest.raises(ValueError, match=r"MCEFLoss .*K=1"):
         criterion_for(SETS[3]).counts(alone)

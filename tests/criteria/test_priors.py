@@ -22,7 +22,7 @@ def test_gradcheck(phi):
 
 
 @pytest.mark.parametrize("phi", [1, 2])
-def test_large_tables_are_summed_in_double_precision(phi):
+def test_double_precision_of_large_tables(phi):
     torch.manual_seed(0)
     table = (1000 + torch.rand(700_001, 2))[:, 0].requires_grad_()  # three parts, not contiguous
     value = Prior(2.0, phi)([table])
@@ -49,5 +49,5 @@ def test_frozen_weights_count_without_a_gradient():
 
 def test_bad_options_are_named():
     for options, name in (({"C": 0.0}, "C"), ({"C": -1.0}, "C"), ({"C": 1.0, "phi": 3}, "phi")):
-        with pytest.raises(InputError, match=f"Prior: {name} must"):
+        with pytest.raises(InputError, match=f"Prior: {name} "):
             Prior(**options)

@@ -83,11 +83,11 @@ def test_segments_written_in_each_scheme(scheme, labels):
         ([], []),
     ],
 )
-def test_improper_labels_are_read_as_conlleval_does(labels, expected):
+def test_illegal_labels_as_conlleval(labels, expected):
     assert spans(labels) == expected
 
 
-def test_segments_counted_as_by_the_conlleval_script(corpora):
+def test_counts_of_conlleval(corpora):
     cases = json.loads((corpora / "conlleval_cases" / "cases.json").read_text())
     differing = set()
     for case in cases:
@@ -109,7 +109,7 @@ def all_label_sequences(label_set, longest=4):
 
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
-def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
+def test_masks_and_violations(scheme):
     """Legal is what encoding some segments can produce: the labelling that its own segments give back."""
     types = ["A", "B"] if scheme in ("IOB1", "IOB2") else ["A"]
     label_set = LabelSet.from_corpus([f"B-{kind}" for kind in types], scheme)
@@ -128,7 +128,7 @@ def test_masks_and_violations_agree_with_the_definition_of_a_scheme(scheme):
 
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
-def test_boundaries_are_the_spans_of_every_labelling(scheme):
+def test_boundaries_are_the_spans(scheme):
     label_set = LabelSet.from_corpus(["B-A", "B-B"], scheme)
     batch = [label_set.decode(ids) for ids in np.random.default_rng(0).integers(0, len(label_set), (200, 5))]
     lengths = torch.tensor([i % 6 for i in range(200)])
@@ -143,7 +143,7 @@ def test_boundaries_are_the_spans_of_every_labelling(scheme):
         assert found == spans(labels[:length])
 
 
-def test_boundaries_keep_leading_dimensions_and_accept_no_tokens():
+def test_shapes_of_boundaries():
     label_set = LabelSet(("O", "B-A", "I-A"), "IOB2")
     none = torch.ones(2, 3, 0, dtype=torch.bool)
     first, last = segment_boundaries(torch.zeros(2, 3, 0, dtype=torch.int64), none, none, label_set)
@@ -192,7 +192,7 @@ def test_segments_written_in_each_notation(name, labels):
     assert parse_notation(name).name == name
     assert spans(labels, name) == [Span("A", 0, 2), Span("A", 2, 3), Span("B-c", 4, 5)]
     assert convert(["B-A", "I-A", "B-A", "O", "B-B-c"], "IOB2", name) == labels
-    with pytest.raises(InputError, match="label 'X' is not of scheme"):
+    with pytest.raises(InputError, match="'X'"):
         first_violation(["X"], name)
 
 
@@ -206,15 +206,15 @@ def test_names_of_no_notation(name):
 
 @pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
 def test_labels_of_another_scheme_are_refused(label):
-    with pytest.raises(InputError, match=f"label '{label}' is not of scheme IOB2"):
+    with pytest.raises(InputError, match=f"'{label}' .*IOB2"):
         first_violation(["O", label], "IOB2")
 
 
 def test_conversion_needs_segments():
     assert convert(["NN", "-LRB-"], "none", "none") == ["NN", "-LRB-"]
-    with pytest.raises(InputError, match="cannot convert none to IOB2"):
+    with pytest.raises(InputError, match=r"none .*IOB2"):
         convert(["NN"], "none", "IOB2")
-    with pytest.raises(InputError, match="unknown label scheme 'BIO'; choose one of IOB1, IOB2"):
+    with pytest.raises(InputError, match=r"'BIO'.*IOB1, IOB2"):
         convert(["O"], "IOB2", "BIO")
 
 
@@ -254,7 +254,7 @@ def test_label_set_tensors():
     assert (label_set.start.dtype, label_set.transition.dtype, label_set.end.dtype) == (torch.bool,) * 3
 
 
-def test_label_set_without_a_scheme_allows_everything():
+def test_label_set_without_scheme():
     label_set = LabelSet.from_corpus(["VB", "-LRB-", "NN", "VB"], "none")
     assert label_set.names == ("-LRB-", "NN", "VB")
     assert label_set.start.all()
@@ -273,12 +273,12 @@ def test_encode_and_decode():
     for form in (ids, torch.from_numpy(ids), ids.tolist()):
         assert label_set.decode(form) == ["B-PER", "I-PER", "O"]
     for bad in (-1, 3, -100):
-        with pytest.raises(ValueError, match="ids of 3 labels cannot be"):
+        with pytest.raises(ValueError, match="3 labels"):
             label_set.decode([0, bad])
 
 
 @pytest.mark.parametrize(("where", "place"), [("dev.txt", "dev.txt"), (lambda i: f"dev.txt:{i + 7}", "dev.txt:8")])
-def test_unknown_labels_are_named_with_their_place(where, place):
+def test_unknown_labels(where, place):
     label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
     with pytest.raises(InputError) as error:
         label_set.encode(["O", "B-LOC"], where)
@@ -308,6 +308,6 @@ def test_the_core_of_the_stage_needs_no_datasets():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_type_that_a_label_of_any_scheme_names():
+def test_type_of_a_label():
     labels = ["O", "B-PER", "I-PER", "S-creative-work", "B", "NN", "NN-", "B-O"]
     assert list(map(label_type, labels)) == [None, "PER", "PER", "creative-work", "B", "NN", "NN-", "O"]

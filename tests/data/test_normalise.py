@@ -25,7 +25,7 @@ def corpus_of(tmp_path, labels, unit="sentence"):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_repair_and_conversion_go_sentence_by_sentence(tmp_path, unit):
+def test_repair_by_sentence(tmp_path, unit):
     corpus = corpus_of(tmp_path, ["O", "B-A", "", "I-A", "I-A", "B-B"], unit)
     normal, repaired = normalise_labels(corpus, "IOB2", "IOBES")
     assert normal.columns["label"] == ["O", "S-A", "B-A", "E-A", "S-B"]
@@ -71,7 +71,7 @@ def test_strict(tmp_path, labels, scheme, message):
     assert str(error.value).endswith("set strict: false to repair it")
 
 
-def test_labels_of_another_scheme_are_never_repaired(tmp_path):
+def test_no_repair_of_other_schemes(tmp_path):
     for labels, scheme, message in (
         (
             ["O", "", "B-A", "E-A"],
@@ -97,16 +97,16 @@ def test_labels_of_another_scheme_are_never_repaired(tmp_path):
         assert message in str(error.value)
 
 
-def test_other_notations_become_labels_of_the_scheme_to_learn(tmp_path):
+def test_other_notations(tmp_path):
     corpus = corpus_of(tmp_path, ["A-b", "A-i", "o", "", "A-i"])
     normal, repaired = normalise_labels(corpus, "IOB2 TYPE-b", "IOBES")
     assert (normal.columns["label"], repaired) == (["B-A", "E-A", "O", "S-A"], 1)
-    with pytest.raises(InputError, match=r"a.txt:6: 'A-i' between the beginning and the end"):
+    with pytest.raises(InputError, match=r"a.txt:6: 'A-i'"):
         normalise_labels(corpus, "IOB2 TYPE-b", "IOBES", strict=True)
 
 
 def test_the_column_must_be_there():
-    with pytest.raises(InputError, match=r"f: no column 'label' among \['word'\]"):
+    with pytest.raises(InputError, match=r"f: .*'label'"):
         normalise_labels(Corpus.from_sentences([{"word": ["a"]}], name="f"), "IOB2", "IOB2")
 
 
@@ -119,7 +119,7 @@ def test_conll2003(corpora):
     assert all(first_violation(labels, "IOB2") is None for labels in after)
     assert sum(len(spans(labels)) for labels in after) == 23499
     assert repaired == 2  # two B where nothing of the type stands before
-    with pytest.raises(InputError, match=r"^eng.train:152428: 'B-MISC' between 'O' and 'I-MISC'"):
+    with pytest.raises(InputError, match=r"^eng.train:152428: 'B-MISC' .*'O' .*'I-MISC'"):
         normalise_labels(corpus, "IOB1", "IOB2", strict=True)
 
 
@@ -161,7 +161,7 @@ def test_names_may_be_exchanged_and_left_out():
 
 
 def test_labels_without_segments_have_no_types():
-    with pytest.raises(InputError, match="scheme 'none' has no segments"):
+    with pytest.raises(InputError, match="'none'"):
         rename(["NN"], "none", {"NN": "N"})
 
 
@@ -187,13 +187,13 @@ def test_types_that_do_not_occur(tmp_path):
 # -- rows as a reading says --------------------------------------------------------------------------------------
 
 
-def test_a_reading_says_unit_and_scheme_where_it_names_them():
+def test_unit_and_scheme_of_a_source():
     assert ReadOptions().or_else("document", "IOB1") == ReadOptions(unit="document", labels="IOB1")
     named = ReadOptions(["word"], "sentence", "IOBES", "latin-1")
     assert named.or_else("document", "IOB1") == named
 
 
-def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
+def test_sequences_of_rows(tmp_path, caplog):
     file = tmp_path / "a.txt"
     file.write_text("-DOCSTART- O\n\nx I-A\ny I-A\n\nz I-B\n\n-DOCSTART- O\n\nv O\n")
     for unit, sequences in (("sentence", 3), ("document", 2)):
@@ -202,11 +202,11 @@ def test_rows_become_sequences_with_labels_of_the_scheme(tmp_path, caplog):
         assert corpus.columns["label"] == ["B-A", "E-A", "S-B", "O"]
         assert len(corpus) == sequences
     assert caplog.messages == [f"{file}: 2 labels illegal in IOB2 repaired"] * 2
-    with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .* is illegal in scheme IOB2"):
+    with pytest.raises(InputError, match=r"a.txt:3: 'I-A' .*IOB2"):
         checked_corpus(given, ReadOptions(unit="sentence", labels="IOB2"), "IOBES", "at all", strict=True)
 
 
-def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
+def test_documents_need_marks(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("x I-A\n\ny I-A\n")
     corpus, documents = read_conll_corpus(file, ["word"], unit="document"), ReadOptions(unit="document", labels="IOB2")
@@ -216,7 +216,7 @@ def test_documents_need_marks_and_labels_may_be_missing(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
-def test_illegal_sentences_and_segments_are_those_of_single_sentences(scheme):
+def test_illegal_sentences_and_segments(scheme):
     draw = random.Random(scheme)
     names = ["O", "I-X", "I-Y", "B-X", "B-Y", *(["S-X", "E-Y", "E-X"] if scheme == "IOBES" else [])]
     labels = [draw.choices(names, k=draw.randrange(4)) for _ in range(300)]

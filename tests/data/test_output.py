@@ -25,7 +25,7 @@ def refused(write, *arguments):
     return str(error.value)
 
 
-def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path):
+def test_replaced_file_keeps_permissions(tmp_path):
     file = tmp_path / "a.txt"
     write_lines(file, LINES)
     assert file.read_text(encoding="utf-8") == TEXT
@@ -152,7 +152,7 @@ def left_by(path, process):
     return path.with_name(temporary_path(path).name.replace(f".{os.getpid()}.part", f".{process}.part"))
 
 
-def test_what_killed_processes_left_is_swept_by_whoever_writes_there(tmp_path, gone):
+def test_files_of_killed_processes_are_removed(tmp_path, gone):
     file, folder = (left_by(tmp_path / name, gone) for name in ("out.txt", "model"))
     file.write_text("half")
     (folder / "new").mkdir(parents=True)
@@ -178,7 +178,7 @@ def test_only_what_is_certainly_nobodys_is_swept(tmp_path, gone):
     assert {p.name for p in tmp_path.iterdir()} == {*kept, "out.txt"}
 
 
-def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path, gone):
+def test_interrupted_replacement_of_a_folder(tmp_path, gone):
     """Its process was killed between the two moves."""
     part = left_by(tmp_path / "model", gone)
     for name in ("new", output.OLD):

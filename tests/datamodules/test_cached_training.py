@@ -61,7 +61,7 @@ def test_weights_and_scores(folder, tmp_path, kind):
     assert_same(found[0], found[2])
 
 
-def test_a_run_goes_on_with_a_cache_as_it_does_without(runs, tmp_path):
+def test_resumed_run_with_cache(runs, tmp_path):
     def last(run):
         return torch.load(runs.root / run / "checkpoints" / "last.ckpt", weights_only=True)
 

@@ -61,7 +61,7 @@ def test_numbers_of_words():
         assert column.tolist() == [[*short, 0], long.tolist()]
 
 
-def test_sentence_numbers_count_within_the_document():
+def test_sentence_numbers():
     rows, _ = encoded("document")
     assert rows[[0, 1]].sentences.tolist() == [[0, 0, 0, 1], [0, 0, 1, 1]]
     rows, _ = encoded("sentence")
@@ -102,7 +102,7 @@ def encoder(templates, data):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_flat_batches_are_the_padded_ones_without_padding(unit):
+def test_flat_batches(unit):
     rows, _ = encoded(unit)
     order = list(reversed(range(len(rows))))
     padded, flat = rows[order], rows.flat(order)

@@ -36,7 +36,7 @@ def assert_features(found, plain):
 
 
 @pytest.mark.parametrize("edge", [(), EDGE, NODE], ids=["nodes", "edges", "the same"])
-def test_batches_are_those_of_the_corpus_with_transposed_features(edge):
+def test_fixed_batches(edge):
     data, _ = encoded(edge)
     rows = data.encoded("train")
     fixed = PrecomputedBatches(rows, SIZE)
@@ -75,7 +75,7 @@ def test_shuffled_data_are_cut_anew():
 
 
 @pytest.mark.parametrize("edge", [(), EDGE, NODE], ids=["nodes", "edges", "the same"])
-def test_the_gradient_of_a_tagger_is_that_of_plain_batches(edge):
+def test_gradient_of_fixed_batches(edge):
     data, tagger = encoded(edge)
     rows = data.encoded("train")
     for batch in PrecomputedBatches(rows, SIZE):

@@ -54,7 +54,7 @@ def test_held_out_sentences_have_them_too(folder):
     assert labels(data.corpus("train"))[1] == ["B-ORG", "B-NAME"]
 
 
-def test_a_part_of_the_training_data_is_renamed_once(folder):
+def test_types_of_a_part(folder):
     data = conll(folder, types={"PER": "LOC", "LOC": "PER"})
     corpus = data.corpus("train")
     assert labels(corpus)[0] == ["B-LOC", "B-PER", "B-PER", "O"]
@@ -75,13 +75,13 @@ def test_a_type_that_training_data_does_not_have(folder):
     assert labels(conll(folder, types={"ORG": "NAME"}).corpus("dev")) == [["B-PER", "B-LOC"]]  # training data decides
 
 
-def test_labels_that_are_no_segments_have_no_types(folder):
-    with pytest.raises(InputError, match=r"data\.types: labels of scheme none"):
+def test_types_need_segments(folder):
+    with pytest.raises(InputError, match=r"data\.types: .*none"):
         Conllu(path=folder, files={"train": "a.conllu"}, types={"NOUN": "NAME"})
     assert Conllu(path=folder, files={"train": "a.conllu"}, types=None).scheme == "none"
 
 
-def test_predictions_have_them_as_gold_and_as_answers(runs):
+def test_types_in_predictions(runs):
     types = "--data.types={PER: NAME, LOC: NAME, ORG: NAME, MISC: NAME}"
     assert runs("fit", "--trainer.max_epochs=2", types) == 0
     file = runs.root / "1" / "predictions" / "test.conll"

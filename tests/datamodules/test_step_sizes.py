@@ -20,7 +20,7 @@ ROWS = 21
     ],
     ids=["online", "given", "together"],
 )
-def test_it_depends_on_whether_they_are_learned_one_by_one(criterion, optimizer, given, steps, shuffle):
+def test_default_batch_size(criterion, optimizer, given, steps, shuffle):
     data = Sentences(sentences(ROWS), shuffle=shuffle, **given)
     make = optimizer if optimizer is Additive else lambda p: optimizer(p, lr=0.1)
     trainer = fit(make_tagger(data, criterion, make), data, epochs=1)

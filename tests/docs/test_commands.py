@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from importlib import import_module
 
 import pytest
 
@@ -18,8 +17,9 @@ OPTIONS = r"-c|--help-all|--ckpt_path|--(?:trainer|data|model|checkpoint|seed_ev
 each_page = pytest.mark.parametrize("page", PAGES)
 
 
-def parser(command: str) -> argparse.ArgumentParser:
-    return import_module(f"structperc.cli.{command}").parser()
+def parser(name: str) -> argparse.ArgumentParser:
+    (make,) = [command.parser for command in COMMANDS if command.name == name]
+    return make()
 
 
 @each_page
@@ -41,7 +41,7 @@ def test_commands_and_their_options_exist(page):
 # -- the README ----------------------------------------------------------------------------------------------
 
 
-def test_the_readme_is_short_and_has_the_two_commands():
+def test_readme():
     assert PAGES["README"].count("\n") <= 150
     install = 'pip install -e ".[dev]" -c constraints.txt'
     first, second, *_ = blocks("README", "bash")
@@ -50,7 +50,7 @@ def test_the_readme_is_short_and_has_the_two_commands():
     assert len(re.findall(r"!\[", PAGES["README"])) == 1
 
 
-def test_the_results_of_the_readme_are_those_of_their_page():
+def test_results_of_the_readme():
     """A row of the results has the score; where it names a configuration, that of the README's command."""
     table = PAGES["README"].partition("## Results")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
@@ -62,7 +62,7 @@ def test_the_results_of_the_readme_are_those_of_their_page():
         assert named or [line for line in said if learner.replace(" features", "") in line], (learner, score)
 
 
-def test_the_first_command_the_example_from_python_and_cards(ran, structperc_says):
+def test_first_commands(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
     assert ran("README")
@@ -106,6 +106,6 @@ def test_the_first_configuration_of_data_trains(here, structperc_says):
     structperc_says("fit", "-c", "own.yaml", *SHORT)
 
 
-def test_pictures_are_there_and_the_folder_has_no_others():
+def test_pictures():
     shown = {name for page in PAGES.values() for name in re.findall(r"!\[[^\]]*\]\((?:docs/)?([^)]+)\)", page)}
     assert shown == {path.name for path in DOCS.glob("*.png")}

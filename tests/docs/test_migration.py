@@ -52,7 +52,7 @@ def test_sub_words_are_left_out(ran):
     torch.testing.assert_close(names["loss"], total.detach())
 
 
-def test_potentials_of_torch_struct_are_pairs_to_from(ran):
+def test_potentials_of_torch_struct(ran):
     names = ran("migration")
     potentials, lengths = torch.randn(2, 3, 3, 3).double(), torch.tensor([4, 2])
     lattice = names["chain_lattice"](potentials, lengths)
@@ -111,7 +111,7 @@ def test_numbers_are_those_of_crfsuite(here, ran):
     assert torch.tensor(best.log_probability).exp().item() == pytest.approx(peer.probability(best.labels), abs=5e-3)
 
 
-def test_c1_of_crfsuite_is_the_inverse_of_owlqns_c(here, ran):
+def test_c1_of_crfsuite(here, ran):
     names = ran("migration")
     c1 = 0.5
     _, objective = crfsuite(here, c1=c1, c2=0.0)
@@ -123,7 +123,7 @@ def test_c1_of_crfsuite_is_the_inverse_of_owlqns_c(here, ran):
     assert found["trainer"].optimizers[0].lowest == pytest.approx(objective, rel=1e-3)
 
 
-def test_a_template_file_of_crfpp_makes_the_same_model(here, ran, structperc_says):
+def test_template_file_of_crfpp(here, ran, structperc_says):
     """crf_learn -c 2 has the objective of CRFsuite with c2 = 0.25, which the page trains in Python."""
     names = ran("migration")
     (config,) = blocks("migration", "yaml")

@@ -40,7 +40,7 @@ def test_own_criterion_is_the_formula_it_gives(gamma, ran):
     assert (gradient.sum(2).abs() < 1e-9).all()  # a constant added to all labels of a token changes nothing
 
 
-def test_own_encoder_gives_vectors_that_do_not_depend_on_the_batch(ran):
+def test_own_encoder_ignores_the_batch(ran):
     encoder = ran("extending")["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
     words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
     corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
@@ -98,7 +98,7 @@ def test_own_parts_learn_and_are_saved(here, structperc_says):
     assert len(tagger.tag([["Mr.", "Lindal", "left", "."]])[0]) == 4
 
 
-def test_own_attributes_are_read_by_templates_and_saved(here, structperc_says):
+def test_own_attributes(here, structperc_says):
     _, overlay = blocks("extending", "yaml")
     (here / "attributes.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
@@ -111,7 +111,7 @@ def test_own_attributes_are_read_by_templates_and_saved(here, structperc_says):
         load("runs/attributes/1/model")
 
 
-def test_own_criterion_is_not_needed_for_labels_and_probabilities(here, structperc_says):
+def test_inference_without_own_criterion(here, structperc_says):
     """Its module is not trusted here, and what it says of probabilities is in the saved model."""
     options = ["--model.criterion=own.FocalLikelihood", "--model.scorer.init_args.sparse_grad=false"]
     adam = ["--model.optimizer=torch.optim.Adam", "--model.optimizer.init_args.lr=0.05"]

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import structperc
-from structperc.experiments.dry_run import dry_run
+from structperc.experiments.experiment import dry_run
 from tests.docs.written import FILES, NAMES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
@@ -59,7 +59,7 @@ def test_configurations_are_accepted_and_built(page, number, here):
     dry_run([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
 
 
-def test_the_experiment_that_is_shown_is_the_one_that_is_named():
+def test_experiment_of_the_page():
     shown, *_ = blocks("configurations", "yaml")
     assert shown == (ROOT / "configs" / "conll2003" / "margin.yaml").read_text(encoding="utf-8")
 
@@ -99,7 +99,7 @@ def test_the_index_has_every_page():
     assert len(links) == len(set(links))
 
 
-def test_the_drawing_of_the_architecture_has_all_rooms_in_their_order():
+def test_drawing_of_the_architecture():
     drawing = PAGES["architecture"].partition("```\n")[2].partition("```")[0]
     drawn = re.findall(r"^ (\w+)", drawing, re.MULTILINE)
     assert drawn == re.findall(r"^(\w+)  ", str(structperc.__doc__), re.MULTILINE)

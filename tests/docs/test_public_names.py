@@ -55,6 +55,6 @@ def test_imports_are_of_public_names():
     assert {module for _, module, _ in wrong} == INNER
 
 
-def test_files_behind_a_room_and_rooms_as_a_whole_are_told_apart():
+def test_files_and_packages():
     code = "import structperc.nn\nfrom structperc.nn.crf import CRF\nfrom structperc.nn import CRF, subwords"
     assert [is_public(*one) for one in imported(code)] == [False, False, True, False]

@@ -32,7 +32,7 @@ def test_the_reference_has_every_public_name_once(reference):
     assert not [one for one in filter(callable, offered) if not any(one is other for other in described)]
 
 
-def test_the_reference_has_docstrings_methods_and_links(reference):
+def test_reference(reference):
     links, headings = re.findall(r"\]\(#([^)]+)\)", reference), re.findall(r"^### .*$", reference, re.MULTILINE)
     assert len(links) == len(headings)
     assert set(links) <= anchors(reference)

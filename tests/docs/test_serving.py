@@ -75,7 +75,7 @@ PROVOKED = {
 }
 
 
-def test_the_table_has_the_statuses_that_there_are():
+def test_table_of_statuses():
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", PAGES["serving"], re.MULTILINE)] == list(PROVOKED)
 
 

@@ -37,7 +37,7 @@ def naive(texts, width, window, cutoff):
 
 
 @pytest.mark.parametrize("window", [1, 3])
-def test_vectors_are_those_of_a_dense_decomposition(window):
+def test_dense_decomposition(window):
     words, vectors = cooccurrence_vectors(TEXTS, 5, window, 2)
     others, expected = naive(TEXTS, 5, window, 2)
     assert sorted(words) == sorted(others)
@@ -55,13 +55,13 @@ def test_words_do_not_see_beyond_their_sentence():
 
 
 def test_too_few_words_are_refused():
-    with pytest.raises(InputError, match="2 words occur 1 times or more, too few for vectors of width 2"):
+    with pytest.raises(InputError, match=r"2 words .*width 2"):
         cooccurrence_vectors([["a", "b"]], 2, 1, 1)
-    with pytest.raises(InputError, match="window must be >= 1, got 0"):
+    with pytest.raises(InputError, match=r"window .*0"):
         cooccurrence_vectors(TEXTS, 2, 0)
 
 
-def test_the_command_writes_what_word_embedding_reads(tmp_path, capsys):
+def test_command_writes_word_vectors(tmp_path, capsys):
     file, output = tmp_path / "train.txt", tmp_path / "vectors.safetensors"
     file.write_text("".join("".join(f"{word} O\n" for word in text) + "\n" for text in TEXTS if text))
     options = ["--width", "4", "--cutoff", "2"]
@@ -72,4 +72,4 @@ def test_the_command_writes_what_word_embedding_reads(tmp_path, capsys):
     assert found[0] == words
     assert torch.equal(found[1], vectors)
     assert main(["vectors", str(file), "-o", str(tmp_path / "vectors.txt")]) == 2
-    assert "end the name in .safetensors" in capsys.readouterr().err
+    assert ".safetensors" in capsys.readouterr().err

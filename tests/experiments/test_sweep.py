@@ -11,7 +11,7 @@ from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.experiments import experiment
 from structperc.experiments.experiment import Run, failure_line
-from structperc.experiments.rows import grid_row, grid_rows, parse_grid, short_keys, split_values
+from structperc.experiments.rows import grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
 
 KEY = "model.features.init_args.cutoff"
@@ -31,7 +31,7 @@ KEY = "model.features.init_args.cutoff"
         ("1,,2", ["1", "", "2"]),
     ],
 )
-def test_values_are_parted_at_commas_outside_of_brackets(text, values):
+def test_split_of_values(text, values):
     assert split_values(text) == values
 
 
@@ -53,8 +53,10 @@ def test_grids_of_another_form(grids):
         parse_grid(grids)
 
 
-def test_folders_can_be_folders_and_tell_points_apart():
-    names = [grid_row((("files", value),)).folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)]
+def test_distinct_folders_of_points():
+    names = [
+        grid_rows({"files": [value]})[0].folder for value in ("{train: a/b}", "{train: a_b}", "x" * 300, "x" * 301)
+    ]
     assert len(set(names)) == 4
     assert all("/" not in name and len(name) < 255 for name in names)
 
@@ -82,7 +84,7 @@ def made_up(scores, seeds=(None,)):
     for value, row in scores.items():
         for seed, score in zip(seeds, row, strict=True):
             results = score and {"dev": {"score": score, "sentence_accuracy": score / 2}, "epochs": 2, "seconds": 0.5}
-            row = grid_row((("m.C", value),))
+            (row,) = grid_rows({"m.C": [value]})
             found.append(Run(row, seed, [], None, results, None if score else "diverged"))
     return points_of(found)
 
@@ -100,7 +102,7 @@ def test_of_equal_points_the_earlier_is_best(tmp_path):
 
 def test_a_point_with_a_failure_is_not_chosen(tmp_path):
     assert best_of(made_up({"1": [0.75, None], "2": [0.5, 0.5]}, [1, 2]), tmp_path).row.name == "m.C=2"
-    with pytest.raises(InputError, match=r"no point could be trained; m.C=1: diverged"):
+    with pytest.raises(InputError, match=r"m.C=1: diverged"):
         best_of(made_up({"1": [None]}), tmp_path)
 
 
@@ -127,13 +129,13 @@ def test_axis_of_the_figure(values, scale, places):
     assert ax.lines[0].get_xdata().tolist() == places
 
 
-def test_figure_has_a_line_per_combination_of_the_others():
+def test_lines_of_the_figure():
     found = [
-        Run(grid_row((("C", c), ("k", k))), None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
+        Run(grid_rows({"C": [c], "k": [k]})[0], None, [], None, {"dev": {"score": float(c) * float(k)}}, None)
         for c in ("0.5", "1")
         for k in ("0.2", "0.4")
     ]
-    failed = Run(grid_row((("C", "2"), ("k", "0.2"))), None, [], None, None, "diverged")
+    failed = Run(grid_rows({"C": ["2"], "k": ["0.2"]})[0], None, [], None, None, "diverged")
     (ax,) = plot_sweep(points_of([*found, failed])).axes
     assert [line.get_ydata().tolist() for line in ax.lines] == [pytest.approx([10, 20]), pytest.approx([20, 40])]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["k=0.2", "k=0.4"]
@@ -229,7 +231,7 @@ def test_seeds(sweeps):
     assert f"[2/2] {KEY}=2, seed 5: dev score 50.00" in text
 
 
-def test_with_a_holdout_the_best_point_is_trained_on_all_data(sweeps):
+def test_final_training_on_all_data(sweeps):
     sweeps.scores = {"1": 0.75, "2": 0.25}
     text = sweeps("--data.dev=0", "--holdout", "5")
     assert ["--data.holdout=5" in command for command in sweeps.commands] == [True, True, False]
@@ -246,7 +248,7 @@ def test_a_final_training_that_fails(sweeps, monkeypatch):
         experiment, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
     )
     message = sweeps("--data.dev=0", "--holdout", "5", status=2)
-    assert "the final training failed: no" in message
+    assert "final training" in message
     assert sweeps.record["final"][0]["error"] == "no"
 
 
@@ -259,7 +261,7 @@ def test_every_point_fails(sweeps):
 def test_another_sweep_in_the_same_folder(sweeps):
     sweeps()
     message = sweeps("--trainer.max_epochs=3", status=2)
-    assert f"{sweeps.folder} holds a sweep with other options: set --root" in message
+    assert f"{sweeps.folder} contains a sweep with other options: set --root" in message
     sweeps("--trainer.max_epochs=3", "--root", str(sweeps.root / "more"))
     assert (sweeps.root / "more" / "sweep.json").is_file()
 
@@ -274,12 +276,12 @@ def test_another_sweep_in_the_same_folder(sweeps):
         (["--model.nothing=1"], "1", "model.nothing"),
         (["--data.dev=0"], "1", "no dev split to choose by"),
         (["--holdout", "5"], "1", "there is a dev split"),
-        (["--holdout", "-5"], "1", "data.holdout must be >= 0"),
+        (["--holdout", "-5"], "1", "data.holdout "),
         (["--data.dev=0", "--holdout", "20"], "1", "hold out fewer"),
         (["-c", "none.yaml"], "1", "none.yaml"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_trained(sweeps, options, grid, named):
+def test_mistakes_before_training(sweeps, options, grid, named):
     message = sweeps(*options, grid=grid, status=2)
     complaints = [line for line in message.splitlines() if line.startswith("structperc: error:")]
     assert len(complaints) == 1

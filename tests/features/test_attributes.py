@@ -96,7 +96,7 @@ def extractor(attribute, node=("own[0]",), **options):
     return FeatureExtractor(list(node), cutoff=1, attributes={"own": attribute}, progress=False, **options)
 
 
-def test_own_attributes_of_words_and_of_other_columns():
+def test_own_attributes_of_columns():
     made = extractor(vowels, ["own[0]", "own(lemma)[-1]|own[0]"])
     made.fit(CORPUS)
     names = made.feature_names("node")
@@ -126,11 +126,11 @@ def test_functions_without_a_path_are_refused(attribute):
 
 
 def test_names_of_own_attributes():
-    with pytest.raises(InputError, match="attributes: no template asks for 'own'"):
+    with pytest.raises(InputError, match=r"attributes: .*'own'"):
         extractor(vowels, ["w[0]"])
-    with pytest.raises(InputError, match="attributes: 'w' is the name of a surface attribute"):
+    with pytest.raises(InputError, match=r"attributes: 'w' .*surface"):
         FeatureExtractor(["w[0]"], attributes={"w": vowels})
-    with pytest.raises(InputError, match="attributes: 'own' is the name of one of the gazetteers"):
+    with pytest.raises(InputError, match=r"attributes: 'own' .*gazetteers"):
         extractor(vowels, gazetteers={"own": Gazetteer(["Bo"])})
 
 
@@ -145,7 +145,7 @@ def test_names_of_own_attributes():
         "eval",
     ],
 )
-def test_only_functions_of_trusted_modules_are_found(path):
+def test_only_trusted_modules(path):
     """Not those of this library, and not what a trusted module has imported."""
     with pytest.raises(InputError, match=r"^here: "):
         Builder([__name__]).function(path, "here")
@@ -171,14 +171,14 @@ class Reads(DocumentAttribute):
         (None, "a list of strings"),
     ],
 )
-def test_document_attributes_give_a_string_for_each_token(values, words):
+def test_document_attributes(values, words):
     made = FeatureExtractor(["own[0]"], documents={"own": Reads(values)}, progress=False)
     with pytest.raises(InputError, match=r"Reads\.read \(.*test_attributes\.py:[0-9]+\)") as error:
         made.fit(CORPUS)
     assert words in str(error.value)
 
 
-def test_document_attributes_may_give_a_list_of_strings():
+def test_document_attributes_with_lists():
     made = FeatureExtractor(["own[0]"], cutoff=1, documents={"own": Reads(["a", "", "b"])}, progress=False)
     made.fit(CORPUS)
     assert made.feature_names("node") == ["own[0]=a", "own[0]=b"]

@@ -112,7 +112,7 @@ def make_extractor(node, edge, cutoff):
     edge=template_lists,
     cutoff=st.integers(1, 3),
 )
-def test_features_equal_those_of_the_naive_extractor(train, other, node, edge, cutoff):
+def test_equals_the_naive_extractor(train, other, node, edge, cutoff):
     extractor = make_extractor(node, edge, cutoff)
     extractor.fit(train)
     for corpus in (train, other):
@@ -130,7 +130,7 @@ def test_features_equal_those_of_the_naive_extractor(train, other, node, edge, c
 
 @settings(max_examples=50)
 @given(corpora_of(["ab", "Ab", "12", "c"]), corpora_of(["ab", "12", "Unseen", "C"]), template_lists, st.data())
-def test_searched_keys_and_short_pieces_give_the_same(train, other, node, data):
+def test_search_of_keys_and_short_pieces(train, other, node, data):
     """What large corpora meet, large key spaces and many pieces, on small ones."""
     extractor = make_extractor(node, [], 1)
     expected = extractor.fit_encode(train), extractor.encode(other)
@@ -187,14 +187,14 @@ def test_a_worked_example():
     ]
 
 
-def test_a_word_that_looks_like_a_boundary_is_none():
+def test_word_like_a_boundary():
     extractor = FeatureExtractor(["w[-1]"], cutoff=1, progress=False)
     encoded = extractor.fit_encode(Corpus.from_sentences([{"word": ["_B-1", "x"]}]))
     assert extractor.feature_names("node") == ["w[-1]=_B-1", "w[-1]=_B-1"]
     assert encoded.nodes.ids.tolist() == [0, 1]
 
 
-def test_ids_run_template_by_template_and_begin_with_frequent_values():
+def test_order_of_ids():
     extractor, _ = fitted(["w[0]", "bias", "pos[0]"])
     assert extractor.feature_names("node") == ["w[0]=cat", "bias", "pos[0]=N", "pos[0]=D"]
 
@@ -214,11 +214,11 @@ def test_no_edge_templates():
     assert encoded.edges is None
     assert extractor.n_edge_features == 0
     assert extractor.encode(Corpus.from_sentences([])).nodes.offsets.tolist() == [0]
-    with pytest.raises(ValueError, match="no 'edge' features"):
+    with pytest.raises(ValueError, match="'edge'"):
         extractor.feature_names("edge")
 
 
-def test_subset_keeps_the_order_and_drops_the_rest():
+def test_subset():
     extractor, encoded = fitted(["wl[0]", "bias", "pos[0]", "wl[-1]|wl[0]"], ["pos[0]"])
     names = extractor.feature_names("node")
     keep = np.array([name not in ("pos[0]=D", "wl[0]=the") for name in names])
@@ -234,7 +234,7 @@ def test_subset_keeps_the_order_and_drops_the_rest():
         ]
 
 
-def test_subsets_of_shared_features_are_shared_where_they_are_equal():
+def test_shared_subsets():
     extractor, _ = fitted(["w[0]", "bias"], ["w[0]", "bias"])
     keep = np.array([False, True])
     pruned = extractor.subset("node", keep)
@@ -242,7 +242,7 @@ def test_subsets_of_shared_features_are_shared_where_they_are_equal():
     assert "edge_keys" in pruned.state_arrays()
     both = pruned.subset("edge", keep).encode(Corpus.from_sentences(SENTENCES))
     assert both.edges is both.nodes
-    with pytest.raises(ValueError, match="keep has shape"):
+    with pytest.raises(ValueError, match="keep"):
         extractor.subset("node", keep[:1])
 
 
@@ -263,10 +263,10 @@ def test_state_holds_gazetteers_and_clusters():
     ("options", "message"),
     [
         ({"node": ["bias"], "cutoff": 0}, "cutoff: 0"),
-        ({"node": ["bias"], "gazetteers": {"go": Gazetteer(["a"])}}, "no template asks for 'go'"),
+        ({"node": ["bias"], "gazetteers": {"go": Gazetteer(["a"])}}, "'go'"),
         (
             {"node": ["ic[0]"], "gazetteers": {"ic": Gazetteer(["a"])}},
-            "'ic' is the name of a surface attribute",
+            "'ic'",
         ),
         ({"node": ["w[0]"], "clusters": Clusters({"a": "0"})}, "no template asks for a prefix"),
     ],
@@ -280,7 +280,7 @@ def test_options_that_cannot_work(options, message):
 def test_a_missing_column_is_named(item):
     sentence = {"word": ["a"], "pos": ["N"], "label": ["O"]}
     name = item.split("[")[0]
-    with pytest.raises(InputError, match=rf"eng.train: templates ask for '{name}'.*\(word, pos\)"):
+    with pytest.raises(InputError, match=rf"eng.train: .*'{name}'.*\(word, pos\)"):
         FeatureExtractor([item]).fit(Corpus.from_sentences([sentence], name="eng.train"))
 
 
@@ -308,7 +308,7 @@ def test_real_text_equals_the_naive_extractor(corpora):
     assert found == naive_features(corpus, corpus, parse_templates(items), 2)[0]
 
 
-def test_ids_are_int32_where_keys_are_searched_for(monkeypatch):
+def test_ids_of_searched_keys_are_int32(monkeypatch):
     monkeypatch.setattr(exact_index, "TABLE", 1)
     corpus = Corpus.from_sentences([{"word": ["ab", "Ab", "12"]}])
     extractor = FeatureExtractor(["w[0]", "w[-1]|w[0]"], cutoff=1, progress=False)

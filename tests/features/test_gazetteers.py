@@ -44,7 +44,7 @@ def test_the_leftmost_match_wins_then_the_longest():
     assert tags(gazetteer, ["new", "york", "city", "york"]) == [["B", "I", "", "B"]]
 
 
-def test_a_match_stays_within_a_sentence_of_a_document():
+def test_match_within_a_sentence():
     corpus = Corpus.from_sentences(
         [{"word": ["in", "new"]}, {"word": ["york", "new", "york"]}], documents=[0, 0], unit="document"
     )
@@ -71,11 +71,11 @@ def test_no_tokens():
     assert Gazetteer(["a"]).tag([], np.zeros(0, np.int32), np.zeros(1, np.int64)).tolist() == []
 
 
-def test_an_empty_list_and_a_missing_file_are_errors(tmp_path):
+def test_empty_list_and_missing_file(tmp_path):
     with pytest.raises(InputError, match="no phrase"):
         Gazetteer([" "])
     (tmp_path / "empty.txt").write_text(" \n\n")
-    with pytest.raises(InputError, match=r"empty\.txt: there is no phrase in it"):
+    with pytest.raises(InputError, match=r"empty\.txt: "):
         Gazetteer(tmp_path / "empty.txt")
     with pytest.raises(InputError, match="nowhere"):
         Gazetteer(str(tmp_path / "nowhere"))

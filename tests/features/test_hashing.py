@@ -87,7 +87,7 @@ def lists(encoded):
 
 @pytest.mark.parametrize("cutoff", [1, 3])
 @pytest.mark.parametrize("bits", [4, 10])
-def test_ids_are_the_ranks_of_buckets_that_are_met_often_enough(bits, cutoff, corpus, made):
+def test_ids_are_ranks_of_frequent_buckets(bits, cutoff, corpus, made):
     features = made(bits, cutoff=cutoff)
     encoded = features.fit_encode(corpus)
     tokens = [naive_keys(row, t, features.node) for row in rows_of(corpus) for t in range(len(row["word"]))]
@@ -101,7 +101,7 @@ def test_ids_are_the_ranks_of_buckets_that_are_met_often_enough(bits, cutoff, co
 
 
 @pytest.mark.parametrize("cutoff", [1, 3])
-def test_without_collisions_features_are_those_of_the_index(cutoff, corpus, made):
+def test_features_without_collisions(cutoff, corpus, made):
     one, other = made(24, edge=["pos[0]"], cutoff=cutoff), made(None, edge=["pos[0]"], cutoff=cutoff)
     found, indexed = one.fit_encode(corpus), other.fit_encode(corpus)
     for kind, mine, its in (("node", found.nodes, indexed.nodes), ("edge", found.edges, indexed.edges)):
@@ -127,7 +127,7 @@ def test_the_state_is_all_there_is(corpus, made):
     assert again.summary() == features.summary()
 
 
-def test_what_shares_a_bucket_is_named_together_and_what_has_no_name_by_its_bucket(corpus, made):
+def test_names_of_buckets(corpus, made):
     features = made(5)
     features.fit(corpus)
     keys = {
@@ -160,7 +160,7 @@ def test_a_subset_has_the_ids_that_are_left(corpus, made):
     assert kept.feature_names("node") == features.feature_names("node", np.flatnonzero(keep))
 
 
-def test_listed_features_are_in_buckets_of_their_own():
+def test_buckets_of_listed_features():
     bags = [
         format_weighted_features([("a", 1), ("b", 2)]),
         format_weighted_features([("c", 0.5)]),
@@ -182,7 +182,7 @@ def test_listed_features_are_in_buckets_of_their_own():
     assert again.encode(corpus).nodes.ids.tolist() == nodes.ids.tolist()
 
 
-def test_different_keys_are_counted_in_fixed_memory():
+def test_count_of_keys_in_fixed_memory():
     keys = np.random.default_rng(0).integers(1, 2**63, 200_000).astype(np.uint64) * np.uint64(2) + np.uint64(1)
     tally = BucketCounter(10)
     for part in (keys, keys[:1000], np.zeros(5, np.uint64)):

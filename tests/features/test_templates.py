@@ -31,7 +31,7 @@ def test_a_list_as_users_write_it():
     ]
 
 
-def test_templates_are_tuples_of_parts_and_their_names_parse_back():
+def test_names_of_templates():
     templates = parse_templates(["bias", "w[-1] | pos[+2]"])
     assert templates == ((), (TemplatePart("w", -1), TemplatePart("pos", 2)))
     assert parse_templates([template_name(template) for template in templates]) == templates

@@ -48,7 +48,7 @@ def test_the_syntax_is_that_of_crfsuite():
     )
 
 
-def test_features_of_weight_1_alone_have_no_weights():
+def test_all_weights_1():
     made = extractor("a\tb:1.0", "b:2")
     assert made.encode(corpus("a\tb")).nodes.weights is None
     assert made.encode(corpus("a\tb:2")).nodes.weights.tolist() == [1, 2]
@@ -61,7 +61,7 @@ def test_rare_and_unknown_features_are_left_out():
     assert read(made, "z\ta:2\tb") == [[("a", 2.0)]]
 
 
-def test_listed_features_come_after_those_of_templates():
+def test_order_of_listed_features():
     made = extractor("a:2", "b", node=["w[0]", "bias"])
     assert made.n_node_features == 4
     assert made.columns == ["word", "features"]
@@ -71,7 +71,7 @@ def test_listed_features_come_after_those_of_templates():
     ]
 
 
-def test_edges_of_the_same_templates_do_not_have_them():
+def test_edges_of_the_same_templates():
     made = extractor("a:2", node=["w[0]"], edge=["w[0]"])
     edges = made.encode(corpus("a:2")).edges
     assert (edges.ids.tolist(), edges.weights) == ([0], None)
@@ -92,12 +92,12 @@ def test_a_bag_alone_has_subsets():
 
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
 def test_what_is_no_feature_is_refused(item):
-    with pytest.raises(InputError, match=r"^corpus: column 'features' lists"):
+    with pytest.raises(InputError, match=r"^corpus: .*'features'"):
         extractor(item)
 
 
-def test_a_missing_column_and_a_damaged_state_are_named():
-    with pytest.raises(InputError, match=r"no column 'features'.*among word"):
+def test_missing_column_and_damaged_state():
+    with pytest.raises(InputError, match=r"'features'.*word"):
         extractor("a").encode(Corpus.from_sentences([{"word": ["x"]}]))
     with pytest.raises(InputError, match=r"features.weighted.names"):
         ExplicitVocabulary().restore(["a", "a"], {}, {}, "features.weighted")

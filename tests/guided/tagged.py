@@ -12,7 +12,7 @@ from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, Lea
 from structperc.guided.templates import UNKNOWN, parse_context
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
-from structperc.structures import Batch, Words
+from structperc.structures import Batch, FlatBatch, Words, real_tokens
 from tests.guided.reference import Reference, Sentence
 
 VOCABULARY = ["the", "a", "dog", "cat", "runs"]
@@ -47,6 +47,15 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     return Batch(Ragged(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
 
 
+def flat(batch: Batch) -> FlatBatch:
+    """The same sentences without padding."""
+    real = real_tokens(batch.lengths, batch.gold.shape[1])
+    tokens = (batch.gold, batch.sentences, batch.first, batch.last)
+    gold, numbers, first, last = (values[real] for values in tokens)
+    words = Words(*(values[real] for values in batch.words))
+    return FlatBatch(batch.nodes, None, batch.lengths, gold, numbers, first, last, batch.rows, words)
+
+
 class ModelWithOptimizer(GuidedModel):
     """A model together with what moves it."""
 
@@ -55,7 +64,7 @@ class ModelWithOptimizer(GuidedModel):
         self.updates = GuidedOptimizer(self.parameters())
 
     def learn(self, batch: Batch) -> LearningCounts:
-        return super().learn(batch, self.updates)
+        return super().learn(flat(batch), self.updates)
 
     @property
     def steps(self) -> int:
@@ -102,7 +111,7 @@ def place(model: GuidedModel, feature: str) -> torch.Tensor:
     window = torch.tensor([[known.get(f"t[{i}]", UNKNOWN) for i in (-2, -1, 1, 2)]])
     shown = [known.get(f"w[{i}]", OUTSIDE) for i in range(-2, 3)]
     words = torch.tensor([0 if word == OUTSIDE else int(word_hashes([word])[0]) for word in shown])
-    rows = model.context.rows(window, model.context.keys(words[None])[:, 2])
+    rows = model.context.rows(window, model.context.keys(words, torch.tensor([len(words)]))[2:3])
     return model.context.table[rows[0, list(map(str, model.context.parsed)).index(template)]]
 
 

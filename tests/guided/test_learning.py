@@ -80,7 +80,7 @@ def test_several_epochs(rule):
 
 @each_rule
 @each_order
-def test_mini_batches_leave_what_single_sentences_leave(order, rule):
+def test_mini_batches_equal_single_sentences(order, rule):
     """To the same bits, whatever the size: a sentence sees the weights that the one before left."""
     made = sentences(30, 11, 3)
     whole, halves, alone = (model_of(["shen2007_c"], 3, beam=2, order=order, rule=rule) for _ in range(3))
@@ -98,7 +98,7 @@ def test_mini_batches_leave_what_single_sentences_leave(order, rule):
 
 @each_rule
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_weights_of_other_precision_are_moved_in_place(dtype, rule):
+def test_weights_of_other_precision(dtype, rule):
     """Small whole numbers, which all of them have; what is compiled reads bfloat16 as float32."""
     made = batch_of(sentences(14, 6, 3))
     own, other = model_of(["shen2007_c"], 3, rule=rule), model_of(["shen2007_c"], 3, rule=rule).to(dtype)

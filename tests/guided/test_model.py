@@ -41,30 +41,24 @@ def test_raw_weights_come_back_after_an_error():
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
 
 
-def test_gold_is_needed():
-    batch = batch_of(sentences(1, 2, 2))._replace(gold=None)
-    with pytest.raises(InputError, match="no gold labels"):
-        model_of([], 2).learn(batch)
-
-
-def test_labels_and_features_of_other_models_are_refused():
+def test_labels_and_features_out_of_range():
     """Before anything is read or moved."""
     batch, model = batch_of(sentences(1, 2, 2)), model_of([], 2)
-    with pytest.raises(InputError, match=r"a label is outside of 0\.\.1"):
+    with pytest.raises(InputError, match=r"label .*0\.\.1"):
         model.learn(batch._replace(gold=batch.gold + 1))
     strange = batch._replace(nodes=batch.nodes._replace(ids=batch.nodes.ids + 9))
     for use in (model.learn, model.decode):
-        with pytest.raises(InputError, match=r"a feature is outside of 0\.\.11"):
+        with pytest.raises(InputError, match=r"feature .*0\.\.11"):
             use(strange)
     assert not any(p.any() for p in model.parameters())
 
 
 def test_options_are_checked():
-    with pytest.raises(InputError, match="beam must be >= 1, got 0"):
+    with pytest.raises(InputError, match=r"beam .*0"):
         model_of([], 2, beam=0)
-    with pytest.raises(InputError, match="order must be one of easiest, left-to-right, got 'right-to-left'"):
+    with pytest.raises(InputError, match=r"order .*easiest, left-to-right.*'right-to-left'"):
         model_of([], 2, order="right-to-left")
-    with pytest.raises(InputError, match=r"set static\.transitions: false"):
+    with pytest.raises(InputError, match=r"static\.transitions: false"):
         GuidedModel(SparseLinear(), ContextFeatures([]))
 
 

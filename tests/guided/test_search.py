@@ -93,7 +93,7 @@ def test_all_scores_equal():
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("beam", [2, 40])
-def test_one_label_and_beams_wider_than_there_are_states(beam, order):
+def test_one_label_and_wide_beams(beam, order):
     for L in (1, 2):
         made = sentences(5, 6, L)
         model, reference = weighted(["shen2007_c"], L, beam, order, 1)
@@ -130,7 +130,7 @@ def test_weights_that_are_no_numbers(order, weight):
     assert model.learn(batch_of(made)).decisions > 0
 
 
-def test_without_context_all_labels_are_the_best_ones():
+def test_without_context():
     made = sentences(9, 8, 4)
     model, reference = weighted([], 4, 3, "easiest", 2)
     found = model.decode(batch_of(made))
@@ -159,7 +159,7 @@ def test_example_of_the_paper():
     assert Reference(["t[1]", "t[-1]"], 8, 2, weights=weights).decode(sentence)[1] == [4, 2, 3, 0, 1]
 
 
-def test_differences_between_states_do_not_drown_in_long_texts():
+def test_differences_between_states_of_long_texts():
     """V grows with the text: here to where float32 counts in steps of 0.5."""
     few = max(sentences(2, 4, 4), key=lambda s: len(s.words))
     text = Sentence(few.words * 80, few.static * 80, few.gold * 80)

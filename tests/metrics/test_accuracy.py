@@ -68,7 +68,7 @@ def test_nothing_is_zero(metric):
     assert float(metric.compute()) == 0.0
 
 
-def test_batches_of_different_size_are_not_averaged():
+def test_batches_of_different_size():
     metric = TokenAccuracy()
     metric.update(GOLD[:1], GOLD[:1], torch.tensor([1]))
     metric.update(GOLD[:1] + 1, GOLD[:1], torch.tensor([4]))

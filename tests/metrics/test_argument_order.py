@@ -22,7 +22,7 @@ def parameters(part):
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_gold_is_first_for_names_and_second_for_tensors(name):
+def test_argument_order(name):
     given = parameters(PUBLIC[name])
     assert not {"references", "predicted"} & set(given)
     if {"y_true", "y_pred"} & set(given):

@@ -154,5 +154,5 @@ def test_nothing_is_zero():
 
 @pytest.mark.parametrize("bins", [0, -3, 10**15])
 def test_bins_that_cannot_be(bins):
-    with pytest.raises(InputError, match=f"bins must lie between 1 and 10000, got {bins}"):
+    with pytest.raises(InputError, match=f"bins .*1 .*10000.* {bins}"):
         Calibration(bins)

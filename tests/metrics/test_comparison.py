@@ -90,8 +90,8 @@ def test_another_gamma():
     [
         (A[:2], "gold has 3 sentences, B.txt has 2"),
         ([A[0], ["O"], A[2]], "sentence 2: gold has 2 labels, B.txt has 1"),
-        ([A[0], ["O", "S-P"], A[2]], "'S-P' is not of scheme IOB2"),
-        ([A[0], ["O", "NN"], A[2]], "'NN' is not of scheme IOB2"),
+        ([A[0], ["O", "S-P"], A[2]], "'S-P'"),
+        ([A[0], ["O", "NN"], A[2]], "'NN'"),
     ],
 )
 def test_mistakes_are_named(predicted, message):
@@ -102,7 +102,7 @@ def test_mistakes_are_named(predicted, message):
 
 
 def test_no_text():
-    with pytest.raises(InputError, match="gold has no labels"):
+    with pytest.raises(InputError, match="gold"):
         compare([[]], [[]], [[]])
 
 
@@ -151,9 +151,9 @@ def test_several_without_segments():
 
 
 def test_mistakes_of_several_are_named():
-    with pytest.raises(InputError, match="gold has 3 sentences, c has 2"):
+    with pytest.raises(InputError, match=r"gold .*3.*c .*2"):
         compare_all(GOLD, [A, B, A[:2]], ["a", "b", "c"])
-    with pytest.raises(InputError, match="names has 1, predictions 2"):
+    with pytest.raises(InputError, match=r"names .*1.*predictions .*2"):
         compare_all(GOLD, [A, B], ["a"])
     with pytest.raises(InputError, match="beta"):
         compare_all(GOLD, [A, B], ["a", "b"], beta=-1)

@@ -28,7 +28,7 @@ def test_all_scores_by_hand():
     assert evaluation.compute()["sentence_accuracy"] == pytest.approx(2 / 3)
 
 
-def test_without_segments_the_score_is_token_accuracy():
+def test_token_accuracy_without_segments():
     evaluation = Evaluation(LabelSet(("DT", "NN", "VB"), "none"))
     evaluation.update(PREDICTED, GOLD, LENGTHS)
     assert evaluation.compute() == {"score": 5 / 6, "token_accuracy": 5 / 6, "sentence_accuracy": 0.5}
@@ -46,7 +46,7 @@ def test_recall_counts_more_with_a_higher_gamma():
 
 @pytest.mark.parametrize("beta", [0.0, -1.0, float("inf"), float("nan")])
 def test_gamma_out_of_range(beta):
-    with pytest.raises(InputError, match="beta must be > 0"):
+    with pytest.raises(InputError, match="beta"):
         Evaluation(LABELS, beta)
 
 

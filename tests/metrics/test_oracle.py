@@ -36,7 +36,7 @@ def plain_f1(gold, predicted):
     return (2 * len(g & p) / max(1, len(g) + len(p)), -len(p))
 
 
-def test_choice_is_the_best_candidate_by_plain_spans():
+def test_choice_by_plain_spans():
     candidates, gold, lengths = random_lists()
     choice = oracle(candidates, gold, lengths, LABELS)
     for b, n in enumerate(lengths.tolist()):
@@ -48,7 +48,7 @@ def test_choice_is_the_best_candidate_by_plain_spans():
         assert int(choice[b]) == -max(rated)[2]
 
 
-def test_no_choice_from_the_list_is_better_for_its_sequence():
+def test_choice_is_optimal():
     candidates, gold, lengths = random_lists(B=3, K=3)
     metric = OracleF1(LABELS)
     metric.update(candidates, gold, lengths)
@@ -61,7 +61,7 @@ def test_no_choice_from_the_list_is_better_for_its_sequence():
     assert metric.compute() == dict(singles)[tuple(choice.tolist())]
 
 
-def test_ties_go_to_fewer_segments_then_to_the_better_rank():
+def test_ties():
     gold = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 2, 0]])
     labels = torch.tensor(
         [

@@ -61,7 +61,7 @@ def test_the_t_test_over_runs_is_that_of_scipy(differences):
 
 
 @pytest.mark.parametrize("differences", [[], [0.3], [0.0, 0.0, 0.0], [0.25, 0.25]])
-def test_there_is_no_test_over_runs_that_do_not_differ(differences):
+def test_no_test_of_equal_runs(differences):
     assert paired_t_test(differences) is None
 
 
@@ -97,7 +97,7 @@ def whole(counts):
     return (2 * sums[:, 0] / (sums[:, 1] + sums[:, 2])).mean()
 
 
-def test_the_bootstrap_of_systems_that_are_equal_or_always_differ():
+def test_bootstrap_of_extreme_systems():
     right = np.array([[[2, 2, 2], [3, 3, 3], [1, 1, 1]]])
     wrong = right * [0, 1, 1]
     assert paired_bootstrap(right, right) == (0, 0, 0, 1)

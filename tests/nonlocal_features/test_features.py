@@ -168,20 +168,20 @@ def test_conjunctions_by_hand() -> None:
     ]
 
 
-def test_no_chain_crosses_the_boundary_of_a_sentence() -> None:
+def test_chains_end_with_sentences() -> None:
     feature = ConjunctionConsistency()
     assert by_hand(feature, "x , | and y", "B-PER O | O B-PER", "B-PER O | O O") == [{}, {}]
     assert by_hand(feature, "x , and y", "B-PER O O B-PER", "B-PER O O O") == [{"conjunction(PER,PER)": 1}, {}]
 
 
-def test_no_segment_crosses_the_boundary_of_a_sentence() -> None:
+def test_segments_end_with_sentences() -> None:
     found = by_hand(PhraseConsistency(), "x | x y | x", "B-PER | I-PER O | I-PER", "B-PER | O O | O")
     assert found == [{"phrase(PER,PER)": 3}, {}]
 
 
 @pytest.mark.parametrize("make", [make for make, _ in MATCHING.values()])
 def test_unknown_match(make: type[NonlocalFeature]) -> None:
-    with pytest.raises(InputError, match="match: 'lower' is not known"):
+    with pytest.raises(InputError, match=r"match: .*'lower'"):
         make("lower")
 
 

@@ -207,7 +207,7 @@ def test_quotes_that_are_too_long() -> None:
         'Q="0 O a0 B-PER a0 O a0 O "0 O',
         'Q2=NULL NULL "0 O a0 B-PER a0 O a0 O "0 O NULL NULL',
     }
-    with pytest.raises(InputError, match="limit 2 leaves no word"):
+    with pytest.raises(InputError, match="limit 2"):
         QuotedTags(limit=2)
 
 
@@ -272,7 +272,7 @@ def test_wrong_vocabularies(keys: list[int], strings: list[str] | None, message:
         WholeEntity().learn(torch.tensor(keys), strings)
 
 
-def test_pruning_keeps_scores_when_weights_are_zero() -> None:
+def test_pruning_keeps_scores() -> None:
     feature, case = learned(107)
     before, keep = feature(segments_of(case)), feature.weight != 0
     names = feature.names([])
@@ -280,7 +280,7 @@ def test_pruning_keeps_scores_when_weights_are_zero() -> None:
     assert 0 < len(feature.keys) == len(feature.weight) == int(keep.sum()) < len(keep)
     assert feature.names([]) == [name for name, kept in zip(names, keep.tolist(), strict=True) if kept]
     assert feature(segments_of(case)).equal(before)
-    with pytest.raises(InputError, match="keep has shape"):
+    with pytest.raises(InputError, match="keep"):
         feature.prune(keep)
 
 
@@ -298,7 +298,7 @@ def test_saved_vocabularies_of_any_size(cls: type[GlobalFeature]) -> None:
         assert other.names([])[:1] == [f"{cls.template}#{int(feature.keys[0]) % 2**64:016x}"]  # not those of before
 
 
-def test_loading_the_same_vocabulary_keeps_names_and_parameters() -> None:
+def test_loading_the_same_vocabulary() -> None:
     feature, _ = learned(107)
     weight, state = feature.weight, {name: value.clone() for name, value in feature.state_dict().items()}
     with torch.no_grad():
@@ -316,7 +316,7 @@ def test_missing_keys_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "file"])
-def test_reading_the_words_of_the_training_data_or_of_a_text(text: str | None, tmp_path) -> None:
+def test_reading_words(text: str | None, tmp_path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("Animal animal animal")
     feature = LexiconShapes(lexicon=LowerCaseLexicon(text and str(path)))

@@ -29,7 +29,7 @@ def test_the_example_counts_what_it_says(case: Case) -> None:
             assert counts[b * K + k].tolist() == [expected[name] for name in columns]
 
 
-def test_segments_of_column_minus_one_are_left_out(case: Case) -> None:
+def test_segments_of_column_minus_one(case: Case) -> None:
     segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
     types, C = segments.spans.types, len(case.label_set.type_names)
     kept = segments.count_spans(types.where(types != 0, -1), C)

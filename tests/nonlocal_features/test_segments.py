@@ -92,7 +92,7 @@ def test_tally_sums_weights(case: Case) -> None:
             assert sums[b, k] == weights[held].sum()
 
 
-def test_strings_have_the_same_number_when_they_have_the_same_words(case: Case) -> None:
+def test_ids_of_equal_strings(case: Case) -> None:
     T = case.batch.sentences.shape[1]
     lengths = case.batch.lengths.tolist()
     parts = [(b, i, j) for b, n in enumerate(lengths) for i in range(n) for j in range(i + 1, min(n, i + 5) + 1)]
@@ -103,7 +103,7 @@ def test_strings_have_the_same_number_when_they_have_the_same_words(case: Case) 
     assert len(set(strings)) == len(set(numbers)) == len(set(zip(strings, numbers, strict=True)))
 
 
-def test_numbers_of_strings_do_not_depend_on_their_place(case: Case) -> None:
+def test_ids_of_strings(case: Case) -> None:
     words = case.batch.words.exact
     T = words.shape[1]
     places = [(b * T + i, b * T + j) for b, n in enumerate(case.batch.lengths) for i in range(n) for j in range(i, n)]
@@ -133,7 +133,7 @@ def test_holders_are_found_part_by_part(case: Case, monkeypatch: pytest.MonkeyPa
     assert torch.equal(parts.offsets, whole.offsets)
 
 
-def test_holders_are_the_valid_labellings_with_a_segment(case: Case) -> None:
+def test_candidates_with_a_segment(case: Case) -> None:
     found = segments_of(case)
     K, T = case.valid.shape[1], case.batch.sentences.shape[1]
     held = [part.tolist() for part in found.holders.ids.split(found.holders.counts.tolist())]
@@ -179,7 +179,7 @@ def test_neighbouring_segments_are_read_apart() -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_stretches_of_many_tokens_where_labellings_differ() -> None:
+def test_long_differences_between_candidates() -> None:
     torch.manual_seed(0)
     document = [[*(["x", "y"] * n)[:n], "o"] for n in (1, 2, 3, 5, 9, 40)]
     labels = torch.cat(
@@ -214,7 +214,7 @@ def test_a_segment_of_a_whole_document() -> None:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("n", [100, 400])
-def test_work_is_linear_in_the_number_of_equal_entities(n: int) -> None:
+def test_linear_work_for_equal_entities(n: int) -> None:
     labels = torch.tensor([1, 0]).repeat(n).repeat(3, 1)
     labels[1, 0], labels[2, 2] = 3, 0
     case = case_of([["x", ","] * n], labels)

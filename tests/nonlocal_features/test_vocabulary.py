@@ -77,7 +77,7 @@ def test_examples_have_their_strings(feature: GlobalFeature, cases: list[Case]) 
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: type(f).__name__)
-def test_examples_respell_to_the_strings_of_the_keys(feature: GlobalFeature, cases: list[Case]) -> None:
+def test_strings_of_keys(feature: GlobalFeature, cases: list[Case]) -> None:
     case = cases[SEEDS.index(107)]
     documents = [(sentence, number) for number, document in enumerate(case.documents) for sentence in document]
     corpus = Corpus.from_sentences([{"word": s} for s, _ in documents], [d for _, d in documents], "document")

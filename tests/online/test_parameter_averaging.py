@@ -29,7 +29,7 @@ def listed(found, kind):
 
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("processes", [2, 3, 5])
-def test_a_weight_becomes_the_mean_over_those_who_moved_it_bit_for_bit_in_all(processes: int, average: bool) -> None:
+def test_mean_over_processes_with_updates(processes: int, average: bool) -> None:
     random = np.random.default_rng(processes)
     N, kind = sum(SIZES), entry_type(np.float32, sum(SIZES))
     begin, begin_sums = random.standard_normal(N).astype(np.float32), random.standard_normal(N if average else 0)

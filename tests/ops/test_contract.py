@@ -86,7 +86,7 @@ def test_kbest(device: Device, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("L", [16, 17, 45])
-def test_searches_among_more_labels_than_a_processor_compares_at_once(L: int, dtype: torch.dtype) -> None:
+def test_searches_among_many_labels(L: int, dtype: torch.dtype) -> None:
     for seed, kind in enumerate(KINDS):
         tables = make(kind, L, 2, dtype, seed)
         every = Enumeration(*tables)
@@ -152,7 +152,7 @@ def test_path_score_and_counts(device: Device, dtype: torch.dtype) -> None:
         torch.testing.assert_close(linear, direct, rtol=1e-4, atol=1e-3 if dtype == torch.float32 else 1e-9)
         labels[0, 0], rows[0] = L, 1  # the sequence that fills T
         if device == "cpu":
-            with pytest.raises(InputError, match=f"^label {L} at token 0 of sequence 1 is outside 0..{L - 1};"):
+            with pytest.raises(InputError, match=f"^label {L} .*token 0 .*sequence 1 .*0..{L - 1};"):
                 score(unary, edge, lengths, labels, rows)
         else:
             assert score(unary, edge, lengths, labels, rows).isnan().tolist() == [True] + [False] * 29

@@ -65,7 +65,7 @@ def test_many_labels_as_the_reference(tables: Tables, name: str, more: tuple[Any
         torch.testing.assert_close(x, y, **(NEAR[x.dtype] if x.is_floating_point() else {"rtol": 0, "atol": 0}))
 
 
-def test_samples_of_many_labels_are_those_of_the_reference(tables: Tables) -> None:
+def test_samples_of_many_labels(tables: Tables) -> None:
     compiled, reference = both("sample")
     noise = torch.rand(2, 3, 3, dtype=torch.float64)
     assert compiled(*tables, noise).equal(reference(*tables, noise))
@@ -75,7 +75,7 @@ def test_samples_of_many_labels_are_those_of_the_reference(tables: Tables) -> No
     ("name", "grads"),
     [("best_before_and_after_backward", 2), ("local_log_partition_backward", 1)],
 )
-def test_gradients_over_many_labels_are_those_of_the_reference(tables: Tables, name: str, grads: int) -> None:
+def test_gradients_of_many_labels(tables: Tables, name: str, grads: int) -> None:
     compiled, reference = both(name)
     given = [torch.randn(tables[0].shape).to(tables[0].dtype) for _ in range(grads)]
     padding = torch.arange(3) >= tables[2].unsqueeze(1)
@@ -84,7 +84,7 @@ def test_gradients_over_many_labels_are_those_of_the_reference(tables: Tables, n
         torch.testing.assert_close(x, y, **NEAR[x.dtype])
 
 
-def test_a_float32_lattice_of_high_scores_keeps_its_digits() -> None:
+def test_precision_of_high_scores() -> None:
     unary, edge, lengths = lattice(9, 60, (1, 1), torch.float32)
     unary += 1000
     compiled, reference = both("forward_backward")
@@ -93,7 +93,7 @@ def test_a_float32_lattice_of_high_scores_keeps_its_digits() -> None:
         torch.testing.assert_close(x.double(), y, rtol=1e-5, atol=1e-5)
 
 
-def test_one_sequence_a_program_gives_what_many_give(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_sequence_per_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block sizes that a GPU gets: the interpreter alone is given many sequences at once."""
     from structperc.ops.cuda import blocks, kbest
 

@@ -72,7 +72,7 @@ def test_labels_are_found_without_a_read(sent: tuple[Tagger, Batch]) -> None:
     assert labels.here.shape == batch.sentences.shape
 
 
-def test_losses_and_gradients_are_found_without_a_read(sent: tuple[Tagger, Batch]) -> None:
+def test_losses_and_gradients_without_host_reads(sent: tuple[Tagger, Batch]) -> None:
     tagger, batch = sent
     with watched() as host:
         tagger.criterion(tagger.score_batch(batch)).sum().backward()

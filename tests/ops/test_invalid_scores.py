@@ -127,16 +127,16 @@ def test_local_sums_are_nan_where_one_is_a_term(device: str) -> None:
 def test_invalid_scores_and_lengths_are_located() -> None:
     unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
     edge[3, 2, 1, 0], lengths[3] = torch.inf, 4
-    with pytest.raises(InvalidScore, match=r"\+inf at token 2 of sequence 3, label 1 before label 0"):
+    with pytest.raises(InvalidScore, match=r"\+inf .*token 2 .*sequence 3, label 1 .*label 0"):
         ops.viterbi(unary, edge, lengths)
     edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
-    with pytest.raises(InputError, match=r"\+inf at token 0 of sequence 5, label 2"):
+    with pytest.raises(InputError, match=r"\+inf .*token 0 .*sequence 5, label 2"):
         ops.kbest(unary, edge, lengths, 3)
     wrong = ops.forward_backward(unary, edge, lengths, False)[0].isnan()  # a loss that a training stops at
     assert wrong.nonzero().tolist() == [[5]]
     unary[5, 0, 2], lengths[7] = 0, 5
-    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has 5 tokens, expected 0\.\.4$"):
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 .*24 .*5 .*0\.\.4$"):
         ops.forward_backward(unary, edge, lengths, False)
     lengths[7] = -1
-    with pytest.raises(InputError, match=r"^lengths: sequence 7 of 24 has -1 tokens"):
+    with pytest.raises(InputError, match=r"^lengths: sequence 7 .*24 .*-1 "):
         ops.best_before_and_after(unary, edge, lengths)

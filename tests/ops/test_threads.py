@@ -72,7 +72,7 @@ def test_each_sequence_is_worked_on_once(B: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_and_errors_of_any_thread_are_returned(threads: int) -> None:
+def test_results_and_errors_of_threads(threads: int) -> None:
     torch.set_num_threads(threads)
     visits, marked = np.zeros((30, 1), np.int64), np.zeros(30, np.int64)
     marked[17] = 1
@@ -83,7 +83,7 @@ def test_results_and_errors_of_any_thread_are_returned(threads: int) -> None:
     assert (visits_of(30) == 1).all()
 
 
-def test_tensors_of_any_strides_and_numbers_arrive() -> None:
+def test_tensors_of_any_strides() -> None:
     """Kernels work in the memory of tensors; those that are not contiguous are copied."""
     x = torch.arange(24.0, dtype=torch.float64).view(2, 3, 4).permute(2, 0, 1)
     for kind in (torch.float32, torch.int32, torch.bool):
@@ -155,7 +155,7 @@ def test_program_ends_quietly() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n", "")
 
 
-def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "WORTH_A_THREAD", 1)
     threads = torch.get_num_threads()
     torch.manual_seed(0)
@@ -184,7 +184,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
         assert all(x.equal(y) for x, y in zip(found[0], other, strict=True))
 
 
-def test_views_whose_memory_holds_the_negative_are_read_as_what_they_are() -> None:
+def test_negative_views() -> None:
     scores, edge, lengths = torch.randn(3, 5, 4), torch.randn(1, 1, 4, 4), torch.tensor([5, 2, 4])
     found, wanted = (ops.viterbi(unary, edge, lengths) for unary in (torch._neg_view(scores), -scores))
     assert all(x.equal(y) for x, y in zip(found, wanted, strict=True))

@@ -57,7 +57,7 @@ def everything(unary: Tensor, edge: Tensor) -> tuple[Any, ...]:
     return *searches, log_partition(lattice), marginals(lattice), entropy(lattice), locally_normalised(lattice).unary
 
 
-def test_whole_graphs_are_compiled_without_a_break() -> None:
+def test_full_graph_compilation() -> None:
     torch.testing.assert_close(
         torch.compile(everything, fullgraph=True, backend="aot_eager")(*tables()), everything(*tables())
     )
@@ -87,7 +87,7 @@ class Measures(torch.nn.Module):
         return labels, kbest(lattice, 3), path_score(lattice, labels), log_partition(lattice), marginals(lattice)
 
 
-def test_decoders_with_confidence_are_exported_for_any_shape() -> None:
+def test_export_of_decoders_with_confidence() -> None:
     B, T = torch.export.Dim("B", min=1), torch.export.Dim("T", min=1)
     shapes = {"unary": {0: B, 1: T}, "edge": None, "lengths": {0: B}}
     example = (torch.randn(3, 5, 3), torch.randn(1, 1, 3, 3), LENGTHS)

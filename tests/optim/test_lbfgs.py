@@ -95,7 +95,7 @@ def test_logistic_regression_as_scipy(history):
     assert len(points) <= 1.25 * peer.nfev + 10
 
 
-def test_accepted_points_meet_the_strong_wolfe_conditions():
+def test_strong_wolfe_conditions():
     objective = gaussian(logistic(1), 100.0)
     p = parameter([0.0] * 40)
     c1, c2 = 1e-4, 0.4
@@ -122,7 +122,7 @@ def test_the_first_step_has_length_one():
     torch.testing.assert_close(p.detach(), torch.tensor([2.4, -3.2], dtype=torch.float64))
 
 
-def test_period_and_tolerance_are_those_of_crfsuite():
+def test_period_and_tolerance_of_crfsuite():
     objective = gaussian(logistic(2), 10.0)
     p = parameter([0.0] * 40)
     optimizer = LBFGS([p], tolerance=1e-4, period=3, epsilon=0)
@@ -151,7 +151,7 @@ def test_a_gradient_that_lies_ends_in_words():
     assert p.tolist() == [1.0, 2.0]
 
 
-def test_a_failed_line_search_is_repeated_along_the_steepest_descent():
+def test_failed_line_search():
     # after five evaluations the objective is another one, for which what is remembered leads astray
     first, second = gaussian(logistic(3), 1.0), gaussian(logistic(4), 1.0)
     p = parameter([0.0] * 40)
@@ -171,7 +171,7 @@ def test_a_failed_line_search_is_repeated_along_the_steepest_descent():
 
 @pytest.mark.parametrize("pairs", [0, 1, 3, 4, 7])
 @pytest.mark.parametrize("n", [6, CHUNK + 5])
-def test_the_memory_is_that_of_the_two_loop_recursion(pairs, n):
+def test_two_loop_recursion(pairs, n):
     generator = torch.Generator().manual_seed(pairs)
     memory = LimitedMemory(torch.zeros(8, n, dtype=torch.float64), torch.zeros(8, 8, dtype=torch.float64), 0)
     kept = []
@@ -192,14 +192,14 @@ def test_the_memory_is_that_of_the_two_loop_recursion(pairs, n):
     torch.testing.assert_close(memory.inverse_times(v), q)
 
 
-def test_pairs_without_curvature_are_not_remembered():
+def test_pairs_without_curvature():
     memory = LimitedMemory(torch.zeros(4, 2), torch.zeros(4, 4, dtype=torch.float64), 0)
     for s, y in (([1.0, 0.0], [-1.0, 5.0]), ([1.0, 0.0], [0.0, 1.0]), ([0.0, 0.0], [0.0, 0.0])):
         assert not memory.remember(torch.tensor(s), torch.tensor(y))
     assert memory.size == 0
 
 
-def test_products_of_long_float32_vectors_are_summed_in_float64():
+def test_products_in_float64():
     # 1 + many values that are lost when they are added to it one by one in float32
     n = 40 * CHUNK
     a = torch.full((n,), 1e-8)

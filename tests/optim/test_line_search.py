@@ -65,7 +65,7 @@ def test_the_cubic_finds_the_minimum_of_a_cubic():
     assert cubic_minimum((0.0, 0.0, -1.0), (1.0, -1.0, -1.0)) is None  # a line
 
 
-def test_trials_used_up_the_lowest_step_is_tried_again_and_taken():
+def test_lowest_step_after_all_trials():
     phi, slope = FUNCTIONS["parabola"]
     outcome, steps = run(StrongWolfe(C1, 1e-3, 3, 0.0, 9.0, -6.0, 1.0), lambda t: phi(t) + (t > 2) * t, slope)
     assert outcome is Outcome.ACCEPTED
@@ -95,7 +95,7 @@ def test_values_within_the_noise_count_as_equal():
         assert Backtracking(C1, 20, noise, 1.0, 1.0).observe(1.0 + 5e-7, -1e-9) is outcome
 
 
-def test_backtracking_halves_the_step_until_the_promise_is_kept():
+def test_backtracking_halves_the_step():
     # phi = (t - 3)^2 from 0: the promise of step t is -6 t
     outcome, steps = run(Backtracking(0.5, 10, 0.0, 9.0, 16.0), lambda t: (t - 3) ** 2, lambda t: -6 * t)
     assert (outcome, steps) == (Outcome.ACCEPTED, [16.0, 8.0, 4.0, 2.0])
@@ -103,5 +103,5 @@ def test_backtracking_halves_the_step_until_the_promise_is_kept():
     assert (outcome, steps) == (Outcome.FAILED, [16.0, 8.0, 4.0])
 
 
-def test_backtracking_takes_no_step_that_promises_nothing():
+def test_backtracking_without_descent():
     assert Backtracking(C1, 3, 1.0, 0.0, 1.0).observe(0.0, 0.0) is Outcome.AGAIN

@@ -36,7 +36,7 @@ def twice(half):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_average_is_the_mean_of_the_weights_after_every_step(layout):
+def test_average_of_all_steps(layout):
     p = torch.nn.Parameter(torch.arange(12.0).view(4, 3))
     optimizer = Perceptron([p])
     history, w = [], p.detach().clone()
@@ -52,7 +52,7 @@ def test_average_is_the_mean_of_the_weights_after_every_step(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_moves_is_marked_where_it_is_asked_for(layout):
+def test_marks_of_moved_weights(layout):
     p = torch.nn.Parameter(torch.zeros(4, 3))
     optimizer = Perceptron([p])
     assert not optimizer.moved_marks
@@ -144,7 +144,7 @@ def test_passive_aggressive_step_sizes(variant, to_sparse):
     torch.testing.assert_close(b.detach(), -tau * torch.tensor([0.0, 3.0]))
 
 
-def test_passive_aggressive_repairs_a_linear_hinge_exactly():
+def test_passive_aggressive_step():
     # after a PA step on one example its hinge loss is exactly zero
     x, w = torch.tensor([1.0, -2.0, 0.5]), torch.nn.Parameter(torch.zeros(3))
     optimizer = PassiveAggressive([w], variant="PA")

@@ -102,7 +102,7 @@ def test_a_fall_after_a_jump_goes_on():
     assert p.item() == 1.0
 
 
-def test_converged_when_the_lowest_objective_settles():
+def test_convergence():
     p = torch.nn.Parameter(torch.tensor([1.0, 3.0]))
     optimizer = QuickProp([p], lr=0.1, period=4)
     train(p, optimizer, 50, lambda w: 2 * w)

@@ -15,7 +15,7 @@ from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, Phases, QuickProp
-from structperc.taggers.checkpoints import use_evaluation_weights
+from structperc.taggers.checkpoint_files import use_evaluation_weights
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
@@ -80,7 +80,7 @@ def test_what_is_said_is_what_the_active_one_says():
     assert phases.state[p]["best"].equal(p.detach())
 
 
-def test_other_optimizers_serve_what_they_learn_with():
+def test_evaluation_weights_of_other_optimizers():
     p = parameter()
     phases = Phases([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
     run(p, phases, range(3))
@@ -89,7 +89,7 @@ def test_other_optimizers_serve_what_they_learn_with():
     assert isinstance(phases.active, torch.optim.Adam)
 
 
-def test_the_second_starts_from_the_weights_that_the_first_serves():
+def test_second_starts_from_evaluation_weights():
     p, q = parameter(), parameter()
     phases, alone = Phases([p], partial(Perceptron, lr=0.02), 2, LBFGS), Perceptron([q], lr=0.02)
     run(p, phases, range(2))
@@ -101,7 +101,7 @@ def test_the_second_starts_from_the_weights_that_the_first_serves():
         assert torch.equal(p, q)
 
 
-def test_a_full_batch_optimizer_that_is_finished_makes_way():
+def test_switch_after_convergence():
     p = parameter()
     phases = Phases([p], partial(LBFGS, epsilon=1e-3), 1000, partial(GPD, lr=1e-3, decay_steps=1))
     for epoch in range(1000):
@@ -269,7 +269,7 @@ def test_averages_are_those_of_naive_sums(start, decay):
     assert torch.equal(own[0], plain[0])
 
 
-def test_before_its_first_epoch_the_raw_weights_are_served():
+def test_evaluation_weights_before_the_first_epoch():
     own = weights(1)
     optimizer = Averaging(own, ADAM, start=3)
     run_averaging(optimizer, own, range(3))
@@ -309,10 +309,10 @@ def test_taggers_and_checkpoints_serve_it():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"of": ADAM, "start": -1}, "Averaging: start must be >= 0, got -1"),
-        ({"of": ADAM, "decay": 1.0}, "Averaging: decay must be > 0 and < 1, got 1.0"),
-        ({"of": Perceptron}, "Averaging: Perceptron has"),
-        ({"of": LBFGS}, "Averaging: LBFGS has"),
+        ({"of": ADAM, "start": -1}, "Averaging: start "),
+        ({"of": ADAM, "decay": 1.0}, "Averaging: decay "),
+        ({"of": Perceptron}, "Averaging: Perceptron "),
+        ({"of": LBFGS}, "Averaging: LBFGS "),
     ],
 )
 def test_refusals(options, complaint):

@@ -45,7 +45,7 @@ def test_a_generator_is_tagged():
     assert list(Echo().tag_iter({"word": iter(["Anna"])} for _ in range(2))) == [["Anna 1"]] * 2
 
 
-def test_no_more_is_read_than_is_labelled_at_a_time():
+def test_lazy_reading():
     taken, echo = [], Echo()
     next(echo.tag_iter(sentences(10**9, taken)))
     assert len(taken) < GROUP
@@ -63,7 +63,7 @@ def test_documents_stay_whole():
     assert found == [[1, 1, 1], [2], [1]]
 
 
-def test_all_is_read_at_once_where_attributes_count_in_all_of_it():
+def test_full_reading_for_corpus_features():
     echo = Echo("corpus")
     assert len(list(echo.tag_iter(sentences(4000)))) == 4000
     assert len(echo.sizes) == 1
@@ -71,12 +71,12 @@ def test_all_is_read_at_once_where_attributes_count_in_all_of_it():
 
 @pytest.mark.parametrize("documents", [[0], [0, 0, 0]])
 def test_each_sentence_has_a_document(documents):
-    with pytest.raises(InputError, match="not as many document ids as sentences"):
+    with pytest.raises(InputError, match="document"):
         list(Echo().tag_iter([["a"], ["b"]], documents))
 
 
 def test_what_comes_before_a_mistake_is_labelled():
     found = Echo().tag_iter([*([["a"]] * (GROUP + 1)), "no list"])
     assert [next(found) for _ in range(GROUP)] == [["a 1"]] * GROUP
-    with pytest.raises(InputError, match="not the string 'no list'"):
+    with pytest.raises(InputError, match="'no list'"):
         list(found)

@@ -25,7 +25,7 @@ def fit(make_runs):
     def fit(*options):
         small = make_runs("watched")
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
-            patch.setattr(progress, "SLOW", 0)
+            patch.setattr(progress, "DELAY", 0)
             bars = "--trainer.enable_progress_bar=null"
             assert small("fit", f"--trainer.max_epochs={EPOCHS}", bars, *options) == 0
         return out.getvalue(), small.root / "1"
@@ -46,7 +46,7 @@ def scores(run):
         return [float(line["dev/score"]) for line in csv.DictReader(file) if line["dev/score"]]
 
 
-def test_the_bar_has_one_line_with_scores_in_per_cent(watched):
+def test_bar(watched):
     written, _, run = watched
     lines = re.split(r"\r|\n|\x1b\[A", written)
     assert max(map(len, lines)) <= 80
@@ -102,14 +102,14 @@ def test_files_get_a_line_for_each_epoch(fit, caplog):
         assert re.search(r", \d+ updates in [\d.]+ s, \d+ s (left|in all)$", line)
 
 
-def test_scores_of_an_earlier_epoch_are_not_repeated(fit, caplog):
+def test_bar_without_earlier_scores(fit, caplog):
     fit("--trainer.check_val_every_n_epoch=2")
     lines = [line for line in caplog.messages if line.startswith("epoch ")]
     assert ["dev F1" in line for line in lines] == [False, True, False]
 
 
-def test_long_epochs_and_evaluations_have_lines_within(fit, caplog, monkeypatch):
-    monkeypatch.setattr(epoch_bar, "EVERY", 0)
+def test_lines_within_long_epochs(fit, caplog, monkeypatch):
+    monkeypatch.setattr(epoch_bar, "LOG_INTERVAL", 0)
     fit("--trainer.max_epochs=1", "--data.batch_size=5")
     lines = [line for line in caplog.messages if line.startswith(("epoch ", "scoring "))]
     assert [line.partition(":")[0] for line in lines[:3]] == [f"epoch 1 of 1, {part} %" for part in (25, 50, 75)]
@@ -117,7 +117,7 @@ def test_long_epochs_and_evaluations_have_lines_within(fit, caplog, monkeypatch)
     assert all(line.endswith(" left") for line in lines[:3])
 
 
-def test_a_training_that_goes_on_counts_all_its_epochs(make_runs, caplog):
+def test_epochs_of_a_resumed_run(make_runs, caplog):
     small = make_runs("resumed")
     assert small("fit", "--trainer.max_epochs=1") == 0
     caplog.clear()
@@ -126,7 +126,7 @@ def test_a_training_that_goes_on_counts_all_its_epochs(make_runs, caplog):
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120])
-def test_narrow_terminals_lose_fields_and_not_the_bar(columns):
+def test_narrow_terminals(columns):
     progress.show_bars(None)
     made = EpochBar()
     with terminal(columns) as written, progress.bar(total=10, delay=0, bar_format=RUNNING, show=True) as made._epochs:
@@ -172,7 +172,7 @@ def test_what_is_logged_as_people_read_it():
     assert format_metric("train/objective", float("nan")) == "objective nan"
 
 
-def test_labels_without_segments_have_a_narrower_table():
+def test_table_without_segments():
     assert results_table({"dev": {"score": 0.5, "token_accuracy": 0.5}}).splitlines() == [
         "split  score  token accuracy",
         "dev    50.00           50.00",

@@ -78,7 +78,7 @@ def test_take_and_concat():
         assert torch.equal(getattr(whole, name), getattr(kept, name))
 
 
-def test_sequences_without_lists_have_no_candidate():
+def test_sequences_without_lists():
     empty = CandidateLists.collect([2, 0], 3, 4, ())
     assert not empty.valid.any()
     assert empty.scores.isneginf().all()
@@ -94,7 +94,7 @@ def test_contain():
 
 def test_arrays_that_do_not_fit():
     kept = collected(made(4, [2, 3], 2, 3), 2, 3)
-    with pytest.raises(InputError, match="labels has shape"):
+    with pytest.raises(InputError, match="labels"):
         CandidateLists(kept.labels[:-1], kept.scores, kept.valid, kept.gold_scores, kept.starts)
 
 
@@ -123,7 +123,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(kept, tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(output.os, "fsync", full)
-    with pytest.raises(InputError, match=r"lists: cannot write this file \(no space"):
+    with pytest.raises(InputError, match=r"lists: .*\(no space"):
         kept.save(tmp_path / "lists", {"old": False})
     assert CandidateLists.load(tmp_path / "lists")[1] == {"old": True}
     assert [path.name for path in tmp_path.iterdir()] == ["lists"]
@@ -151,10 +151,10 @@ def test_damaged_file(kept, tmp_path, damage):
 
 def test_other_tensors_are_no_lists(tmp_path):
     save_file({"labels": torch.zeros(2)}, tmp_path / "lists")
-    with pytest.raises(InputError, match="not readable candidate lists"):
+    with pytest.raises(InputError, match=str(tmp_path / "lists")):
         CandidateLists.load(tmp_path / "lists")
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=str(tmp_path / "lists")):
         CandidateLists.load(tmp_path / "lists")

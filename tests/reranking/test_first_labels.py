@@ -62,7 +62,7 @@ def flat(sentences):
     return [label for sentence in sentences for label in sentence]
 
 
-def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, data):
+def test_documents_labelled_by_models_without_them(trained, data):
     corpus, first = data.corpus("train"), trained.features.documents["first"]
     found = np.array(labels_of(first, corpus), object)
     fold_of = fold_numbers(corpus.documents, FOLDS, 1)
@@ -79,7 +79,7 @@ def test_no_training_document_is_labelled_by_a_model_that_has_seen_it(trained, d
         assert found[tokens].tolist() == flat(alone.label(corpus.subset(held)))
 
 
-def test_other_text_is_labelled_by_the_model_of_all_training_data(trained, data):
+def test_other_text_labelled_by_the_final_model(trained, data):
     first = trained.features.documents["first"]
     dev, train = data.corpus("dev"), data.corpus("train")
     assert labels_of(first, dev) == flat(first.first.label(dev))
@@ -110,11 +110,11 @@ def test_a_saved_second_model_has_the_first_one(trained, data, tmp_path, monkeyp
 
 def test_a_first_model_runs_no_foreign_code(trained):
     first = trained.features.documents["first"]
-    learned = {**first.to_json()["learned"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
+    learned = {**first.to_json()["state"], "scorer": {"class_path": "os.system", "init_args": {"command": "true"}}}
     with pytest.raises(InputError, match=r"here: .*os\.system"):
         FirstLabels().load_state(learned, first.arrays(), Builder(), "here")
-    with pytest.raises(InputError, match="here: TokenMajority learns nothing"):
-        restore({**MAJORITIES["token"].to_json(), "learned": learned}, {}, Builder(), "here")
+    with pytest.raises(InputError, match="here: TokenMajority "):
+        restore({**MAJORITIES["token"].to_json(), "state": learned}, {}, Builder(), "here")
 
 
 def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
@@ -145,7 +145,7 @@ def start(trained, tmp_path_factory):
     return folder / "model"
 
 
-def test_a_training_on_the_same_data_starts_with_the_same_labels(trained, start, data, tmp_path, monkeypatch):
+def test_same_data_same_labels(trained, start, data, tmp_path, monkeypatch):
     """Sequences may be documents now; nothing is jack-knifed again, and other text has labels of the first model."""
     documents = Synthetic(train=30, dev=8, test=2, batch_size=4, scheme="BILOU", unit="document")
     second = second_from(start, tmp_path)
@@ -161,7 +161,7 @@ def test_a_training_on_the_same_data_starts_with_the_same_labels(trained, start,
     third.build_vocabulary(documents)
 
 
-def test_the_labels_of_training_data_are_for_training_alone(start, data):
+def test_first_labels_only_in_training(start, data):
     """Who labels the training data with a saved model gets the labels of its first model."""
     again = Tagger.load(start).features.documents["first"]
     corpus = data.corpus("train")
@@ -187,13 +187,13 @@ def test_other_training_data_are_no_start(start, data, tmp_path, change):
         second_from(start, tmp_path).build_vocabulary(TrainingPart(other, scheme="BILOU"))
 
 
-def test_models_without_the_labels_of_their_training_data_are_no_start(trained, data):
+def test_models_without_first_labels(trained, data):
     """As those that were saved before these labels were kept."""
     first = trained.features.documents["first"]
     told, arrays = first.to_json(), first.arrays()
-    learned = {name: value for name, value in told["learned"].items() if name != TRAINING}
+    learned = {name: value for name, value in told["state"].items() if name != TRAINING}
     kept = {name: array for name, array in arrays.items() if name != TRAINING}
-    former = restore({**told, "learned": learned}, kept, Builder(), "here")
+    former = restore({**told, "state": learned}, kept, Builder(), "here")
     with pytest.raises(InputError, match="train it again"):
         former.start(data.corpus("train"))
     wrong = [{TRAINING: labels} for labels in (np.array([99], np.uint8), np.array([[0]], np.uint8), np.array([0.5]))]
@@ -214,5 +214,5 @@ def test_what_cannot_be_learned(data):
         FirstLabels(make_first()).read(words, None)
     with pytest.raises(InputError, match="nonlocal_features"):
         FirstLabels(make_first(nonlocal_features=[PhraseConsistency()]))
-    with pytest.raises(InputError, match=r"batch_size must be >= 1"):
+    with pytest.raises(InputError, match="batch_size"):
         FirstLabels(make_first(), batch_size=0)

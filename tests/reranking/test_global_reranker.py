@@ -114,7 +114,7 @@ def test_decisions_are_those_of_the_strings(trained, data):
 
 
 @each_ranker
-def test_of_equal_totals_the_higher_first_score_wins(cache, data, ranker, tmp_path):
+def test_ties_go_to_the_higher_first_score(cache, data, ranker, tmp_path):
     """Where nothing is learned the first model decides."""
     made, corpus = ready(cache, data, ranker()), data.corpus("dev")
     assert made.label(corpus) == made.first.label(corpus)
@@ -212,7 +212,7 @@ def test_the_perceptron_counts_mistakes(cache, data):
 # -- training -------------------------------------------------------------------------------------------------
 
 
-def test_an_epoch_is_the_rankers_however_the_data_are_cut(cache):
+def test_epochs_do_not_depend_on_batches(cache):
     found, given = [], Text()
     for options in ({"batch_size": 1}, {"batch_size": 100, "shuffle": False}):
         made = ready(cache, given, VotedPerceptron(shuffle=True))
@@ -243,7 +243,7 @@ def test_stops_when_the_ranker_has_finished(cache, data):
     assert_same(made.state_dict(), before)
 
 
-def test_where_nothing_is_searched_no_error_settles(cache, data):
+def test_without_search_errors(cache, data):
     made = ready(cache, data)
     assert fit(made, data, 6, callbacks=[StopWhenConverged()]).current_epoch == 6
     assert made.training_error() != made.training_error()
@@ -269,7 +269,7 @@ def test_development_lists_are_read_once_in_a_fit(cache, data, monkeypatch):
 
 
 @each_ranker
-def test_trained_again_it_starts_anew_with_the_same_lists(cache, data, ranker):
+def test_trained_again(cache, data, ranker):
     made = ready(cache, data, ranker())
     kept, name = made.ranker, made.fingerprint
     fit(made, data, 2)
@@ -324,7 +324,7 @@ def outcome(made, data):
     return made.label(data.corpus("dev")), made.candidates(data.corpus("test"), 5)
 
 
-def test_settling_forgets_what_no_vector_has_and_changes_nothing(own, data):
+def test_finalize_drops_unused_strings(own, data):
     before, strings = outcome(own, data), known(own)
     used = own.ranker.used.tolist()
     own.finalize()
@@ -383,7 +383,7 @@ def test_there_is_no_training_on_after_settling(cache, data):
     made = ready(cache, data)
     fit(made, data, 1)
     made.finalize()
-    with pytest.raises(InputError, match="no candidate lists to train on: run `structperc rerank`"):
+    with pytest.raises(InputError, match="`structperc rerank`"):
         fit(made, data, 2)
     made.train_first(data, **QUIET)
     fit(made, data, 1)
@@ -423,7 +423,7 @@ DESCRIBED = [
 
 
 @pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
-def test_every_part_is_built_again_from_plain_json(kind):
+def test_parts_from_plain_json(kind):
     parts = [kind(), *(part for part in DESCRIBED if type(part) is kind)]
     parts += [kind(typed=False)] if "typed" in inspect.signature(kind).parameters else []
     for part in parts:
@@ -437,7 +437,7 @@ def test_the_parts_that_are_built_again_are_all():
     assert len(PARTS) == 2 + 15
 
 
-def test_a_checkpoint_is_not_resumed_with_other_lists(cache, data, tmp_path):
+def test_no_resuming_with_other_lists(cache, data, tmp_path):
     made = ready(cache, data)
     fit(made, data, 1).save_checkpoint(tmp_path / "last.ckpt")
     other = ready(cache, data, search=KBest(4))
@@ -457,8 +457,8 @@ def test_a_checkpoint_is_not_resumed_with_other_lists(cache, data, tmp_path):
         ({"nonlocal_features": []}, "nonlocal_features"),
         ({"search": KBest(1)}, "search.k is 1"),
         ({"search": KBest(1), "ranker": VotedPerceptron()}, "search.k is 1"),
-        ({"min_sequences": 0}, "min_sequences must be >= 1, got 0"),
-        ({"correct": "nonsense"}, "correct must be closest or gold, got 'nonsense'"),
+        ({"min_sequences": 0}, "min_sequences "),
+        ({"correct": "nonsense"}, "correct "),
         ({"first": make_first(nonlocal_features=[WholeEntity()])}, "first.nonlocal_features"),
     ],
 )
@@ -511,7 +511,7 @@ def test_gold_that_is_never_listed(cache, data):
     data._corpora["train"] = corpus.replace_column("label", labels)
     made = ready(cache, data, first=silent(), search=KBest(2), correct="gold")
     assert made.examples.correct.eq(-1).all()
-    with pytest.raises(InputError, match="or correct: closest"):
+    with pytest.raises(InputError, match="correct: closest"):
         fit(made, data, 1)
     made = ready(cache, data, VotedPerceptron(), first=silent(), search=KBest(2))
     fit(made, data, 1)
@@ -520,23 +520,23 @@ def test_gold_that_is_never_listed(cache, data):
 
 def test_fit_without_lists_or_with_others(cache, data):
     made = make_reranker(cache)
-    with pytest.raises(InputError, match="no candidate lists to train on"):
+    with pytest.raises(InputError, match="candidate lists"):
         fit(made, data, 1)
     made.train_first(data, **QUIET)
-    with pytest.raises(InputError, match="other training data"):
+    with pytest.raises(InputError, match="training data"):
         fit(made, Text(train=20), 1)
 
 
 def test_no_start_from_a_bayes_point(cache, data):
     made = ready(cache, data)
-    with pytest.raises(InputError, match=r"BayesPoint: .*leave it out"):
+    with pytest.raises(InputError, match="BayesPoint: "):
         fit(made, data, 1, callbacks=[BayesPoint(passes=1)])
 
 
 # -- commands -------------------------------------------------------------------------------------------------
 
 
-def test_scores_of_shorter_lists_are_those_of_decoding_with_them(trained, data):
+def test_scores_of_shorter_lists(trained, data):
     """A vote among fewer candidates is another vote."""
     corpus = data.corpus("dev")
     for row in nbest_scores(trained, corpus, [1, 2, 3, 5], progress=False).rows:
@@ -587,7 +587,7 @@ def test_a_vote_is_not_explained(cache, data):
         explain(made, data.corpus("dev"), 0)
 
 
-def test_weights_of_strings_are_listed_as_those_of_local_features(own):
+def test_weights_of_strings(own):
     own.finalize()
     groups = {group.sums.name: group for group in weights(own, 3)}
     assert list(groups) == ["FirstScore", *(title(feature) for feature in own.global_features)]
@@ -674,7 +674,7 @@ def test_examples_are_the_strings_of_the_lists(cache, unit, correct, min_sequenc
     assert min_sequences > 1 or {feature for feature, _ in features} == set(range(5))
 
 
-def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
+def test_independence_of_candidates(cache, data):
     made = ready(cache, data)
     features, corpus, by_hand = known(made), data.corpus("dev"), naive(made, data)
     for row in range(len(corpus)):
@@ -690,7 +690,7 @@ def test_what_a_candidate_has_does_not_depend_on_the_others(cache, data):
             assert {features[i] for i in own.tolist()} == by_hand.strings(corpus, row, path) & set(features)
 
 
-def test_the_lexicons_are_those_of_the_training_words(cache, data):
+def test_lexicons_of_training_words(cache, data):
     made = ready(cache, data)
     wanted = sorted(word_hashes(naive(made, data).lexicon).tolist())
     assert wanted

@@ -168,7 +168,7 @@ def test_lists_are_the_k_best_of_the_fold_models(whole, tmp_path):
     assert_same_lists(again.lists, models.lists)
 
 
-def test_first_models_have_not_seen_what_they_list(tmp_path, monkeypatch):
+def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
     """A word that only one document has is no feature of the model that lists this document."""
     data = make_data()
     corpus = data.corpus("train")
@@ -195,7 +195,7 @@ def test_first_models_have_not_seen_what_they_list(tmp_path, monkeypatch):
     assert {f"w[0]=only{row}" for row in range(len(corpus))} <= final
 
 
-def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(whole):
+def test_final_first_model(whole):
     (models, _), data = whole, make_data()
     tagger, trainer = by_hand(make_first(), data.corpus("train"), models.tagger.labels, data)
     with trainer.optimizers[0].evaluation_weights():
@@ -204,7 +204,7 @@ def test_the_final_first_model_has_the_averaged_weights_of_all_training_data(who
     assert not torch.equal(models.tagger.scorer.node, tagger.scorer.node)
 
 
-def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_path):
+def test_prior_and_batches_of_first_models(tmp_path):
     data = make_data(shuffle=False)
     norms = []
     for C in (0.01, 100):
@@ -216,7 +216,7 @@ def test_first_models_have_the_prior_and_the_batches_of_their_configuration(tmp_
     assert not TrainingPart.of(data.corpus("train"), data).shuffle
 
 
-def test_labels_that_a_fold_lacks_are_labels_of_its_model(tmp_path):
+def test_labels_missing_from_a_fold(tmp_path):
     data = make_data()
     corpus = data.corpus("train")
     labels = list(corpus.columns["label"])
@@ -228,7 +228,7 @@ def test_labels_that_a_fold_lacks_are_labels_of_its_model(tmp_path):
     assert int(models.lists.labels.max()) < len(models.tagger.labels)
 
 
-def test_random_state_and_the_given_model_are_left_alone(tmp_path):
+def test_random_state_and_model_are_unchanged(tmp_path):
     first = make_first()
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -307,7 +307,7 @@ def test_every_change_has_a_folder_of_its_own(tmp_path):
     assert len(names) == len(CHANGES) + 1
 
 
-def test_a_folder_does_not_depend_on_other_splits_or_on_what_was_trained(tmp_path):
+def test_fingerprint_without_other_splits(tmp_path):
     plan, first, data = make_plan(tmp_path), make_first(), make_data()
     name = plan.fingerprint(first, data, N)
     assert plan.fingerprint(make_first(), make_data(dev=1), N) == name
@@ -317,7 +317,7 @@ def test_a_folder_does_not_depend_on_other_splits_or_on_what_was_trained(tmp_pat
     assert make_plan(tmp_path / "elsewhere").fingerprint(first, data, N) == name
 
 
-def test_lists_of_another_configuration_are_not_used(cached, trainings):
+def test_lists_of_another_configuration(cached, trainings):
     cached(make_first(), make_data(), N, **TRAINER)
     assert not trainings
     cached(make_first(criterion=MarginLoss(C=6)), make_data(), N, **TRAINER)
@@ -351,7 +351,7 @@ def test_damaged_files_are_computed_again(whole, cached, trainings, caplog, dama
     assert not trainings
 
 
-def test_lists_of_other_sequences_are_computed_again(cached, trainings, caplog):
+def test_lists_of_other_sequences(cached, trainings, caplog):
     kept = files(cached)
     lists, about = CandidateLists.load(kept["fold-1.safetensors"])
     lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
@@ -373,12 +373,12 @@ def test_nothing_but_safetensors_json_and_cards(cached):
 
 @pytest.mark.parametrize("options", [{"folds": 1}, {"folds": 0}, {"epochs": 0}])
 def test_options_out_of_range(options):
-    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} must be"):
+    with pytest.raises(InputError, match=f"jackknife.{next(iter(options))} "):
         JackKnife(**options)
 
 
 def test_more_folds_than_documents(tmp_path, trainings):
-    with pytest.raises(InputError, match="folds is 8, but the training data has 7 documents"):
+    with pytest.raises(InputError, match=r"folds .*8.* 7 documents"):
         make_plan(tmp_path, folds=8)(make_first(), make_data(), N, **TRAINER)
     assert not trainings
     assert not list(tmp_path.iterdir())

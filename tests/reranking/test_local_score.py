@@ -21,7 +21,7 @@ def batch(lengths, features, T):
     return Batch(nodes, nodes, lengths, None, empty, empty.bool(), empty.bool(), rows, Words(*[empty] * 4))
 
 
-def test_first_score_is_a_weight_times_the_score_in_units():
+def test_first_score():
     module = FirstScore(unit=4.0)
     module.allocate(10, 0, 3)
     assert module.weight.tolist() == [0.0]
@@ -39,19 +39,19 @@ def test_it_may_begin_as_the_first_model():
     module.allocate(7, 0, 3)
     first = torch.tensor([[8.0, -2.0], [0.5, 1.0]])
     assert torch.equal(module(batch([1, 1], 7, 1), torch.zeros(2, 2, 1).long(), first), first)
-    with pytest.raises(InputError, match="start must be finite"):
+    with pytest.raises(InputError, match="start"):
         FirstScore(start=float("inf"))
-    with pytest.raises(InputError, match="parts is empty"):
+    with pytest.raises(InputError, match="parts"):
         LocalSum([])
 
 
 @pytest.mark.parametrize("unit", [0, -1.0, float("nan")])
 def test_unit_must_be_positive(unit):
-    with pytest.raises(InputError, match="unit must be > 0"):
+    with pytest.raises(InputError, match="unit"):
         FirstScore(unit)
 
 
-def test_local_features_are_the_path_scores_of_the_scorer():
+def test_local_features_are_path_scores():
     given = batch([3, 0, 5], 7, 5)
     module = LocalFeatures(SparseLinear(transitions=True))
     module.allocate(7, 7, 3)

@@ -1,6 +1,5 @@
 """Re-rankers of a neural first model: folds with words of their own, lists without dropout, the cache, saved models."""
 
-import csv
 import json
 from contextlib import contextmanager
 from functools import partial
@@ -10,18 +9,13 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
-import yaml
 
 from structperc.chain import KBest, path_score
-from structperc.cli.main import main
 from structperc.criteria import CRFLoss, MarginLoss, MEMMLoss, TokenCrossEntropyLoss
-from structperc.data.conll import write_conll
-from structperc.datamodules.sources import Synthetic
 from structperc.encoders import BiLSTM, CharCNN, Transformer, WordEmbedding
 from structperc.encoders.pretrained import load_pretrained
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import Evaluation
 from structperc.nonlocal_features import LexiconShapes, PhraseConsistency, QuotedEntity, StartBigrams, WholeEntity
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, LocalFeatures, VotedPerceptron, jackknife
@@ -32,9 +26,6 @@ from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
-from structperc.training.overlays import read_configuration
-from structperc.training.report import evaluate
-from structperc.training.reranking import rerank
 from tests.encoders.tiny_models import save_bert
 from tests.nested import assert_same
 from tests.ranked import QUIET, Text, fit
@@ -149,7 +140,7 @@ def by_hand(seen, labels, data, fold, epochs=3, **options):
     return first
 
 
-def test_first_models_are_those_of_a_plain_trainer(made, data):
+def test_first_models_of_a_plain_trainer(made, data):
     models, seen = made
     corpus = data.corpus("train")
     fold_of = fold_numbers(corpus.documents, FOLDS, 1)
@@ -167,7 +158,7 @@ def test_long_gradients_are_clipped(made, tmp_path, data):
     assert not same_models(models, made[0])
 
 
-def test_no_fold_knows_the_words_and_characters_of_what_it_lists(tmp_path):
+def test_vocabulary_of_folds(tmp_path):
     """Every document has a word of its own, with a character of its own."""
     data = Text(unit="document")
     corpus = data.corpus("train")
@@ -210,7 +201,7 @@ def test_lists_are_the_k_best_without_dropout(made):
     assert not any(part.training for part in made[0].tagger.modules())
 
 
-def test_first_scores_of_a_list_differ_as_log_probabilities(cache, data):
+def test_first_scores_are_log_probabilities(cache, data):
     """log Z is the same for all of a list: what a ranker sees of L(x) is that of Collins 2002, §3."""
     made = ranked(cache, Boosting())
     made.train_first(data, **QUIET)
@@ -269,7 +260,7 @@ def test_a_transformer_as_first_model(tmp_path, data):
 # -- random state and interruptions ---------------------------------------------------------------------------
 
 
-def test_random_state_and_the_given_model_are_left_alone(tmp_path, data):
+def test_random_state_and_model_are_unchanged(tmp_path, data):
     first = make_first()
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -279,7 +270,7 @@ def test_random_state_and_the_given_model_are_left_alone(tmp_path, data):
     assert not first.scorer.encoder.inputs[0].known.known
 
 
-def test_first_models_do_not_depend_on_the_random_state(made, tmp_path, data):
+def test_independence_of_the_random_state(made, tmp_path, data):
     torch.manual_seed(2)
     assert same_models(make_plan(tmp_path)(make_first(), data, N, **QUIET), made[0])
 
@@ -328,7 +319,7 @@ CHANGES = {
 }
 
 
-def test_every_first_model_has_a_folder_of_its_own(tmp_path, data):
+def test_folders_of_first_models(tmp_path, data):
     plan = make_plan(tmp_path)
     names = {plan.fingerprint(first(), data, N) for first in [make_first, *CHANGES.values()]}
     names |= {make_plan(tmp_path, gradient_clip_val=c).fingerprint(make_first(), data, N) for c in (1, 2)}
@@ -336,7 +327,7 @@ def test_every_first_model_has_a_folder_of_its_own(tmp_path, data):
     assert plan.fingerprint(make_first(), data, N) in names
 
 
-def test_columns_that_an_encoder_reads_are_part_of_the_name(tmp_path):
+def test_columns_in_the_fingerprint(tmp_path):
     names = set()
     for tag in ("NN", "VB"):
         data = Text()
@@ -346,7 +337,7 @@ def test_columns_that_an_encoder_reads_are_part_of_the_name(tmp_path):
     assert len(names) == 2
 
 
-def test_files_of_word_vectors_are_part_of_the_name(tmp_path, data):
+def test_word_vectors_in_the_fingerprint(tmp_path, data):
     file, plan, names = tmp_path / "vectors.txt", make_plan(tmp_path), []
     for value in (0.5, 0.25, 0.5):
         file.write_text("".join(f"{word} {value} 1\n" for word in ("Anna", "Rome", "met")))
@@ -389,7 +380,7 @@ def outcome(found):
     return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
 
 
-def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, zygote, tmp_path):
+def test_same_bits_in_a_new_process(rerankers, data, zygote, tmp_path):
     corpus = data.corpus("test")
     text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
     documents = [i // 2 for i in range(len(text))]
@@ -404,7 +395,7 @@ def test_a_new_process_gives_the_same_scores_bit_for_bit(rerankers, data, zygote
     assert json.loads(out.read_text()) == wanted
 
 
-def test_whatever_its_mode_it_decides_without_dropout(reranker, data):
+def test_decoding_without_dropout(reranker, data):
     corpus = data.corpus("dev")
     labels, found = reranker.label(corpus), outcome(reranker.candidates(corpus, N))
     batch = reranker.encode(corpus)[[0, 1, 2]]
@@ -423,151 +414,11 @@ def test_only_the_second_model_learns(reranker, cache):
     assert not any(p.requires_grad for p in reranker.first.parameters())
 
 
-def test_loaded_and_saved_again_it_is_the_same_files(reranker, tmp_path):
+def test_saving_a_loaded_model(reranker, tmp_path):
     reranker.save(tmp_path / "model")
     Tagger.load(tmp_path / "model").save(tmp_path / "again")
     for file in (tmp_path / "model").iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
-
-
-# -- the program ----------------------------------------------------------------------------------------------
-
-FEATURES = [{"class_path": f"structperc.nonlocal_features.{name}"} for name in ("WholeEntity", "StartBigrams")]
-SIZES = {"train": 10, "dev": 4, "test": 4}
-
-
-def voted(neural):
-    """The voted perceptron over global features, with the first model of another configuration."""
-    given = read_configuration(CONFIGS / "voted.yaml")
-    parts = {part: neural["model"][part] for part in ("first", "jackknife")}
-    given["model"]["init_args"].update(parts, nonlocal_features=FEATURES)
-    return {**given, "data": neural["data"]}
-
-
-class Runs:
-    """`rerank` with a small BiLSTM on a tiny embedded corpus; runs and candidate lists lie under `root`."""
-
-    def __init__(self, root, candidates=None):
-        self.root, self.candidates = root, candidates or root / "candidates"
-
-    def __call__(self, name, *options, command=()):
-        neural = read_configuration(CONFIGS / "bilstm_reranking.yaml")
-        neural["data"]["init_args"].update(SIZES, batch_size=4)
-        neural["model"]["first"]["init_args"]["scorer"]["init_args"]["encoder"]["init_args"].update(hidden=6)
-        plan = {"folds": 2, "epochs": 4, "cache": str(self.candidates)}
-        neural["model"]["jackknife"]["init_args"].update(plan)
-        config = self.root / f"{name}.yaml"
-        config.write_text(yaml.safe_dump(voted(neural) if name == "voted" else neural))
-        given = [*command, "-c", str(config), "--model.search.k=6", "--model.decoder.k=6"]
-        quiet = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false")
-        folder = f"--trainer.default_root_dir={self.root / name}"
-        rerank([*given, folder, *quiet, "--trainer.accelerator=cpu", *options])
-
-    def run(self, name):
-        return self.root / name / "1"
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """One finished run of three epochs of each kind."""
-    made = Runs(tmp_path_factory.mktemp("reranking"))
-    for name in NAMES:
-        made(name, "--trainer.max_epochs=3")
-    return made
-
-
-@pytest.fixture(scope="module")
-def embedded():
-    return Synthetic(unit="document", **SIZES)
-
-
-def labels_of(corpus, tagger):
-    return [label for sentence in tagger.label(corpus) for label in sentence]
-
-
-def last_column(lines):
-    return [line.split()[-1] for line in lines if line and not line.startswith(("-DOCSTART-", "#columns="))]
-
-
-def test_kinds_share_lists(runs):
-    assert len(list(runs.candidates.iterdir())) == 1
-
-
-@each_name
-def test_what_a_run_reports_is_what_its_model_does(runs, embedded, name):
-    run = runs.run(name)
-    results, model = json.loads((run / "results.json").read_text()), Tagger.load(run / "model")
-    with open(run / "logs" / "version_0" / "metrics.csv", newline="") as file:
-        logged = [float(row["dev/score"]) for row in csv.DictReader(file) if row["dev/score"]]
-    assert len(logged) == 3
-    assert results["dev"]["score"] == pytest.approx(max(logged))
-    for split in ("dev", "test"):
-        corpus, evaluation = embedded.corpus(split), Evaluation(model.labels)
-        for batch in model.batches(corpus, embedded.eval_batch_size):
-            evaluation.update(model.decode(batch), batch.gold, batch.lengths, batch.sentences)
-        assert evaluation.compute() == pytest.approx(results[split])
-        kept = (run / "predictions" / f"{split}.conll").read_text().splitlines()
-        assert last_column(kept) == labels_of(corpus, model)
-
-
-@each_name
-def test_commands_take_the_model(runs, embedded, name, capsys, tmp_path):
-    corpus, model = embedded.corpus("test"), str(runs.run(name) / "model")
-    file = str(tmp_path / "test.conll")
-    write_conll(file, corpus, ["word", "label"])
-    assert main(["tag", model, file, "--columns", "word", "_"]) == 0
-    assert last_column(capsys.readouterr().out.splitlines()) == labels_of(corpus, Tagger.load(model))
-    results = json.loads((runs.run(name) / "results.json").read_text())
-    assert main(["candidates", model, file, "--n", "1", "6"]) == 0
-    table = capsys.readouterr().out.splitlines()
-    assert f"{100 * results['test']['score']:.2f}" in table[2]
-    first = Tagger.load(model).first
-    embedded.encode(first.encode, "test")
-    assert f"{100 * evaluate(first, embedded, 'test').compute()['score']:.2f}" in table[1]
-    assert main(["weights", model, "--top", "3"]) == 0
-    assert "FirstScore: largest weights" in capsys.readouterr().out
-
-
-@each_name
-def test_checkpoints_predict_as_the_model(runs, name):
-    runs(name, "--ckpt_path=best", "--data.predict=test", command=["predict"])
-    predicted = (runs.run(name) / "predictions" / "test.conll").read_text().splitlines()
-    corpus = Synthetic(unit="document", **SIZES).corpus("test")
-    assert last_column(predicted) == labels_of(corpus, Tagger.load(runs.run(name) / "model"))
-
-
-def test_runs_are_compared(runs, capsys):
-    assert main(["compare", *(str(runs.run(name)) for name in NAMES), "--split", "test"]) == 0
-    assert "McNemar" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_resumed_run_ends_in_the_same_bits(runs, tmp_path, trainings):
-    """Interrupted before the second fold, then after an epoch of the re-ranker."""
-    made, trainings.stop_before = Runs(tmp_path), 1
-    with pytest.raises(KeyboardInterrupt):
-        made("voted", "--trainer.max_epochs=3")
-    trainings.stop_before = None
-    each = "--checkpoint.monitor=null"  # every epoch is kept, not only a better one
-    made("voted", "--trainer.max_epochs=1", each)
-    made("voted", "--trainer.max_epochs=3", each, "--ckpt_path=last")
-    a, b = (torch.load(m.run("voted") / "checkpoints" / "last.ckpt", weights_only=True) for m in (runs, made))
-    assert a["epoch"] == b["epoch"] == 2
-    assert_same(a["state_dict"], b["state_dict"])
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--model.first.init_from=runs/other/1/model", "model.first.init_from"),
-        ("--model.jackknife.gradient_clip_val=-1", "jackknife.gradient_clip_val must be > 0"),
-        ("--trainer.gradient_clip_val=1", "set model.jackknife.gradient_clip_val"),
-        ("--model.first.scorer.encoder.hidden=0", "BiLSTM: hidden must be >= 1"),
-        ("--model.first.scorer.encoder.inputs=[]", "there is no token embedder"),
-    ],
-)
-def test_mistakes_are_one_line(tmp_path, option, message, refused):
-    assert message in refused(Runs(tmp_path), "voted", option)
 
 
 # -- mistakes -------------------------------------------------------------------------------------------------
@@ -587,11 +438,11 @@ def test_invalid_parts(tmp_path, options, message):
 
 @pytest.mark.parametrize("longest", [0, -1.0])
 def test_a_longest_gradient_out_of_range(longest):
-    with pytest.raises(InputError, match=r"jackknife.gradient_clip_val must be > 0"):
+    with pytest.raises(InputError, match=r"jackknife.gradient_clip_val"):
         JackKnife(gradient_clip_val=longest)
 
 
-def test_what_an_encoder_cannot_read_shows_before_training(tmp_path, data, trainings):
+def test_invalid_encoder_input(tmp_path, data, trainings):
     for first, message in [
         (with_words(column="pos"), "WordEmbedding reads column 'pos', which is not there"),
         (with_words(path=str(tmp_path / "no.txt")), "no.txt: no such file of word vectors"),

@@ -119,10 +119,10 @@ def test_a_used_feature_is_not_forgotten(made):
 
 
 @each_ranker
-def test_there_is_no_going_on_with_the_same_examples(made):
+def test_second_fit_of_the_same_examples(made):
     ranker = trained(made, 3)
     ranker.prune(ranker.used)
-    with pytest.raises(InputError, match=f"learned {len(ranker.weights)} weights, the examples have {F} features"):
+    with pytest.raises(InputError, match=f"{len(ranker.weights)} weights.* {F} features"):
         ranker.start(drawn(3))
 
 
@@ -180,7 +180,7 @@ def test_from_pairs(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_differing_drops_what_valid_candidates_share(case):
+def test_differing_features(case):
     given, sets = random_pairs(*case)
     valid = given[3].tolist()
     wanted = []
@@ -232,7 +232,7 @@ def test_take_without_features():
 
 def test_parts_that_do_not_fit():
     one, other = (Examples.from_pairs(*random_pairs(1, 2, K, 7)[0]) for K in (3, 4))
-    with pytest.raises(InputError, match="same number of candidates"):
+    with pytest.raises(InputError, match="candidates"):
         Examples.concat([one, other])
 
 
@@ -326,7 +326,7 @@ def test_one_difference_is_enough(ranker, change):
 def test_other_features_than_before(ranker):
     made = ranker()
     made.start(two_lists([[0, 1], [2, 3]]))
-    with pytest.raises(InputError, match="learned 4 weights, the examples have 5 features"):
+    with pytest.raises(InputError, match=r"4 weights.* 5 features"):
         made.start(two_lists([[0, 1], [2, 3]])._replace(n_features=5))
 
 

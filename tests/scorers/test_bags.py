@@ -40,7 +40,7 @@ def naive(weight, bags):
 
 
 @each_bags
-def test_transposed_features_list_the_tokens_of_each(bags):
+def test_transposed_features(bags):
     features = ragged(bags).transpose()
     present, tokens, offsets, _ = features.transposed
     assert present.tolist() == sorted({i for bag in bags for i in bag})
@@ -55,7 +55,7 @@ def test_transposed_features_list_the_tokens_of_each(bags):
 
 
 @each_bags
-def test_sums_and_gradients_do_not_depend_on_how_they_are_made(bags):
+def test_sums_and_gradients(bags):
     weights = [table() for _ in range(4)]
     plain = ragged(bags)
     expected = naive(weights[0], bags)
@@ -88,7 +88,7 @@ def test_weighted_sums_and_gradients(bags):
         torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
 
 
-def test_features_that_do_not_occur_have_a_gradient_of_zero():
+def test_gradient_of_absent_features():
     weight = table()
     sum_features(weight, ragged([[1, 4], [4]]).transpose(), sparse_grad=False).sum().backward()
     assert weight.grad._nnz() == 2

@@ -77,7 +77,7 @@ def test_stationary_edges_are_one_matrix():
     assert lattice.edge.shape == (1, 1, 2, 2)
 
 
-def test_sparse_gradient_equals_dense_and_lists_only_touched_weights():
+def test_sparse_gradient():
     features = ragged(NODES)
     upstream = torch.zeros(6, 4)
     upstream[0, 1], upstream[2, 3] = 2.0, -1.0  # a token with features 0, 3 and one with 2, 2, 1
@@ -99,7 +99,7 @@ def test_gradient_of_equal_paths_is_empty():
     assert module.edge.grad._nnz() == 0
 
 
-def test_whole_module_gradient_matches_dense_tables():
+def test_gradient_of_dense_tables():
     upstream_unary, upstream_edge = torch.randn(4, 3, 2), torch.randn(4, 3, 2, 2)
     grads = []
     for sparse_grad in (True, False):
@@ -123,7 +123,7 @@ def test_no_tokens_at_all():
 
 
 @pytest.mark.parametrize("edges", [True, False])
-def test_transposed_features_change_neither_scores_nor_gradients(edges):
+def test_transposed_features(edges):
     plain, results = batch(edges), []
     quick = plain._replace(nodes=plain.nodes.transpose(), edges=plain.edges and plain.edges.transpose())
     for given in (plain, quick):

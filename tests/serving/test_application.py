@@ -43,7 +43,7 @@ def test_spans_are_those_of_annotate(model, client):
     assert client.post("/annotate", json={"text": TEXTS[0]}).json()["spans"]
 
 
-def test_texts_that_are_labelled_together_do_not_see_each_other(model):
+def test_independent_texts(model):
     jobs = [TextJob(text, tokenize) for text in TEXTS]
     alone = [label_jobs(model, [TextJob(text, tokenize)])[0] for text in TEXTS]
     for one, other in zip(label_jobs(model, jobs), alone, strict=True):
@@ -107,7 +107,7 @@ UNREADABLE = [  # path, body, what the message must contain
 
 
 @pytest.mark.parametrize(("path", "body", "facts"), UNREADABLE)
-def test_mistakes_are_answered_by_one_line_that_names_what_to_send(client, path, body, facts):
+def test_invalid_requests(client, path, body, facts):
     content = body if isinstance(body, str | bytes) else json.dumps(body)
     answer = client.post(path, content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 422
@@ -117,7 +117,7 @@ def test_mistakes_are_answered_by_one_line_that_names_what_to_send(client, path,
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/json"])
-def test_a_body_is_read_as_json_whatever_its_content_type_is(client, kind):
+def test_content_type_is_ignored(client, kind):
     headers = {} if kind is None else {"content-type": kind}
     for content in (b'{"text": "Anna"}', b'\xef\xbb\xbf{"text": "Anna"}'):
         assert client.post("/annotate", content=content, headers=headers).status_code == 200
@@ -127,11 +127,11 @@ def test_a_body_is_read_as_json_whatever_its_content_type_is(client, kind):
 
 def test_columns_of_different_lengths():
     job = SentencesJob([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
-    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' has 1 string for 2 words"):
+    with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' .*1 .*2 words"):
         job.sentences()
 
 
-def test_one_wrong_question_among_others_is_answered_alone(model):
+def test_one_invalid_request_among_others(model):
     good, bad = SentencesJob([["Anna"]], ["word"]), SentencesJob([["Anna", ""]], ["word"])
     first, wrong, last = label_jobs(model, [good, bad, TextJob("Anna", tokenize)])
     assert first["labels"] == model.tag([["Anna"]])
@@ -163,7 +163,7 @@ def test_requests_of_too_many_tokens(model, size):
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 @pytest.mark.parametrize("criterion", [CRFLoss, PerceptronLoss])
-def test_long_questions_have_the_answers_of_one_call(unit, criterion, monkeypatch):
+def test_long_requests(unit, criterion, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 40)
     own = tagger(criterion, unit=unit)
     words = [conll_tokens_of(text) for text in TEXTS] * 20
@@ -180,7 +180,7 @@ def test_whole_taggers_stay_in_evaluation_mode(model):
     assert not any(part.training for part in model.modules())
 
 
-def test_texts_with_features_of_all_that_is_read_are_labelled_one_by_one(model, monkeypatch):
+def test_corpus_level_features(model, monkeypatch):
     monkeypatch.setattr(type(model.features), "extent", "corpus")
     monkeypatch.setattr(model, "predict", recorded := Recorded(model.predict))
     found = label_jobs(model, [TextJob(text, tokenize) for text in TEXTS])
@@ -199,7 +199,7 @@ class Recorded:
 
 
 def test_limits_below_one(model):
-    with pytest.raises(InputError, match="the limit waiting must be at least 1, not 0"):
+    with pytest.raises(InputError, match=r"waiting .*0"):
         application(model, Limits(waiting=0))
 
 

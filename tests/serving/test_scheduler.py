@@ -69,7 +69,7 @@ def long(number):
     return Asked(number, PIECE + 1)
 
 
-def test_short_questions_that_wait_are_asked_together_in_their_order():
+def test_short_requests_are_batched():
     async def scene(scheduler, doubles):
         tasks = await begun(scheduler, 1, 2, 3, 4, 5)
         doubles.go.release(3)
@@ -90,7 +90,7 @@ def test_a_call_has_no_more_than_a_piece_of_text():
     assert played(scene) == [[1], [2, 3], [4]]
 
 
-def test_long_questions_take_turns_and_short_ones_do_not_wait_for_them():
+def test_long_requests_take_turns():
     async def scene(scheduler, doubles):
         first, second = await begun(scheduler, long(1), long(2))
         doubles.go.release(2)

@@ -156,12 +156,12 @@ def test_options_of_sklearn_crfsuite(name):
 
 
 def test_an_option_that_is_almost_right():
-    with pytest.raises(TypeError, match=r"max_iteration: .* max_iterations"):
+    with pytest.raises(TypeError, match=r"max_iteration: .*max_iterations"):
         SequenceTagger(max_iteration=5)
 
 
 @pytest.mark.parametrize("form", ["words", "columns", "dicts", "names"])
-def test_one_sentence_in_place_of_many_and_the_reverse(form):
+def test_one_sentence_instead_of_many(form):
     X = {
         "words": WORDS,
         "columns": [{"word": words} for words in WORDS],
@@ -182,7 +182,7 @@ def test_one_sentence_in_place_of_many_and_the_reverse(form):
 
 def test_development_data():
     for dev in ((WORDS, None), (None, LABELS)):
-        assert "give both of X_dev and y_dev" in complaint(SequenceTagger().fit, WORDS, LABELS, *dev)
+        assert "X_dev and y_dev" in complaint(SequenceTagger().fit, WORDS, LABELS, *dev)
     assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
     assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith("X_dev has 2 sentences, y_dev")
     message = complaint(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])

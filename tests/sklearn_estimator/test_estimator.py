@@ -110,7 +110,7 @@ def test_algorithms_learn_their_training_data(name, dicts):
     assert tagger.scheme_ == "IOB2"
 
 
-def test_hashed_features_are_learned_as_others_are(dicts, words):
+def test_hashed_features(dicts, words):
     for X, y in (dicts, words):
         hashed, indexed = (quick(hash_bits=bits).fit(X, y) for bits in (24, None))
         assert hashed.predict(X) == indexed.predict(X)
@@ -185,7 +185,7 @@ def test_schemes_are_recognised(labels, scheme):
         (["O", "O", "O", "O"], "only O will be predicted"),
     ],
 )
-def test_labels_from_which_no_segments_are_learned_are_named(labels, said):
+def test_labels_without_segments(labels, said):
     with pytest.warns(UserWarning, match=said):
         quick().fit([["a", "b", "c", "d"]], [labels])
 
@@ -341,7 +341,7 @@ def test_processes(words):
 
 
 @pytest.mark.parametrize("form", ["words", "dicts"])
-def test_fitted_estimators_are_copied_pickled_and_dumped(form, request, tmp_path):
+def test_copy_pickle_and_dump(form, request, tmp_path):
     X, y = request.getfixturevalue(form)
     tagger = quick().fit(X, y)
     joblib.dump(tagger, tmp_path / "tagger.joblib")

@@ -72,7 +72,7 @@ def crfsuite_f1(parts, tmp_path_factory):
     [({"C": 5.0, "scheme": "none"}, 0.002), ({"algorithm": "averaged_perceptron", "random_state": 1}, 0.015)],
     ids=["the same CRF", "averaged perceptron"],
 )
-def test_what_crfsuite_reaches_with_the_same_features_and_labels(parts, crfsuite_f1, options, behind):
+def test_same_score_as_crfsuite(parts, crfsuite_f1, options, behind):
     (X, y), dev = parts
     tagger = SequenceTagger(**options).fit(X, y)
     found = segment_f1_score(dev[1], tagger.predict(dev[0]))

@@ -10,7 +10,7 @@ import torch
 
 from structperc.cli.main import main
 from structperc.errors import InputError
-from structperc.taggers.checkpoints import read_checkpoint
+from structperc.taggers.checkpoint_files import read_checkpoint
 
 
 class Hostile:
@@ -50,7 +50,7 @@ def test_what_is_no_checkpoint(saved, tmp_path):
     complaint(tmp_path / "none.ckpt")
 
 
-def test_every_flipped_bit_shows_where_there_are_numbers(saved, tmp_path):
+def test_flipped_bits(saved, tmp_path):
     """Places are drawn from a seed; what stands between the parts of the file may change."""
     whole, content = saved
     path, draw = tmp_path / "a.ckpt", torch.Generator().manual_seed(3)

@@ -78,7 +78,7 @@ def test_what_judge_returns(make, words):
     assert FILE in said
 
 
-def test_parts_are_what_they_were_after_the_first_call():
+def test_check_runs_once():
     tagger = make_tagger(DATA, Returns(lambda losses, updates: (losses, updates)), k=1)
     step(tagger)
     assert "losses_and_updates" not in vars(tagger.criterion)
@@ -208,7 +208,7 @@ def test_step_sizes_of_an_optimizer_are_finite():
         check_step_size_rule(Steps(weights, lambda loss, norm: float("nan")))
 
 
-def test_fixed_methods_of_candidate_losses_are_not_overridden():
+def test_overridden_methods():
     for base, name in ((PerceptronLoss, "decide"), (CandidateLoss, "losses_and_updates")):
         with pytest.raises(TypeError, match=rf"Own\.{name}"):
             type("Own", (base,), {name: lambda self, scored: None})
@@ -264,14 +264,14 @@ class LostAttribute(DocumentAttribute):
     ],
     ids=type,
 )
-def test_options_from_which_a_model_is_not_built_again(criterion, words):
+def test_options_that_cannot_be_saved(criterion, words):
     with pytest.raises(InputError) as error:
         check_options(make_tagger(DATA, criterion), FeatureExtractor(progress=False))
     assert words in str(error.value)
     assert f"{type(criterion).__name__} (" in str(error.value)
 
 
-def test_options_of_document_attributes_are_looked_at_too():
+def test_options_of_document_attributes():
     features = FeatureExtractor(["own[0]"], documents={"own": LostAttribute()}, progress=False)
     with pytest.raises(InputError, match=r"LostAttribute .* self\.n = n"):
         check_options(make_tagger(DATA, CRFLoss()), features)

@@ -23,7 +23,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
 SIZES = {"train": 60, "dev": 12, "test": 12}
 
 
-def test_parts_are_as_they_were_afterwards_even_when_something_fails():
+def test_mode_is_restored_after_errors():
     module = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout()))
     module[1].eval()
     before = [part.training for part in module.modules()]
@@ -53,7 +53,7 @@ def tagger():
 TEXT = [["Anna", "met", "Bo", "in", "Rome"], ["Paris", "saw", "the", "Bo"], ["Bo"]] * 4
 
 
-def test_inference_has_no_dropout_and_leaves_training_as_it_was(tagger):
+def test_inference_without_dropout(tagger):
     labels, scores, shares = tagger.tag(TEXT), tagger.kbest(TEXT, 3), tagger.marginals(TEXT)
     assert tagger.training
     assert tagger.scorer.encoder.training
@@ -71,7 +71,7 @@ def test_splits_are_scored_without_dropout(tagger):
     assert found == label_split(tagger.eval(), data, "train").labels
 
 
-def test_what_fit_reports_is_what_the_saved_model_does(tmp_path):
+def test_reported_scores(tmp_path):
     options = [f"--data.{split}={n}" for split, n in SIZES.items()]
     quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
     more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=8"]

@@ -54,7 +54,7 @@ def trained(data, hash_bits, criterion, search=SEARCH, optimizer=Additive, **mor
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_without_collisions_weights_and_labels_are_those_of_the_index(data, learner):
+def test_model_without_collisions(data, learner):
     hashed, indexed = (trained(data, bits, **LEARNERS[learner]) for bits in (22, None))
     near = {"rtol": 1e-4, "atol": 1e-4} if learner == "likelihood" else {"rtol": 0, "atol": 0}  # sums in other orders
     for kind in ("node", "edge"):
@@ -69,7 +69,7 @@ def test_without_collisions_weights_and_labels_are_those_of_the_index(data, lear
         assert explain(hashed, corpus, 0) == explain(indexed, corpus, 0)
 
 
-def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
+def test_model_with_collisions(data, tmp_path):
     tagger = trained(data, 6, PerceptronLoss)
     assert tagger.features.n_node_features <= 64
     tagger.save(tmp_path / "model")
@@ -79,7 +79,7 @@ def test_collisions_do_no_harm_to_learning_saving_and_loading(data, tmp_path):
     assert light.label(corpus) == Tagger.load(tmp_path / "model").label(corpus) == tagger.label(corpus)
 
 
-def test_weights_say_how_many_features_share_their_buckets(data, tmp_path, run):
+def test_names_of_shared_buckets(data, tmp_path, run):
     trained(data, 8, PerceptronLoss).save(tmp_path / "model")
     shown = run("weights", str(tmp_path / "model"), "--top", "5")
     assert re.search(r"^node features: about 1,6\d\d different ones in 256 of 256 buckets \(hash_bits: 8\)", shown)

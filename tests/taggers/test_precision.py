@@ -112,7 +112,7 @@ def in_double(tagger, batch):
 
 
 @pytest.mark.parametrize("name", CRITERIA)
-def test_losses_and_gradients_are_those_of_full_precision(name):
+def test_losses_and_gradients_in_half_precision(name):
     tagger, data = tagger_of(CRITERIA[name]())
     tagger.eval()  # or MCE-F would go on from what it counted before
     batch = data.encoded("train")[list(range(9))]
@@ -155,7 +155,7 @@ class Totals(pl.Callback):
             self.found = pl_module.criterion.totals
 
 
-def test_totals_of_the_corpus_are_those_of_the_scores_that_training_sees():
+def test_totals_in_half_precision():
     tagger, data = tagger_of(MCEFLoss())
     tagger.optimizer, tagger.whole = lambda p: QuickProp(p, lr=1e-3), data.encoded("train")[list(range(9))]
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
@@ -165,7 +165,7 @@ def test_totals_of_the_corpus_are_those_of_the_scores_that_training_sees():
     torch.testing.assert_close(totals.found, totals.again, rtol=1e-5, atol=1e-5)
 
 
-def test_a_perceptron_of_sparse_features_learns_the_same(runs, make_runs):
+def test_sparse_perceptron_in_half_precision(runs, make_runs):
     """Its scores are whole numbers beyond 256, which bfloat16 has not."""
     other = make_runs("full")
     assert runs("fit", "--trainer.max_epochs=2", "--trainer.precision=bf16-mixed") == 0
@@ -178,7 +178,7 @@ def test_fused_optimizers_cannot_clip(fails, tmp_path):
     config = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
     quiet = ["--trainer.enable_model_summary=false", "--trainer.enable_progress_bar=false"]
     options = [*SMALL, *quiet, "--trainer.precision=bf16-mixed", f"--trainer.default_root_dir={tmp_path}"]
-    assert "set its option fused: false" in fails("fit", "-c", config, *options)
+    assert "fused: false" in fails("fit", "-c", config, *options)
 
 
 # -- the dynamic programs themselves -------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def long_lattice(dtype, T=512, L=5):
     return Lattice(unary.to(dtype), edge.to(dtype), torch.tensor([T, 1, T // 3]))
 
 
-def test_log_partition_of_half_precision_scores_is_exact_for_these_scores():
+def test_log_partition_of_half_precision():
     half, full = long_lattice(torch.bfloat16), long_lattice(torch.float64)
     with autocast():
         found = log_partition(half)
@@ -216,7 +216,7 @@ def test_searches_do_not_look_at_autocast(search, stationary):
         assert one.equal(other)
 
 
-def test_scores_of_labellings_are_summed_in_full_precision():
+def test_path_scores_in_full_precision():
     half = long_lattice(torch.bfloat16)
     labels = torch.randint(0, 5, (3, 512))
     full = path_score(Lattice(half.unary.double(), half.edge.double(), half.lengths), labels)
@@ -235,7 +235,7 @@ def test_constraints_make_half_precision_full():
     assert double.unary.dtype == torch.float64
 
 
-def test_a_model_of_half_precision_weights_has_a_full_lattice():
+def test_lattice_of_half_precision_weights():
     """Whole models in half precision, as trainer.precision bf16-true makes them."""
     data = Sentences(sentences(5), batch_size=4)
     tagger = make_tagger(data, CRFLoss(), edge=EDGE)

@@ -59,7 +59,7 @@ def tagger_of(kind, **more):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp_path):
+def test_pruning_keeps_labels(kind, tmp_path):
     tagger = tagger_of(kind)
     small = prune(tagger)
     assert small.features.n_node_features < tagger.features.n_node_features
@@ -71,7 +71,7 @@ def test_without_features_of_weight_zero_a_model_labels_just_as_before(kind, tmp
 
 
 @pytest.mark.parametrize("kind", ["indexed", "hashed"])
-def test_just_the_features_with_weights_are_kept_under_their_names(kind):
+def test_pruning_keeps_names(kind):
     tagger = tagger_of(kind)
     small = prune(tagger)
     for name in ("node", "edge"):
@@ -121,7 +121,7 @@ def test_only_weights_of_features_can_be_pruned():
 
 @pytest.mark.parametrize("width", ["float16", "int8"])
 @pytest.mark.parametrize("kind", ["indexed", "hashed"])
-def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path):
+def test_quantised_tables_are_float32_after_loading(kind, width, tmp_path):
     tagger = tagger_of(kind)
     tagger.save(tmp_path / "model", width)
     stored = load_file(tmp_path / "model" / "model.safetensors")
@@ -139,7 +139,7 @@ def test_narrow_tables_are_wide_again_when_they_are_loaded(kind, width, tmp_path
 
 
 @pytest.mark.parametrize("width", ["float32", "float16", "int8"])
-def test_rows_of_zeros_are_not_in_the_file_and_there_again(width):
+def test_rows_of_zeros_in_quantised_files(width):
     table = np.zeros((50, 3), np.float32)
     table[[4, 7, 49]] = [[0, 127, -1], [0, 0, 0], [-5, 0, 127]]
     arrays, tables = quantize_tables({"scorer.node": table}, width)
@@ -150,7 +150,7 @@ def test_rows_of_zeros_are_not_in_the_file_and_there_again(width):
     assert np.array_equal(found["scorer.node"], table)
 
 
-def test_a_table_without_rows_of_zeros_stays_as_it_is():
+def test_table_without_rows_of_zeros():
     table = np.ones((5, 3), np.float32)
     arrays, tables = quantize_tables({"scorer.node": table}, "float32")
     assert (arrays["scorer.node"] is table, len(arrays), tables) == (True, 1, {})
@@ -160,7 +160,7 @@ def test_a_table_without_rows_of_zeros_stays_as_it_is():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saved_models_are_without_rows_of_zeros_and_loaded_ones_have_them(kind, tmp_path):
+def test_rows_of_zeros_in_saved_models(kind, tmp_path):
     tagger = tagger_of(kind)
     tagger.save(tmp_path / "model")
     stored = load_file(tmp_path / "model" / "model.safetensors")
@@ -168,10 +168,10 @@ def test_saved_models_are_without_rows_of_zeros_and_loaded_ones_have_them(kind, 
     assert torch.equal(Tagger.load(tmp_path / "model").scorer.node, tagger.scorer.node)
 
 
-def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
+def test_weights_beyond_float16(tmp_path):
     tagger = tagger_of("indexed")
     tagger.scorer.node.data[0, 0] = 1e5
-    with pytest.raises(InputError, match=r"scorer.node has weights up to 100000, which float16 cannot hold; take int8"):
+    with pytest.raises(InputError, match=r"scorer.node .*100000.*float16.*int8"):
         tagger.save(tmp_path / "model", "float16")
     assert not (tmp_path / "model").exists()
 
@@ -179,18 +179,18 @@ def test_weights_that_float16_cannot_hold_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "rows", "message"),
     [
-        ({"width": "float16", "rows": 9}, [1, 2], "scorer.node are not a table of float16"),
+        ({"width": "float16", "rows": 9}, [1, 2], "scorer.node"),
         ({"width": "int8", "rows": 9}, [1, 2], "float32 scale"),
-        ({"width": "int8", "rows": 2}, [1, 2], "rows of scorer.node are not 2 ascending numbers below 2"),
-        ({"width": "int8", "rows": 9}, [2, 1], "rows of scorer.node are not"),
-        ({"width": "int8", "rows": 9}, [-1, 1], "rows of scorer.node are not"),
-        ({"width": "int8", "rows": 9}, [1], "rows of scorer.node are not"),
-        ({"width": "int8", "rows": 9}, None, "rows of scorer.node are not"),
+        ({"width": "int8", "rows": 2}, [1, 2], "scorer.node"),
+        ({"width": "int8", "rows": 9}, [2, 1], "scorer.node"),
+        ({"width": "int8", "rows": 9}, [-1, 1], "scorer.node"),
+        ({"width": "int8", "rows": 9}, [1], "scorer.node"),
+        ({"width": "int8", "rows": 9}, None, "scorer.node"),
         ({"width": "int4", "rows": 9}, [1, 2], r"^tables.scorer.node.width: "),
         ({"width": "int8"}, [1, 2], r"^tables.scorer.node: .*'rows'"),
     ],
 )
-def test_tables_that_are_not_what_they_say_are_refused(entry, rows, message):
+def test_damaged_quantised_tables(entry, rows, message):
     arrays = {"scorer.node": np.zeros((2, 3), np.int8)}
     if rows is not None:
         arrays["scorer.node.rows"] = np.array(rows, np.int32)

@@ -64,7 +64,7 @@ def assert_same_training(a, b):
         assert_same(a[part], b[part])
 
 
-def test_resumed_from_the_last_or_the_best_epoch_a_network_learns_what_it_would_have_learned(neural):
+def test_network_resumed_from_last_or_best(neural):
     neural(4)
     neural(2)
     shutil.copytree(neural.root / "2", neural.root / "3")
@@ -76,7 +76,7 @@ def test_resumed_from_the_last_or_the_best_epoch_a_network_learns_what_it_would_
         assert_same_training(checkpoint(neural.root / resumed), whole)
 
 
-def test_resumed_within_an_epoch_dropout_draws_what_it_would_have_drawn(neural):
+def test_dropout_resumed_within_an_epoch(neural):
     neural(3)
     neural(3, "--trainer.max_steps=7")
     neural(3, "--ckpt_path=last")
@@ -84,7 +84,7 @@ def test_resumed_within_an_epoch_dropout_draws_what_it_would_have_drawn(neural):
     assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
 
 
-def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epochs(neural):
+def test_resumed_with_rare_validation(neural):
     settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenConverged}]"
     rare = ["--trainer.check_val_every_n_epoch=2", "--checkpoint.mode=max", settled]
     rare += ["--model.criterion=structperc.criteria.PerceptronLoss", "--model.search.k=1"]
@@ -98,7 +98,7 @@ def test_also_from_an_epoch_that_is_the_best_where_validation_is_rarer_than_epoc
     assert_same(resumed["callbacks"]["StopWhenConverged"], whole["callbacks"]["StopWhenConverged"])
 
 
-def test_corpus_level_criteria_that_look_at_the_corpus_before_an_epoch(neural):
+def test_resumed_corpus_level_criteria(neural):
     """Dropout draws before the first mini-batch, too."""
     options = ["--model.criterion=structperc.criteria.MCEFLoss", "--model.search.k=2", "--data.shuffle=false"]
     options += ["--model.optimizer=structperc.optim.QuickProp", "--model.optimizer.lr=0.1"]
@@ -109,7 +109,7 @@ def test_corpus_level_criteria_that_look_at_the_corpus_before_an_epoch(neural):
     assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
 
 
-def test_a_checkpoint_without_random_states_goes_on_with_a_warning(neural, caplog):
+def test_checkpoint_without_random_states(neural, caplog):
     neural(1)
     path = neural.root / "1" / "checkpoints" / "last.ckpt"
     old = torch.load(path, weights_only=True)
@@ -121,7 +121,7 @@ def test_a_checkpoint_without_random_states_goes_on_with_a_warning(neural, caplo
     assert checkpoint(neural.root / "1")["epoch"] == 1
 
 
-def test_damaged_states_are_refused_before_training(neural, fails, tmp_path):
+def test_damaged_random_states(neural, fails, tmp_path):
     neural(1)
     path = neural.root / "1" / "checkpoints" / "last.ckpt"
     whole = torch.load(path, weights_only=True)
@@ -135,7 +135,7 @@ def draws():
     return torch.rand(3).tolist(), np.random.random(3).tolist(), random.random(), np.random.normal(), random.gauss()
 
 
-def test_all_generators_go_on_from_what_a_file_holds(tmp_path):
+def test_all_generators_are_restored(tmp_path):
     np.random.normal(), random.gauss()  # each keeps a second number for the next call
     torch.save(random_state(CPU), tmp_path / "random_state")
     expected = draws()
@@ -144,7 +144,7 @@ def test_all_generators_go_on_from_what_a_file_holds(tmp_path):
     assert draws() == expected
 
 
-def test_states_of_a_device_are_for_devices_of_its_kind(monkeypatch):
+def test_states_of_a_device(monkeypatch):
     device, put = torch.device("cuda", 1), []
 
     class Module:

@@ -86,7 +86,7 @@ def test_rates_of_our_own():
     assert rates(InverseTime) == pytest.approx([0.1 / (1 + 0.05 * e) for e in range(EPOCHS) for _ in range(BATCHES)])
 
 
-def test_a_step_of_several_mini_batches_is_one_step():
+def test_accumulated_steps():
     found = rates(lambda o: WarmupDecay(o, 0.5), accumulate_grad_batches=2)  # of 3: two steps an epoch
     assert found == pytest.approx([0.1 * f for f in (0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25)])
     assert len(rates(lambda o: WarmupDecay(o, 0), epochs=-1, max_steps=5)) == 5
@@ -121,7 +121,7 @@ def test_a_plateau_of_the_objective():
 
 
 @pytest.mark.parametrize("average", [True, False])
-def test_online_learners_take_the_rate_of_the_epoch(average):
+def test_rate_of_online_optimizers(average):
     """Without a rate from the second epoch on the weights stay where they are, while the averages go on."""
     one, four = (
         trained(
@@ -145,10 +145,10 @@ def test_online_learners_take_the_rate_of_the_epoch(average):
         (InverseTime, LBFGS, "model.lr_scheduler: LBFGS"),
         (InverseTime, PassiveAggressive, "model.lr_scheduler: PassiveAggressive"),
         (InverseTime, lambda p: Phases(p, Watched, 1, LBFGS), "model.lr_scheduler: Phases"),
-        (lambda o: InverseTime(o, -1), Watched, "InverseTime: rate must be >= 0, got -1"),
-        (lambda o: WarmupDecay(o, 3), Watched, "WarmupDecay: warmup is a share, from 0 to 1, got 3"),
-        (lambda o: WarmupDecay(o, decay="fast"), Watched, "WarmupDecay: decay must be one of linear, cosine, constant"),
-        (lambda o: torchs.OneCycleLR(o, 1.0), Watched, "model.lr_scheduler: You must define either total_steps OR"),
+        (lambda o: InverseTime(o, -1), Watched, "InverseTime: rate "),
+        (lambda o: WarmupDecay(o, 3), Watched, "WarmupDecay: warmup "),
+        (lambda o: WarmupDecay(o, decay="fast"), Watched, "WarmupDecay: decay "),
+        (lambda o: torchs.OneCycleLR(o, 1.0), Watched, "model.lr_scheduler: You"),
         (lambda o: torchs.OneCycleLR(o, 1.0, 9, cycle_momentum=False), Watched, "to 12, not 9"),
         (lambda o: torchs.ReduceLROnPlateau(o, "max"), Watched, "mode max needs development data"),
     ],
@@ -185,7 +185,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_resumed_run_goes_on_with_the_rates_of_an_unbroken_one(name, runs, monkeypatch):
+def test_rates_of_a_resumed_run(name, runs, monkeypatch):
     options = (f"--model.lr_scheduler={SCHEDULES[name]}", "--trainer.max_epochs=4")
     assert runs("fit", *options) == 0
     with monkeypatch.context() as patch:

@@ -48,7 +48,7 @@ DRAWN = st.text("ab.\n ", max_size=12).flatmap(
 
 @settings(max_examples=60)
 @given(DRAWN)
-def test_spans_have_the_tokens_that_naive_loops_find(drawn):
+def test_tokens_of_spans(drawn):
     text, spans = tokenize(drawn[0], sentences=line_sentences), drawn[1]
     expected, conflicts = naive(text, spans)
     assert len(align(text, spans, "skip").conflicts) == len(conflicts)
@@ -58,7 +58,7 @@ def test_spans_have_the_tokens_that_naive_loops_find(drawn):
 
 @settings(max_examples=60)
 @given(DRAWN)
-def test_spans_are_expanded_to_all_tokens_that_they_touch(drawn):
+def test_expanded_spans(drawn):
     text, spans = tokenize(drawn[0]), drawn[1]
     for start, end, kind in {span[:3] for span in spans}:
         touched = [t for t, (a, b) in enumerate(text.tokens) if a < end and start < b]
@@ -86,7 +86,7 @@ def test_spans_that_do_not_fit_are_named(spans, message):
     assert conflict.message == message
 
 
-def test_the_longest_of_spans_that_share_a_token_is_kept():
+def test_longest_of_overlapping_spans():
     text = tokenize("Anna Lind of Acme Corp left")
     ends = [(0, 4, "A"), (0, 9, "B"), (5, 17, "C"), (13, 22, "D"), (5, 17, "C")]
     marks = [TextSpan(*one) for one in ends]
@@ -100,7 +100,7 @@ def test_the_longest_of_spans_that_share_a_token_is_kept():
     assert align(text, marks[3:4] * 2).spans == [(3, 5, "D")]
 
 
-def test_invisible_characters_at_edges_do_not_matter():
+def test_invisible_characters_at_edges():
     text = tokenize("\ufeffAnna\u200b \u2066Lind\u2069 left")
     assert text.words[1] == "\u2066Lind\u2069"
     for start in (0, 1):
@@ -134,5 +134,5 @@ def test_words_are_found_in_their_text():
     assert list(text.sentences) == [0, 2, 3]
     assert align_words([["Anna", "Lind"]], "Anna\u200b Lind", "row 1").tokens == [(0, 4), (6, 10)]
     for words in (["Lind"], ["Anna", "met"], ["Anna", ""], ["Anna", "Lind", "met", "met"]):
-        with pytest.raises(InputError, match=r"row 1: word .* not found in the text"):
+        with pytest.raises(InputError, match="row 1: word "):
             align_words([words], "Anna  Lind\tmet", "row 1")

@@ -36,7 +36,7 @@ def words_of(text, tokenizer, sentences):
 
 @pytest.mark.parametrize("tokenizer", [conll_tokens, ud_tokens])
 @pytest.mark.parametrize("sentences", [rule_sentences, line_sentences])
-def test_parts_have_the_tokens_and_sentences_of_the_whole(tokenizer, sentences):
+def test_parts_of_a_text(tokenizer, sentences):
     draw, cuts = random.Random(5), 0
     for _ in range(600):
         text = "".join(draw.choice(PARTS) + draw.choice(GAPS) for _ in range(draw.randint(1, 12))) + "\n"

@@ -41,7 +41,7 @@ def visible(text):
 
 @settings(max_examples=60)
 @given(HIDING)
-def test_invisible_characters_stay_with_what_is_visible(text):
+def test_invisible_characters(text):
     for cut in (conll_tokens, ud_tokens):
         found = tokenize(text, cut)
         at = 0
@@ -76,7 +76,7 @@ def test_tokens_of_characters_that_are_several(text, words):
 
 @settings(max_examples=40)
 @given(TEXTS)
-def test_tokens_are_the_text_without_its_white_space(text):
+def test_tokens_cover_the_text(text):
     for cut in (conll_tokens, ud_tokens):
         for sentences in SPLITS:
             found = tokenize(text, cut, sentences)  # checks their order
@@ -150,9 +150,9 @@ def test_a_tokenizer_of_ones_own():
     assert RuleTokenizer([r"(a)\1", r"(b)\1", r"\w"])("aabba") == [(0, 2), (2, 4), (4, 5)]
     assert tokenize("a b", lambda text: [(0, 3)]).words == ["a b"]
     for boundaries in ([], [0], [1, 2], [0, 2, 2], [0, 1], None, ["0"]):
-        with pytest.raises(InputError, match="the sentence splitter returns"):
+        with pytest.raises(InputError, match="splitter"):
             tokenize("a b", sentences=lambda *_, found=boundaries: found)
-    with pytest.raises(InputError, match="a text is a string, not"):
+    with pytest.raises(InputError, match="string"):
         tokenize(["a"])
 
 
@@ -170,7 +170,7 @@ def test_blanks_are_no_part_of_tokens(offsets, words):
     assert tokenize("Anna Lind left ", lambda text: offsets).words == words
 
 
-def test_tokens_of_which_nothing_is_visible_are_left_out():
+def test_invisible_tokens():
     assert tokenize("a \u200b b", lambda text: [(0, 1), (2, 3), (4, 5)]).words == ["a", "b"]
 
 
@@ -192,7 +192,7 @@ def test_tokens_of_which_nothing_is_visible_are_left_out():
     ],
 )
 def test_offsets_that_cannot_be(offsets, named):
-    with pytest.raises(InputError, match="the tokenizer returns") as error:
+    with pytest.raises(InputError, match="tokenizer") as error:
         tokenize("a b", lambda text: offsets)
     assert named in str(error.value)
     assert "\n" not in str(error.value)

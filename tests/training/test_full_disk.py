@@ -40,7 +40,7 @@ def last(run):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks up names of open files in /proc")
-def test_every_file_of_a_run_may_be_the_one_without_space(runs, no_space, monkeypatch, capsys):
+def test_full_disk_at_every_file(runs, no_space, monkeypatch, capsys):
     options = ["fit", "--trainer.max_epochs=2", "--checkpoint.monitor=epoch", "--checkpoint.mode=min"]
     assert runs(*options) == 0
     whole = runs.root / "1"

@@ -51,7 +51,7 @@ def last(run):
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
 
-def test_training_goes_on_by_the_command_that_the_last_line_says(runs, stopped, monkeypatch):
+def test_resumed_by_the_printed_command(runs, stopped, monkeypatch):
     arguments = runs.arguments("fit", "--trainer.max_epochs=3")
     for run, signum in ((1, signal.SIGINT), (2, signal.SIGTERM)):
         with monkeypatch.context() as patch:
@@ -68,7 +68,7 @@ def test_training_goes_on_by_the_command_that_the_last_line_says(runs, stopped, 
     assert_same(one["state_dict"], two["state_dict"])
 
 
-def test_a_resumed_training_that_is_interrupted_again(runs, stopped, monkeypatch):
+def test_second_interruption(runs, stopped, monkeypatch):
     assert runs("fit", "--trainer.max_epochs=1") == 0
     arguments = runs.arguments("fit", "--trainer.max_epochs=3")
     in_epoch(1, monkeypatch, signal.SIGTERM)
@@ -76,7 +76,7 @@ def test_a_resumed_training_that_is_interrupted_again(runs, stopped, monkeypatch
     assert stopped(*arguments, f"--ckpt_path={path}") == [*arguments, "--ckpt_path", "last"]
 
 
-def test_the_last_run_is_named_where_it_is_not_the_newest(tmp_path):
+def test_last_run_is_not_the_newest(tmp_path):
     for run in ("1", "2"):
         (tmp_path / run / "checkpoints").mkdir(parents=True)
         (tmp_path / run / "checkpoints" / "last.ckpt").write_text("")
@@ -86,7 +86,7 @@ def test_the_last_run_is_named_where_it_is_not_the_newest(tmp_path):
     assert resuming(command, second, tmp_path) == ["fit", "-c", "a b.yaml", "--ckpt_path", "last"]
 
 
-def test_series_of_trainings_go_on_by_the_same_command(runs, stopped, monkeypatch, tmp_path):
+def test_series_resumed_by_the_same_command(runs, stopped, monkeypatch, tmp_path):
     monkeypatch.setattr(trial, "fit", lambda command, folder: signal.raise_signal(signal.SIGTERM))
     (tmp_path / "study.yaml").write_text(STUDY.replace("quickstart.yaml", runs.arguments("fit")[2]))
     study = ["study", str(tmp_path / "study.yaml"), "--root", str(tmp_path / "study")]
@@ -96,7 +96,7 @@ def test_series_of_trainings_go_on_by_the_same_command(runs, stopped, monkeypatc
     assert stopped(*sweep) == sweep
 
 
-def test_a_re_ranker_that_is_interrupted_with_its_first_models(runs, stopped, monkeypatch):
+def test_interrupted_first_models(runs, stopped, monkeypatch):
     config = runs.arguments("fit")[2].replace("quickstart", "embedded/reranking1")
     _, _, _, *options = runs.arguments("fit")
     candidates = f"--model.jackknife.cache={runs.root}-lists"

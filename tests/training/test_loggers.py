@@ -32,7 +32,7 @@ def test_no_logger_has_no_folder(runs, tmp_path):
     assert (run / "config.yaml").read_text() == configuration
 
 
-def test_tensorboard_that_is_not_installed_is_one_line(runs, fails, monkeypatch):
+def test_missing_tensorboard(runs, fails, monkeypatch):
     for name in ("_TENSORBOARD_AVAILABLE", "_TENSORBOARDX_AVAILABLE"):
         monkeypatch.setattr(tensorboard, name, False)
     message = fails(*runs.arguments("fit", "--trainer.logger=TensorBoardLogger"))

@@ -46,7 +46,7 @@ def make_data(**options):
 @pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
 @pytest.mark.parametrize("edge", [(), EDGE], ids=["stationary", "dense"])
 @pytest.mark.parametrize("sparse_grad", [True, False])
-def test_losses_and_gradients_are_those_of_the_loops(scheme, edge, sparse_grad):
+def test_losses_and_gradients(scheme, edge, sparse_grad):
     data = make_data(scheme=scheme, labels="IOB2")
     tagger = make_tagger(data, MEMMLoss(), edge=edge, sparse_grad=sparse_grad)
     rows = tagger.encode(data.corpus("train"))
@@ -88,7 +88,7 @@ def test_training_ends_at_the_minimum(trained):
 
 
 @pytest.mark.parametrize("text", [["Mr.", "Lind"], ["in", "Paris", "."], ["x"], []])
-def test_all_candidates_have_probabilities_that_sum_to_one(trained, text):
+def test_probabilities_of_candidates(trained, text):
     model = Tagger.load(trained)
     (found,) = model.kbest([text], len(model.labels) ** len(text))
     assert sum(math.exp(one.log_probability) for one in found) == pytest.approx(1, abs=1e-5)
@@ -106,7 +106,7 @@ def test_marginals_are_sums_over_candidates(trained):
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)
 
 
-def test_lists_of_a_first_model_hold_log_probabilities(trained):
+def test_lists_of_log_probabilities(trained):
     model, corpus = Tagger.load(trained), Synthetic(**SIZES).corpus("test")
     lists = list_candidates(model, corpus, 20)
     shares = lists.scores.double().exp().where(lists.valid, 0)
@@ -119,7 +119,7 @@ def test_lists_of_a_first_model_hold_log_probabilities(trained):
     assert (lists.gold_scores <= 1e-4).all()
 
 
-def test_confidence_is_that_of_the_normalised_scores(trained):
+def test_confidence(trained):
     model, corpus = Tagger.load(trained), Synthetic(**SIZES).corpus("test")
     confidence = []
     for batch in model.batches(corpus):
@@ -150,7 +150,7 @@ def with_nonlocal():
     return make_tagger(data, MEMMLoss(), edge=EDGE, **more).eval()
 
 
-def test_explained_scores_are_log_probabilities_and_counts():
+def test_explained_scores():
     tagger, corpus = with_nonlocal(), Synthetic(unit="document", train=3).corpus("train")
     explanation = explain(tagger, corpus, 0, 10)
     local = kbest(tagger(tagger.encode(corpus)[[0]]), 10).scores[0]
@@ -161,7 +161,7 @@ def test_explained_scores_are_log_probabilities_and_counts():
         assert one.total == pytest.approx(expected)
 
 
-def test_lists_of_several_sizes_are_rescored_log_probabilities():
+def test_rescored_lists():
     tagger, data = with_nonlocal(), Synthetic(unit="document", train=3, dev=0, test=0)
     rows = nbest_scores(tagger, data.corpus("train"), [1, 10], progress=False).rows
     assert rows[0].chosen_place == 1

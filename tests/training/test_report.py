@@ -15,7 +15,7 @@ def lines(predicted, gold, labels=LABELS):
     return list(outcome_lines({"dev": LabelledSplit(evaluation, [], 1.0)}, {}))
 
 
-def test_a_split_without_a_predicted_segment_is_followed_by_what_to_try():
+def test_advice_without_predicted_segments():
     (advice,) = lines([0, 0, 0], [1, 2, 1])[1:]
     assert advice.startswith("dev: nothing is predicted, and gold has 2 segments")
     assert "trainer.max_epochs" in advice
@@ -23,7 +23,7 @@ def test_a_split_without_a_predicted_segment_is_followed_by_what_to_try():
     assert "gold has 1 segment:" in lines([0, 0], [0, 1])[1]
 
 
-def test_nothing_is_advised_where_something_is_predicted_or_nothing_is_to_be_found():
+def test_no_advice():
     assert len(lines([0, 1, 0], [1, 2, 1])) == 1
     assert len(lines([0, 0], [0, 0])) == 1
     assert len(lines([0, 0], [1, 2], LabelSet(("a", "b", "c"), "none"))) == 1

@@ -29,13 +29,13 @@ def time(monkeypatch):
     return show
 
 
-def test_weights_are_counted_also_where_they_are_fixed():
+def test_count_of_weights():
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2, bias=False))
     model[0].requires_grad_(False)
     assert parameters(model) == 3 * 4 + 4 + 4 * 2
 
 
-def test_a_stopwatch_goes_on_where_its_checkpoint_was(time):
+def test_resumed_stopwatch(time):
     time(10.0, 12.0, 100.0, 107.0)
     first = Stopwatch()
     state = first.state_dict()
@@ -62,7 +62,7 @@ def test_a_clock_adds_up_what_it_is_there_for(time):
     assert LabelledSplit(None, [], 0.0).tokens_per_second == 0
 
 
-def test_peak_memory_is_that_of_this_program_alone(monkeypatch, tmp_path):
+def test_peak_memory_of_this_program(monkeypatch, tmp_path):
     """ru_maxrss of a child process begins with that of its parent, VmHWM does not."""
     status = tmp_path / "status"
     status.write_text("Name:\tpython\nVmPeak:\t  9000 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")
@@ -74,7 +74,7 @@ def test_peak_memory_is_that_of_this_program_alone(monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").is_file(), reason="reads /proc")
-def test_peak_memory_is_at_least_what_there_is_now():
+def test_peak_memory_is_at_least_the_present():
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     assert peak_resident() >= 0.9 * pages * os.sysconf("SC_PAGE_SIZE")
     assert peak_resident() <= 1.1 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -111,12 +111,12 @@ def test_results_have_scores_by_type(trained, results, split):
     assert all(isinstance(value, float) for value in results[split].values())  # what tables go through
 
 
-def test_labels_that_are_no_segments_have_no_types(runs):
+def test_types_need_segments(runs):
     assert runs("fit", "--trainer.max_epochs=1", "--data.scheme=none") == 0
     assert json.loads((runs.root / "1" / "results.json").read_text())["types"] == {"dev": {}, "test": {}}
 
 
-def test_seconds_of_a_resumed_run_are_those_of_all_its_parts(runs):
+def test_seconds_of_a_resumed_run(runs):
     assert runs("fit", "--trainer.max_epochs=1") == 0
     path = runs.root / "1" / "checkpoints" / "last.ckpt"
     checkpoint = torch.load(path, weights_only=True)

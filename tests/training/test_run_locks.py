@@ -42,7 +42,7 @@ def test_a_killed_process_holds_nothing(tmp_path):
         pass
 
 
-def test_new_runs_are_made_at_once_and_gone_if_nothing_came_of_them(tmp_path):
+def test_folders_of_new_runs(tmp_path):
     root = tmp_path / "runs" / "crf"
     with lock_new_run(root) as first, lock_new_run(root) as second:
         assert (first, second) == (root / "1", root / "2")
@@ -54,7 +54,7 @@ def test_new_runs_are_made_at_once_and_gone_if_nothing_came_of_them(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_of_two_that_want_the_same_number_one_gets_the_next(tmp_path, monkeypatch):
+def test_same_number_twice(tmp_path, monkeypatch):
     (tmp_path / "1").mkdir()
     given = iter([tmp_path / "1"])
     monkeypatch.setattr(claims, "next_run", lambda root: next(given, None) or next_run(root))
@@ -66,11 +66,11 @@ def test_a_file_in_place_of_a_folder(tmp_path):
     (tmp_path / "1").write_text("")
     with lock_new_run(tmp_path) as run:
         assert run.name == "2"
-    with pytest.raises(InputError, match=f"^{tmp_path}/1: cannot make this folder"), lock_new_run(tmp_path / "1"):
+    with pytest.raises(InputError, match=f"^{tmp_path}/1: "), lock_new_run(tmp_path / "1"):
         pass
 
 
-def test_fits_that_start_together_have_runs_of_their_own(runs, monkeypatch):
+def test_concurrent_fits(runs, monkeypatch):
     before = program.Program.before_fit
     seeds = iter(["--data.seed=2"])
 
@@ -85,7 +85,7 @@ def test_fits_that_start_together_have_runs_of_their_own(runs, monkeypatch):
     assert [found["epochs"] for found in results] == [2, 1]
 
 
-def test_a_run_that_goes_on_is_not_resumed_a_second_time(trained, fails):
+def test_run_in_progress_is_not_resumed(trained, fails):
     before = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*")}
     last = f"--ckpt_path={trained.folder / 'checkpoints' / 'last.ckpt'}"
     with lock_folder(trained.folder, ADVICE):

@@ -76,7 +76,7 @@ def ends(optimizer=None, tagger=None, callbacks=()):
     return True
 
 
-def test_what_ends_otherwise_may_have_no_last_epoch(runs):
+def test_interrupted_training_without_last_epoch(runs):
     for callback in (StopWhenConverged(), EarlyStopping("dev/score"), Timer("00:00:00:01"), Own()):
         assert ends(callbacks=[callback])
     assert ends(LBFGS)

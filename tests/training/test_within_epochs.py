@@ -95,7 +95,7 @@ def loader(items=5):
     return ResumableLoader(range(items), batch_size=None, sampler=ResumableSampler(order))
 
 
-def test_the_rest_of_one_epoch_and_the_whole_of_others():
+def test_rest_of_an_epoch():
     whole = loader()
     orders = [whole.sampler.set_epoch(epoch) or list(whole) for epoch in range(3)]
     begun = loader()
@@ -109,7 +109,7 @@ def test_the_rest_of_one_epoch_and_the_whole_of_others():
     other = loader(6)
     other.load_state_dict(begun.state_dict())
     other.sampler.set_epoch(1)
-    with pytest.raises(InputError, match="within an epoch of 5 mini-batches, there are 6 now"):
+    with pytest.raises(InputError, match=r"5 mini-batches.* 6 "):
         next(iter(other))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from structperc.constructors import CLASS, LEARNED, OPTIONS, class_path_of, constructor_arguments
+from structperc.constructors import CLASS, OPTIONS, STATE, class_path_of, constructor_arguments
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
@@ -65,7 +65,7 @@ class DocumentAttribute(ABC):
     def to_json(self) -> dict[str, Any]:
         """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}.
 
-        Attributes that have learned something add it as "learned".
+        Attributes that have learned something add it as "state".
         """
         return {CLASS: class_path_of(type(self)), OPTIONS: constructor_arguments(self)}
 
@@ -75,7 +75,7 @@ class DocumentAttribute(ABC):
 
     def load_state(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
         """Take back what was learned, as `to_json` and `arrays` gave it. Raises InputError for anything else."""
-        raise InputError(f"{place}: {type(self).__name__} learns nothing, but {LEARNED!r} is given")
+        raise InputError(f"{place}: {type(self).__name__} learns nothing, but {STATE!r} is given")
 
 
 def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
@@ -115,8 +115,8 @@ def restore(
     described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
 ) -> DocumentAttribute:
     """Return the attribute that `to_json` and `arrays` told of. Raises InputError for an invalid description."""
-    options = {name: value for name, value in described.items() if name != LEARNED}
+    options = {name: value for name, value in described.items() if name != STATE}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
-    if LEARNED in described:
-        attribute.load_state(described[LEARNED], arrays, build, place)
+    if STATE in described:
+        attribute.load_state(described[STATE], arrays, build, place)
     return attribute

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from structperc.torch_internals import exported_scan
+
 Rows = tuple[Tensor, ...]
 Reduce = Callable[[Tensor], Tensor]  # along the last dimension
 
@@ -16,9 +18,7 @@ def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, i
     for every shape.
     """
     if torch.compiler.is_exporting():
-        from torch._higher_order_ops.scan import scan as exported  # a prototype without a public name (torch 2.13)
-
-        return exported(step, carry, inputs)[1]
+        return exported_scan(step, carry, inputs)
     outputs = []
     for here in zip(*inputs, strict=True):
         carry, output = step(carry, here)

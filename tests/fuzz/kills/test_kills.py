@@ -55,13 +55,13 @@ def test_a_killed_training_ends_in_the_same_bits(drills, name):
     check(drill, [[chosen[2 + QUICK.index(name) * len(chosen) // 2]]])
 
 
-def test_a_finished_training_that_is_killed_once_more_loses_nothing(drills):
+def test_kill_after_finished_training(drills):
     """Between the two steps that put a new model in place of the old one."""
     moved = Write("rename", "runs/1/.model*/old", 1)
     check(drills("perceptron"), [[None, Kill("after", moved)]])
 
 
-def test_a_killed_study_goes_on_in_its_second_training(drills):
+def test_kill_in_a_study(drills):
     written = Write("rename", "study/margin/seed=1/1/checkpoints/last.ckpt", 1)
     check(drills("study"), [[Kill("after", written)]])
 
@@ -79,7 +79,7 @@ def start_and_die(folder):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_a_training_ends_with_the_study_that_started_it(zygote, tmp_path):
+def test_training_ends_with_its_study(zygote, tmp_path):
     zygote(tmp_path / "printed", start_and_die, tmp_path)
     process, deadline = Path("/proc", (tmp_path / "pid").read_text(), "stat"), time.monotonic() + 120
     while (alive := process.exists() and " Z " not in process.read_text()) and time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def test_a_training_ends_with_the_study_that_started_it(zygote, tmp_path):
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_files_appear_whole_and_in_the_folder_of_the_run(drills, name):
+def test_files_of_a_run_are_complete(drills, name):
     drill = drills(name)
     assert {write.name for writes in drill.targets.values() for write in writes if write.act == "open"} == {
         name for name in drill.targets if any(part in name for part in OPENED)

@@ -1,0 +1,268 @@
+"""Commands for configurations: configs lists those of the package, init writes one for a data file."""
+
+import json
+import os
+import re
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
+from structperc.errors import InputError
+from structperc.packaged_configs import PREFIX, packaged, packaged_names
+from structperc.reports.tables import text_table
+from structperc.spelling import visible
+
+if TYPE_CHECKING:
+    from structperc.data.annotations import SpanReport
+    from structperc.data.read_options import ReadOptions
+    from structperc.data.survey import Survey
+    from structperc.text import SpanConflict
+
+MAX_STRINGS = 200  # of a column that makes features
+HOLDOUT = 0.1  # share of the sentences for development, without a file of development data
+MIN_SENTENCES = 10  # of a file from which development data are held out
+NOT_PLAIN = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")  # words with a meaning in YAML
+
+Option = tuple[str, str]  # a line of the configuration, and its comment
+
+TEMPLATE = """\
+# {summary}
+{remarks}# Written by `structperc init`. Train, score and save: structperc fit -c {own}
+# Every key is an option, too: structperc fit -c {own} --trainer.max_epochs 20
+seed_everything: 1
+trainer: {{max_epochs: 10}}
+data:
+{data}
+model:
+  features:                       # of tokens and label pairs
+    class_path: structperc.features.FeatureExtractor
+    init_args:
+      cutoff: 1                   # minimum occurrences of a feature
+      node:
+        - bias
+        - {{of: [w, wl, shape, p3, s3], at: [-2, -1, 0, 1, 2]}}  # word, in lower case, shape, prefix, suffix
+{features}  scorer: {{class_path: structperc.scorers.SparseLinear}}
+  criterion: {{class_path: structperc.criteria.PerceptronLoss}}     # others: docs/training_criteria.md
+  search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
+  optimizer: {{class_path: structperc.optim.Perceptron, init_args: {{average: true}}}}
+"""
+
+
+def _configs_arguments(parser: CommandParser) -> None:
+    name = "of one, such as pkg:quickstart; or the beginning of names: best"
+    parser.add_argument("name", nargs="?", default="", help=name)
+
+
+@command("[NAME]", "configurations that come with the package", _configs_arguments)
+def configs(options: Namespace) -> None:
+    """List the configurations that come with the package, or show one."""
+    if options.name.startswith(PREFIX):
+        print(Path(packaged(options.name)).read_text(encoding="utf-8"), end="")
+        return
+    names = [PREFIX + name for name in packaged_names() if name.startswith(options.name)]
+    if not names:
+        raise InputError(f"configs: no name begins with {options.name!r}; structperc configs lists all")
+    first_lines = [Path(packaged(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
+    rows = [[name, line.removeprefix("# ")] for name, line in zip(names, first_lines, strict=True)]
+    print("\n".join(text_table(rows, "<<")))
+
+
+def _init_arguments(parser: CommandParser) -> None:
+    parser.add_argument(
+        "file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder"
+    )
+    parser.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
+    parser.add_argument("--test", metavar="FILE", help="test data")
+    parser.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
+    add_data_options(parser)
+
+
+@command("FILE", "write a configuration to begin with", _init_arguments)
+def init(options: Namespace) -> None:
+    """Write a commented configuration to begin with, for a labelled file."""
+    import logging
+
+    from structperc.data.output import check_output_path, write_lines
+    from structperc.data.survey import survey_file
+
+    if options.output is not None:
+        if os.path.lexists(options.output):
+            raise InputError(f"{options.output}: this file exists; name a new one")
+        check_output_path(options.output)
+    read = read_options(options)
+    found = survey_file(options.file, read)
+    if not found.labelled:
+        how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
+        raise InputError(f"{options.file}: no labels; {how}")
+    further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
+    found, *others = _split_surveys(found, list(further.values()), read)
+    missing, holdout = ([], 0) if "dev" in further else _missing_in_holdout(found)
+    remarks = [*found.remarks()]
+    if "dev" not in further and not holdout:
+        remarks.append("no development data: there is too little to hold some out; name a file with --dev")
+    elif missing:
+        remarks.append(f"the development data, {holdout:,} sentences that are held out, lack {', '.join(missing)}")
+    logger = logging.getLogger("pytorch_lightning.structperc")
+    for remark in remarks:
+        logger.warning("%s: %s", found.file, remark)
+    for other in others:
+        for remark in other.label_remarks():
+            logger.warning("%s: %s", other.file, remark)
+        if other.scheme != found.scheme and other.corpus.tokens:
+            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.scheme, found.scheme)
+    data = _data_options(found, further, options.encoding, holdout > 0)
+    text = _configuration(found, data, options.output or "own.yaml", remarks)
+    if options.output is None:
+        print(text, end="")
+    else:
+        write_lines(options.output, [text])
+        print(f"{options.output}: structperc fit -c {options.output}")
+
+
+def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -> "list[Survey]":
+    """Return surveys of the training file and of the files of other splits, all read in the same way.
+
+    Raises InputError for a file of another format than the training file.
+    """
+    from structperc.data.survey import survey_alike, survey_file
+    from structperc.data.tables import DELIMITERS, table_format
+    from structperc.data.text_files import expand_path
+
+    kinds = {file: table_format(expand_path(file)) for file in files}
+    if found.table is None:
+        if tables := [file for file, kind in kinds.items() if kind not in (None, *DELIMITERS)]:
+            raise InputError(f"{tables[0]}: this is a table, unlike {found.file}; give files of one format")
+        return survey_alike(found, files, read)
+    if others := [file for file, kind in kinds.items() if kind is None]:
+        raise InputError(f"{others[0]}: this is not a table, unlike {found.file}; give files of one format")
+    named = read._replace(columns=[f"{role}={column}" for role, column in found.table.reader.columns.items()])
+    surveys, table = [survey_file(file, named) for file in files], found.table
+    for other in surveys:
+        assert other.table is not None
+        table = table.joined(other.table)
+    return [found._replace(table=table), *surveys]
+
+
+def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: Sequence[str]) -> str:
+    kind = "Table" if found.table is not None else "Conllu" if found.tags else "Conll"
+    lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
+    lines += [f"    {option:<28}  # {comment}" for option, comment in data]
+    comment = "# a column, which new text must have, too"
+    features = [f"        - {{of: [{_yaml(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in _feature_columns(found)]
+    summary = " ".join(f"{found.file}: {found.size}".split())
+    notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
+    return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(lines), features="".join(features))
+
+
+def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[Option]:
+    folder = Path(found.file).parent
+    files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
+    spans = found.table.spans if found.table is not None else None
+    more = "dev and test may be added" if len(files) < 3 else "relative to path"
+    options = [
+        (f"path: {_yaml(str(folder))}", "a folder; relative ones start in the current folder"),
+        (
+            f"files: {{{', '.join(f'{name}: {_yaml(file)}' for name, file in files.items())}}}",
+            more if found.table is None else found.table.format,
+        ),
+        *(_column_options(found) if found.table is None else _table_options(found)),
+    ]
+    if found.scheme not in ("none", "IOB2") and spans is None:
+        options.append((f"labels: {found.scheme}", "tag scheme of the files"))
+    scheme = "none" if found.scheme == "none" else "IOB2"
+    options.append((f"scheme: {scheme}", "tag scheme of the model; none: labels without segments"))
+    if spans is not None:
+        options += _span_options(spans)
+    if found.documents:
+        options.append(("unit: sentence", "or document, for features of whole documents"))
+    if holdout:
+        parts = "documents" if found.documents else "sentences"
+        comment = f"share of {parts}, drawn at random, for development; not with a dev file"
+        options.append((f"holdout: {HOLDOUT}", comment))
+    if found.line_format.comments:
+        comment = "lines that begin with # and have another number of fields are not tokens"
+        options.append(("comments: true", comment))
+    if found.line_format.separator == "tab":
+        options.append(("separator: tab", "fields contain spaces"))
+    if encoding != "utf-8":
+        options.append((f"encoding: {_yaml(encoding)}", "of the files"))
+    return options
+
+
+def _column_options(found: "Survey") -> list[Option]:
+    if found.tags:
+        return [(f"tags: {found.tags}", "or the other of upos and xpos")]
+    kept = {"word", "label", *_feature_columns(found)}
+    columns = [_yaml(role if role in kept else "_") for role in found.roles]
+    skipped = ", others with labels of its types are skipped" if found.other_labels else ""
+    return [(f"columns: [{', '.join(columns)}]", f"a name for each column, _ skips one; `label` is gold{skipped}")]
+
+
+def _table_options(found: "Survey") -> list[Option]:
+    assert found.table is not None
+    reader, others = found.table.reader, found.table.others
+    columns = ", ".join(f"{role}: {_yaml(column)}" for role, column in reader.columns.items())
+    ends = " (an empty row ends a sentence)" if reader.columns.get("sentence") == "" else ""
+    more = f"; not read: {' '.join(', '.join(others).split())}" if others else ""
+    options = [(f"columns: {{{columns}}}", f"the column of each role{ends}{more}")]
+    if not reader.heading:
+        options.append(("heading: false", "the first row has no names; columns are called 1, 2, ..."))
+    if names := ", ".join(map(_yaml, reader.names.get("label", ()))):
+        options.append((f"label_names: {{label: [{names}]}}", "of the labels 0, 1, ...; write their right names"))
+    return options
+
+
+def _span_options(spans: "SpanReport") -> list[Option]:
+    text_options = spans.text_options
+    cut = [one for _, one in spans.conflicts if one.misaligned]
+    shared = [one for _, one in spans.conflicts if not one.misaligned]
+    lines = [
+        (f"tokens: {text_options.tokens}", "tokenizer: conll or ud"),
+        ("sentences: rules", "sentence splitter; lines: each line is one, one: each text is one"),
+    ]
+    if text_options.offsets != "characters":
+        lines.append((f"offsets: {text_options.offsets}", "unit of offsets: characters, utf-16 or utf-8"))
+    if cut:
+        why = f"{_misfit_example(spans, cut)}; skip: leave out, error: raise an error"
+        lines.append(("misaligned: expand", f"to whole tokens: {why}"))
+    if shared:
+        lines.append(
+            ("overlaps: longest", f"the longest is kept: {_misfit_example(spans, shared)}; error: raise an error")
+        )
+    return lines
+
+
+def _misfit_example(spans: "SpanReport", some: "Sequence[SpanConflict]") -> str:
+    place = next(place for place, one in spans.conflicts if one is some[0])
+    found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
+    return " ".join(found.split())
+
+
+def _feature_columns(found: "Survey") -> list[str]:
+    """Return the columns before the label, other than words, of few different strings."""
+    if found.tags or found.table:
+        return []
+    named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
+    return [role for role in named if 1 < len(found.counts(role)) <= MAX_STRINGS and role not in found.other_labels]
+
+
+def _missing_in_holdout(found: "Survey") -> tuple[list[str], int]:
+    """Return the types (or labels) that the development data held out of a file lack, and their number of sentences."""
+    from structperc.data.splits import missing_types, sample_holdout
+
+    corpus = found.corpus.replace_column("label", found.repaired)
+    if len(corpus) < MIN_SENTENCES:
+        return [], 0
+    try:
+        chosen = sample_holdout(corpus, HOLDOUT, found.scheme, seed=1)
+    except InputError:
+        return [], 0
+    return missing_types(corpus, corpus.subset(chosen), found.scheme), int(chosen.sum())
+
+
+def _yaml(text: str) -> str:
+    """Return a text as YAML, in quotes where it could have another meaning."""
+    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII) and text.lower() not in NOT_PLAIN
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,184 @@
+"""Commands for saved models and their predictions: evaluate, compare, shrink and push."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from structperc.cli.arguments import (
+    CommandParser,
+    ModelArgument,
+    add_encoding,
+    add_gold_reading,
+    add_labelled_file,
+    add_labels,
+    add_model,
+    command,
+    prediction_folder,
+    read_options,
+)
+from structperc.errors import InputError
+
+if TYPE_CHECKING:
+    from structperc.data.corpus import Corpus
+    from structperc.metrics import Evaluation
+    from structperc.taggers.base import BaseTagger
+    from structperc.taggers.tagger import Tagger
+
+
+def _evaluate_arguments(parser: CommandParser) -> None:
+    add_labelled_file(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
+
+
+@command("MODEL FILE", "scores of a saved model on a labelled file", _evaluate_arguments)
+def evaluate(options: Namespace) -> None:
+    """Score a saved model on a labelled file, as fit scores it on development data."""
+    from pathlib import Path
+
+    from structperc.analysis.input_files import read_gold
+    from structperc.data.output import check_output_path
+    from structperc.taggers.base import BaseTagger
+    from structperc.training.report import by_type, write_json
+
+    check_output_path(options.json)
+    tagger = BaseTagger.load(options.model, trusted=options.trust)
+    corpus = read_gold(tagger, options.file, read_options(options))
+    found = _scores(tagger, corpus)
+    if options.json is not None:
+        size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
+        record = {"model": options.model, "file": options.file, **size, **found.compute(), "types": by_type(found)}
+        write_json(Path(options.json), record)
+    print(found.table())
+
+
+def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
+    import torch
+
+    from structperc.metrics import Evaluation
+
+    evaluation = Evaluation(tagger.gold_labels(corpus), tagger.beta).to(tagger.device)
+    with torch.no_grad():
+        for batch in tagger.batches(corpus):
+            evaluation.update(tagger.decode(batch), batch.gold, batch.lengths, batch.sentences)
+    return evaluation
+
+
+def _compare_arguments(parser: CommandParser) -> None:
+    what = "folder of a run, e.g. runs/quickstart/1, or a file of CoNLL columns, label last"
+    parser.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
+    parser.add_argument("--gold", help="CoNLL columns, label last; default: the last column but one of the predictions")
+    parser.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
+    scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU or none; default: the one that fits them all, else IOB2"
+    parser.add_argument("--scheme", help=scheme)
+    add_labels(parser, "gold; default: that of the predictions, or the one that fits")
+    add_encoding(parser)
+    parser.add_argument("--beta", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
+
+
+@command("A B [C ...]", "runs or prediction files, McNemar tests", _compare_arguments)
+def compare(options: Namespace) -> None:
+    """Compare runs or prediction files."""
+    from structperc.data.scheme_detection import check_labels, common_scheme, to_scheme
+    from structperc.metrics import compare, compare_all
+    from structperc.training.predictions import (
+        gold_column,
+        labelled_column,
+        predicted_column,
+        predictions_of,
+        short_names,
+    )
+
+    places, encoding = options.systems, options.encoding
+    if len(places) < 2:
+        raise InputError(f"compare needs two or more prediction files or folders of runs, got {' '.join(places)}")
+    paths = [str(predictions_of(prediction_folder(place), options.split)) for place in places]
+    encodings = {path: encoding if path == place else "utf-8" for path, place in zip(paths, places, strict=True)}
+    if options.gold is None:
+        words, gold = gold_column(paths[0], encodings[paths[0]])
+    else:
+        words, gold = labelled_column(options.gold, encoding)
+    predictions = {}
+    for path in paths:
+        own_words, predicted = predicted_column(path, encodings[path])
+        if own_words != words:
+            raise InputError(f"{path}: its sentences or words are not those of {options.gold or paths[0]}")
+        if options.gold is None and gold_column(path, encodings[path])[1] != gold:
+            raise InputError(f"{path}: its gold labels are not those of {paths[0]}; set --gold FILE")
+        predictions[path] = predicted
+    scheme = options.scheme or common_scheme(predictions)
+    for path, predicted in predictions.items():
+        check_labels(predicted, path, scheme)
+    converted = to_scheme(gold, options.gold or paths[0], scheme, options.labels)
+    names, found = short_names(places), [predictions[path] for path in paths]
+    if len(places) == 2:
+        print(compare(converted, found[0], found[1], scheme, (names[0], names[1]), options.beta).table())
+    else:
+        print(compare_all(converted, found, names, scheme, options.beta).table())
+
+
+def _shrink_arguments(parser: CommandParser) -> None:
+    add_model(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where the smaller model is written")
+    parser.add_argument("--below", type=float, default=0.0, help="weights smaller than that count as 0 (default 0)")
+    types = ("float32", "float16", "int8")
+    parser.add_argument("--table", choices=types, default="float32", help="numbers in the file")
+    parser.add_argument("--data", metavar="FILE", help="score the model before and after on a labelled file")
+    add_gold_reading(parser)
+
+
+@command("MODEL -o FOLDER", "drop small weights, store fewer bits", _shrink_arguments)
+def shrink(options: Namespace) -> None:
+    """Save a model without features of weight 0, small weights, or with fewer bits."""
+    from pathlib import Path
+
+    from structperc.analysis.input_files import read_gold
+    from structperc.data.output import write_errors
+    from structperc.reports.tables import text_table
+    from structperc.taggers.saving import prune
+    from structperc.taggers.tagger import Tagger
+
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    corpus = read_gold(tagger, options.data, read_options(options)) if options.data else None
+    before = _size_and_score("before", options.model, tagger, corpus)
+    small = prune(tagger, options.below)
+    with write_errors(options.output):
+        Path(options.output).parent.mkdir(parents=True, exist_ok=True)
+    small.save(options.output, options.table)
+    small = Tagger.load(options.output, trusted=options.trust)
+    after = _size_and_score("after", options.output, small, corpus)
+    if corpus is not None:
+        after.append(f"{float(after[-1]) - float(before[-1]):+.2f}")
+    heading = ["", "megabytes", "features", "weights not 0", *(["score", "change"] if corpus else [])]
+    print("\n".join(text_table([heading, before, after], "<>")))
+
+
+def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | None") -> list[str]:
+    from pathlib import Path
+
+    size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
+    features = tagger.features.n_node_features + tagger.features.n_edge_features
+    weights = sum(int(parameter.count_nonzero()) for parameter in tagger.parameters())
+    score = [] if corpus is None else [f"{100 * _scores(tagger, corpus).compute()['score']:.2f}"]
+    return [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}", *score]
+
+
+def _push_arguments(parser: CommandParser) -> None:
+    model = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
+    parser.add_argument("model", action=ModelArgument, help=model)
+    parser.add_argument("repository", help="id of the repository, such as me/tagger; it is created if missing")
+    parser.add_argument("--private", action="store_true", default=None, help="a new repository is not public")
+    parser.add_argument("--token", help="of the hub; default: HF_TOKEN, or that of `hf auth login`")
+    parser.add_argument("--licence", metavar="ID", help="for the card, such as apache-2.0; default: as the card has it")
+    languages = "for the card, such as en; again for a second language"
+    parser.add_argument("--language", metavar="CODE", action="append", default=[], help=languages)
+    parser.add_argument("--branch", help="of the repository; default: main")
+    parser.add_argument("--message", default="A saved model", help="of the commit")
+
+
+@command("MODEL REPOSITORY", "a saved model and its card on the hub", _push_arguments)
+def push(options: Namespace) -> None:
+    """Put a saved model and its card, README.md, into a repository of the Hugging Face hub."""
+    from structperc.taggers.hub import push_folder
+
+    card = {"licence": options.licence, "language": options.language, "commit_message": options.message}
+    place = {"private": options.private, "token": options.token, "branch": options.branch}
+    print(push_folder(options.model, options.repository, **card, **place))

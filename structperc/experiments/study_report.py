@@ -1,0 +1,264 @@
+"""Results of a study: a table of means over seeds as text, Markdown and CSV, and figures of scores over costs."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, median_high, stdev
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from structperc.experiments.experiment import Run
+from structperc.experiments.rows import ExperimentRow
+from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
+from structperc.reports.tables import markdown_table, wrapped_table, write_records
+
+COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
+TESTS = ("p_tokens", "p_sentences")  # of single runs
+ROW_TESTS = ("p_seeds", "p_documents")
+TYPE = "score/"  # before the name of a segment type
+
+Numbers = dict[str, float]
+
+
+class RowResults(NamedTuple):
+    """A row of a study with its runs and their numbers."""
+
+    row: ExperimentRow
+    runs: list[Run]
+    numbers: list[Numbers]  # of the runs that have results
+    # Difference to the baseline, and p-values over seeds and documents:
+    tests: Mapping[str, float] = MappingProxyType({})
+
+    def values(self, key: str) -> list[float]:
+        """Return a number of all runs that have it."""
+        return [numbers[key] for numbers in self.numbers if key in numbers]
+
+    def mean(self, key: str) -> float | None:
+        """Return the mean of a number over the runs, for p-values the upper median; None if no run has it.
+
+        Tests of the row are returned unchanged.
+        """
+        if key in self.tests:
+            return self.tests[key]
+        values = self.values(key)
+        return (median_high(values) if key in TESTS else fmean(values)) if values else None
+
+    def spread(self, key: str) -> float | None:
+        """Return the standard deviation over the runs; None for a single value, and for p-values."""
+        values = self.values(key)
+        return stdev(values) if len(values) > 1 and key not in TESTS else None
+
+
+def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
+    """Return the scores on the split (shares), costs and p-values of a run with results, by name."""
+    results: dict[str, Any] = run.results or {}
+    types = results.get("types", {}).get(split, {})
+    by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
+    speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
+    costs = {key: {**results, **speed}.get(key) for key in COSTS}
+    return {**results[split], **by_type, **{key: x for key, x in costs.items() if x is not None}, **p}
+
+
+def results_by_row(
+    runs: Sequence[Run], split: str, tests: Sequence[Numbers], of_rows: Mapping[str, Numbers]
+) -> list[RowResults]:
+    """Return the results of each row, in the order of their first runs; the tests come from `Significance`."""
+    found = {run.row.name: RowResults(run.row, [], [], of_rows.get(run.row.name, {})) for run in runs}
+    for run, p in zip(runs, tests, strict=True):
+        found[run.row.name].runs.append(run)
+        if run.results is not None:
+            found[run.row.name].numbers.append(numbers_of(run, split, p))
+    return list(found.values())
+
+
+# -- cells ----------------------------------------------------------------------------------------------------
+
+
+class TableColumn(NamedTuple):
+    """A column of the printed table: its heading, and the text of its cells."""
+
+    head: str
+    cell: Callable[[RowResults], str]
+
+
+def score_columns(lines: Sequence[RowResults], measure: str) -> list[TableColumn]:
+    """Return the columns for which some run has a number, except scores by type."""
+    known = {key for line in lines for numbers in (*line.numbers, line.tests) for key in numbers}
+    shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
+    heads = ("parameters", "model MB", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
+    forms = (",.0f", ".1f", ".4g", ".1f", ",.0f", ",.0f", ",.0f")
+    made = [(key, TableColumn(head, _cell(key, factor=100))) for key, head in shares.items()]
+    made += [("difference", TableColumn("difference", _difference))]
+    made += [(key, TableColumn(key.replace("_", " "), _cell(key, ".2g"))) for key in (*ROW_TESTS, *TESTS)]
+    made += [(key, TableColumn(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
+    return [*(column for key, column in made if key in known), TableColumn("runs", _runs)]
+
+
+def type_columns(lines: Sequence[RowResults]) -> list[TableColumn]:
+    """Return the columns of scores by segment type; none for labels without segments."""
+    keys = sorted({key for line in lines for numbers in line.numbers for key in numbers if key.startswith(TYPE)})
+    return [TableColumn(key.removeprefix(TYPE), _cell(key, factor=100)) for key in keys]
+
+
+def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResults], str]:
+    def cell(line: RowResults) -> str:
+        mean, spread = line.mean(key), line.spread(key)
+        if mean is None:
+            return ""
+        constant = key in ("parameters", "model_mb", "epochs") and spread == 0
+        text = f"{factor * mean:{form}}"
+        return text if spread is None or constant else f"{text} ± {factor * spread:{form}}"
+
+    return cell
+
+
+def _difference(line: RowResults) -> str:
+    if "difference" not in line.tests:
+        return ""
+    mean, low, high = (100 * line.tests[f"difference{end}"] for end in ("", "_low", "_high"))
+    return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+def _runs(line: RowResults) -> str:
+    done, planned = len(line.numbers), len(line.row.seeds)
+    return str(planned) if done == planned else f"{done} of {planned}"
+
+
+# -- text and files -------------------------------------------------------------------------------------------
+
+
+def study_lines(lines: Sequence[RowResults], columns: Sequence[TableColumn], width: int | None = None) -> Iterator[str]:
+    """Yield the table as text, in blocks of columns that fit the width, by default that of the terminal."""
+    return wrapped_table(_cells(lines, columns), width or shutil.get_terminal_size((100, 24)).columns)
+
+
+def _cells(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> list[list[str]]:
+    heading = ["", *(column.head for column in columns)]
+    return [heading, *([line.row.name, *(column.cell(line) for column in columns)] for line in lines)]
+
+
+def markdown(lines: Sequence[RowResults], measure: str, split: str, baseline: str) -> str:
+    """Return both tables in Markdown, each with a caption."""
+    seeds = "mean ± standard deviation over seeds"
+    tests = (
+        f"Difference to {baseline} with its 95 % interval over documents (bootstrap), p over seeds (paired t-test) and "
+        "over documents (paired bootstrap), and of McNemar's tests on tokens and on sentences, the median over seeds"
+    )
+    parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}. {tests}.", ""]
+    parts += [*markdown_table(_cells(lines, score_columns(lines, measure)))]
+    if types := type_columns(lines):
+        parts += ["", f"{measure} by type on the {split} split.", "", *markdown_table(_cells(lines, types))]
+    return "\n".join([*parts, ""])
+
+
+def means(line: RowResults) -> dict[str, Any]:
+    """Return the tests of a row, then the mean of each number and its standard deviation as NAME_sd.
+
+    P-values of runs have a median only.
+    """
+    found: dict[str, Any] = dict(line.tests)
+    for key in dict.fromkeys(key for numbers in line.numbers for key in numbers):
+        found[key] = line.mean(key)
+        if key not in TESTS:
+            found[f"{key}_sd"] = line.spread(key)
+    return found
+
+
+def write_means(path: str, lines: Sequence[RowResults]) -> None:
+    """Write one line per row of the study as CSV; shares are in 0..1."""
+    write_records(path, [{"row": line.row.name, "runs": len(line.numbers), **means(line)} for line in lines])
+
+
+def write_runs(path: str, lines: Sequence[RowResults]) -> None:
+    """Write one line per run as CSV; shares are in 0..1."""
+    flat = []
+    for line in lines:
+        numbers = iter(line.numbers)
+        for run in line.runs:
+            found = {} if run.results is None else next(numbers)
+            about = {"row": line.row.name, "seed": run.seed, "run": run.folder or "", "error": run.error or ""}
+            flat.append({**about, **found})
+    write_records(path, flat)
+
+
+# -- figures --------------------------------------------------------------------------------------------------
+
+COST_LABELS = {  # number of a run: label of its axis
+    "seconds": "training (seconds)",
+    "tokens_per_second": "tagging (tokens/s)",
+    "model_mb": "model (MB)",
+    "peak_memory_mb": "memory (MB)",
+}
+LEGEND_COLUMNS = 4
+
+
+def plot_study(lines: Sequence[RowResults], measure: str, split: str) -> Figure:
+    """Return a figure of mean score (per cent) over mean training seconds, with a point and a legend entry per row.
+
+    The axis of seconds is logarithmic, and bars are standard deviations over seeds. Rows without results are left out.
+    """
+    shown = [line for line in lines if line.numbers]
+    figure = Figure(figsize=(8, 4.5 + _legend_height(len(shown))), layout="constrained")
+    ax = figure.subplots()
+    for number, line in enumerate(shown):
+        _point(ax, line, "seconds", number, line.spread("seconds"))
+    _finish(ax)
+    ax.set(xlabel=COST_LABELS["seconds"], ylabel=f"{split} {measure} (%)")
+    _legend(figure, ax, [line.row.name for line in shown])
+    return figure
+
+
+def plot_comparison(studies: Mapping[str, tuple[str, str, Sequence[RowResults]]]) -> Figure:
+    """Return a figure with a row of panels for each study, one for each cost, and a legend of the rows.
+
+    Args:
+        studies: by name the measure, the split and the rows. Rows of the same name have the same mark in all panels;
+            a row without results, or without that cost, is left out.
+    """
+    names = list(dict.fromkeys(line.row.name for _, _, lines in studies.values() for line in lines))
+    height = 2.8 * len(studies) + _legend_height(len(names))
+    figure = Figure(figsize=(3.2 * len(COST_LABELS), height), layout="constrained")
+    grid = figure.subplots(len(studies), len(COST_LABELS), squeeze=False, sharex="col", sharey="row")
+    for panels, (study, (measure, split, lines)) in zip(grid, studies.items(), strict=True):
+        for ax, cost in zip(panels, COST_LABELS, strict=True):
+            for line in lines:
+                if line.mean(cost) and line.mean("score") is not None:
+                    _point(ax, line, cost, names.index(line.row.name))
+            _finish(ax)
+            ax.grid(alpha=0.3)
+        panels[0].set_ylabel(f"{escape_dollars(study)}\n{split} {measure} (%)")
+    for ax, text in zip(grid[-1], COST_LABELS.values(), strict=True):
+        ax.set_xlabel(text)
+    _legend(figure, grid[0, 0], names)
+    return figure
+
+
+def _point(ax: Axes, line: RowResults, cost: str, number: int, x_spread: float | None = None) -> None:
+    x, y = line.mean(cost) or 0.0, 100 * (line.mean("score") or 0.0)
+    y_spread = 100 * (line.spread("score") or 0.0)
+    style = {**series_style(number), "linestyle": "none"}
+    ax.errorbar(x, y, xerr=x_spread or None, yerr=y_spread or None, capsize=2, **style)
+
+
+def _finish(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.margins(0.12)
+    open_frame(ax)
+
+
+def _legend(figure: Figure, ax: Axes, names: Sequence[str]) -> None:
+    """Draw the legend below all panels, then label the axes, whose limits are final by then."""
+    marks = [
+        ax.plot([], [], **{**series_style(i), "linestyle": "none"}, label=escape_dollars(name))[0]
+        for i, name in enumerate(names)
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=8, frameon=False)
+    figure.draw_without_rendering()
+    for one in figure.axes:
+        plain_log_ticks(one.xaxis, 9 if len(figure.axes) == 1 else 4)
+
+
+def _legend_height(names: int) -> float:
+    return 0.22 * (names // LEGEND_COLUMNS + 1)

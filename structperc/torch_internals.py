@@ -1,0 +1,40 @@
+"""The only module that uses internals of torch which have no public counterpart.
+
+Reasons:
+
+* `sparse_entries` (`_indices`, `_values`): the public `indices` and `values` need a coalesced gradient, and sorting the
+  entries of every step would take longer than the step.
+* `mark_stepped` (`_opt_called`): schedules of learning rates warn unless `Optimizer.step` was called, also where an
+  optimizer makes its steps in another way.
+* `exported_scan` (`torch._higher_order_ops`): the only loop of any length in exported graphs is a prototype.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+CHECKED_WITH = (2, 13)  # the latest version of torch that the tests passed with
+
+
+def sparse_entries(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the indices (d, n) and values (n, ...) of a sparse COO tensor, which may occur several times each."""
+    return gradient._indices(), gradient._values()
+
+
+def mark_stepped(optimizer: Any) -> None:
+    """Mark a step of an optimizer that was made without `step`; without effect where torch has no such mark."""
+    optimizer._opt_called = True
+
+
+def exported_scan(step: Any, carry: Tensor, inputs: Any) -> Tensor:
+    """Return the stacked outputs of the steps as one node of an exported graph.
+
+    Raises:
+        RuntimeError: this version of torch has no such node.
+    """
+    try:
+        from torch._higher_order_ops.scan import scan
+    except ImportError as error:
+        version = ".".join(map(str, CHECKED_WITH))
+        raise RuntimeError(f"torch.export of this model was checked with torch {version}: install it") from error
+    return scan(step, carry, inputs)[1]
