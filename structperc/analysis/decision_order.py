@@ -9,7 +9,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import label_type
 from structperc.errors import InputError
 from structperc.guided import Decisions
-from structperc.guided.templates import UNKNOWN
+from structperc.guided.arrays import UNKNOWN
 from structperc.reports.html_pages import render, type_colours
 from structperc.reports.tables import decimal, text_table
 from structperc.taggers.guided_tagger import GuidedTagger
@@ -76,7 +76,14 @@ def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None =
         raise InputError(f"sentence {wrong[0] + 1} is not among {there}")
     longest_first = sorted((row for row in chosen if corpus.lengths[row]), key=lambda row: -corpus.lengths[row])
     steps = dict(_decode(tagger, corpus, longest_first))
-    return [_sentence(corpus, row, steps.get(row, [])) for row in chosen]
+    found = []
+    for row in chosen:
+        start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
+        place = corpus.where(start) if row in steps else f"{corpus.name}, sentence {row + 1}"
+        gold = corpus.columns["label"][start:end] if "label" in corpus.columns else None
+        words = corpus.columns["word"][start:end]
+        found.append(SentenceDecisions(row, place, words, gold, steps.get(row, [])))
+    return found
 
 
 def _decode(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int]) -> Iterator[tuple[int, list[Step]]]:
@@ -104,13 +111,6 @@ def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
         Step(number, t, label[t], first[t], U[t], known(windows[t][:2]), known(windows[t][2:]))
         for number, t in enumerate(taken, 1)
     ]
-
-
-def _sentence(corpus: Corpus, row: int, steps: list[Step]) -> SentenceDecisions:
-    start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
-    place = corpus.where(start) if steps else f"{corpus.name}, sentence {row + 1}"
-    gold = corpus.columns["label"][start:end] if "label" in corpus.columns else None
-    return SentenceDecisions(row, place, corpus.columns["word"][start:end], gold, steps)
 
 
 def decision_lines(sentence: SentenceDecisions) -> Iterator[str]:
@@ -144,7 +144,11 @@ def step_rows(sentence: SentenceDecisions) -> list[list[str]]:
         columns["at first"] = [step.first if step.first != step.label else "" for step in steps]
     if sentence.gold is not None:
         columns["gold"] = [step_verdict(sentence, step) for step in steps]
-    columns["so far"] = _progress(steps)
+    shown, columns["so far"] = ["."] * len(steps), []
+    for step in steps:
+        shown[step.token] = "#"
+        columns["so far"].append("".join(shown))
+        shown[step.token] = "="
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]
 
 
@@ -152,15 +156,6 @@ def step_verdict(sentence: SentenceDecisions, step: Step) -> str:
     """Return "correct", or "wrong" with the gold label in brackets."""
     missed = sentence.missed(step)
     return "correct" if missed is None else f"wrong ({missed})"
-
-
-def _progress(steps: Sequence[Step]) -> list[str]:
-    shown, found = ["."] * len(steps), []
-    for step in steps:
-        shown[step.token] = "#"
-        found.append("".join(shown))
-        shown[step.token] = "="
-    return found
 
 
 def decision_html(

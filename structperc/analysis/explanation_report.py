@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from structperc.analysis.explanation import VERDICTS, Candidate, Change, ChangedSentence, Explanation, Term
+from structperc.analysis.explanation import VERDICTS, Change, ChangedSentence, Explanation, Term
 from structperc.data.tag_schemes import Span
 from structperc.reports.html_pages import render, type_colours
 from structperc.reports.tables import decimal, text_table
@@ -15,8 +15,11 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Yield the changes, then a table of scores with a column for each candidate."""
     yield explanation_headline(explanation)
     for change in explanation.changes:
-        yield ""
-        yield from _change_lines(change)
+        before, own, after = context(change)
+        yield from ("", "  " + " ".join(part for part in (f"{change.place}:", before, f"[{own}]", after) if part))
+        yield from (f"    {who:<6} {text}" for who, text in readings(change))
+        if change.verdict:
+            yield f"    {VERDICTS[change.verdict]}"
     yield ""
     yield from text_table(score_rows(explanation), indent="  ")
 
@@ -69,7 +72,11 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
     There is a column per candidate; the last column is the difference, after minus before.
     """
     shown, after = explanation.candidates, explanation.after
-    rows = [["", *map(_title, shown), "difference"]]
+    titles = []
+    for one in shown:
+        facts = {"before": one.local_rank == 1, "after": one.rank == 1, "gold": one.is_gold}
+        titles.append(", ".join(name for name, holds in facts.items() if holds) or "other")
+    rows = [["", *titles, "difference"]]
     values = [("local score", [c.local for c in shown]), ("non-local, shared", [explanation.same] * len(shown))]
     rows += [[name, *map(decimal, scores), _signed(scores[after] - scores[0])] for name, scores in values]
     rows += _term_rows(explanation.terms, after)
@@ -93,21 +100,8 @@ def _term_rows(terms: Sequence[Term], after: int) -> Iterator[list[str]]:
         yield [f"{len(alike)} rows, no difference", *map(decimal, sums), _signed(sums[after] - sums[0])]
 
 
-def _title(candidate: Candidate) -> str:
-    facts = {"before": candidate.local_rank == 1, "after": candidate.rank == 1, "gold": candidate.is_gold}
-    return ", ".join(name for name, holds in facts.items() if holds) or "other"
-
-
 def _segments(known: Sequence[Span], words: Sequence[str]) -> str:
     return ", ".join(f"{kind} {' '.join(words[start:end])}" for kind, start, end in known) or "no segment"
-
-
-def _change_lines(change: Change) -> Iterator[str]:
-    before, own, after = context(change)
-    yield "  " + " ".join(part for part in (f"{change.place}:", before, f"[{own}]", after) if part)
-    yield from (f"    {who:<6} {text}" for who, text in readings(change))
-    if change.verdict:
-        yield f"    {VERDICTS[change.verdict]}"
 
 
 def _signed(value: float) -> str:

@@ -65,7 +65,13 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     local score is undefined. Sequences with fewer than n' label sequences have shorter lists.
     Raises InputError for n' < 1, a corpus without labels, and labels without segments.
     """
-    sizes = _checked(tagger, corpus, sizes)
+    if not sizes or min(sizes) < 1:
+        raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
+    if tagger.labels.scheme == "none":
+        raise InputError("the model's labels have no segments, and candidates are compared by segment F1")
+    if "label" not in corpus.columns:
+        raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
+    sizes = sorted(set(sizes))
     labels = tagger.gold_labels(corpus)
     counts = [_LengthTotals(n, labels) for n in sizes]
     started, search, rescoring = time.perf_counter(), 0.0, 0.0
@@ -82,16 +88,6 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
             shown.update(len(batch.rows))
     total = time.perf_counter() - started
     return NBestScores([one.scores(len(corpus)) for one in counts], len(corpus), Seconds(search, rescoring, total))
-
-
-def _checked(tagger: Tagger, corpus: Corpus, sizes: Sequence[int]) -> list[int]:
-    if not sizes or min(sizes) < 1:
-        raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
-    if tagger.labels.scheme == "none":
-        raise InputError("the model's labels have no segments, and candidates are compared by segment F1")
-    if "label" not in corpus.columns:
-        raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
-    return sorted(set(sizes))
 
 
 @torch.no_grad()

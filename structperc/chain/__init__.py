@@ -4,17 +4,18 @@ lattices.py       checks and conversions of lattices
 constraints.py    impossible labels and transitions
 viterbi.py        the best label sequence, scores of given ones, max-marginals
 kbest.py          the k best label sequences
-marginals.py      log-partition, probabilities, samples; local normalisation
-entropy.py        entropy, and divergence from another lattice
+marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
 segments.py       the best label sequences, and sums over all, with and without a segment
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
-from structperc.chain.entropy import cross_entropy, divergence, entropy
 from structperc.chain.kbest import KBest, kbest
 from structperc.chain.lattices import compact, scatter, separate_sentences, split_sentences
 from structperc.chain.marginals import (
+    cross_entropy,
+    divergence,
     edge_marginals,
+    entropy,
     locally_normalised,
     log_partition,
     marginals,

@@ -51,7 +51,7 @@ class Constraints(nn.Module):
     unconstrained = False  # without a tag scheme
 
     def allocate(self, labels: LabelSet) -> None:
-        """Read from the labels which of them may begin, end and follow one another."""
+        """Set the masks of the labels that may begin, end and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
         self.unconstrained = labels.scheme == "none"

@@ -10,10 +10,10 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def validate_lattice(lattice: Lattice) -> Lattice:
-    """Return the lattice as operators read it: float32 or float64, expanded edges narrowed, lengths on its device.
+    """Return the lattice as operators need it: float32 or float64, expanded edges narrowed, lengths on its device.
 
     Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Only shapes are checked,
-    so that no device is waited for.
+    so that devices need not be synchronised.
 
     Raises:
         InputError: a shape or the type of the lengths is wrong.
@@ -79,7 +79,7 @@ def token_mask(lattice: Lattice) -> Tensor:
 
 
 def is_stationary(edge: Tensor) -> bool:
-    """Return whether one transition matrix serves all sequences and tokens."""
+    """Return True if all sequences and tokens share one transition matrix."""
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))
 
 
@@ -110,13 +110,13 @@ def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
 def separate_sentences(lattice: Lattice, first: Tensor) -> Lattice:
     """Set the edge scores into the first tokens of sentences, marked by `first` (B, T) bool, to 0.
 
-    The unary scores say which labels may begin and end a sentence. Differentiable.
+    The unary scores have -inf for labels that may not begin or end a sentence. Differentiable.
     """
     return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
 
 
 def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
-    """Return all sentences as sequences of their own, and the places of their tokens.
+    """Return each sentence as a sequence, and the places of its tokens.
 
     Args:
         lattice: of B sequences.

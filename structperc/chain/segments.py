@@ -1,6 +1,6 @@
 """Scores and probabilities of label sequences that agree, or disagree, with a given one on a segment.
 
-The best ones need no dynamic program of their own: the best into a segment's start, its own terms, the best out of its
+Scores of the best ones are sums of max-marginals: the best into a segment's start, its own terms, the best out of its
 end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
 """
 

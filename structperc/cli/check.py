@@ -67,15 +67,15 @@ def _span_lines(found: "Survey") -> Iterator[str]:
     if len(report.conflicts) > MAX_ROWS:
         yield f"    and {len(report.conflicts) - MAX_ROWS:,} more"
     if (unit := report.text_options.offsets) != "characters":
-        from structperc.data.annotations import COUNTED
+        from structperc.data.annotations import UNITS
 
-        yield f"    their offsets count {COUNTED[unit].rstrip(',')}: set data.offsets: {unit}"
+        yield f"    their offsets count {UNITS[unit].rstrip(',')}: set data.offsets: {unit}"
     if (tokens := report.text_options.tokens) != "conll":
         yield f"    more of them fit the tokens of {tokens}: set data.tokens: {tokens}"
     if report.conflicts:
         yield f"    {report.advice()}"
-    if report.joined:
-        yield f"  spans that cross the end of a sentence, in {len(report.joined):,} texts: {report.joined[0]}"
+    if report.merged:
+        yield f"  spans that cross the end of a sentence, in {len(report.merged):,} texts: {report.merged[0]}"
 
 
 def _column_lines(found: "Survey") -> Iterator[str]:

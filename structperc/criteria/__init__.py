@@ -1,12 +1,11 @@
 """Criteria: scores of gold and candidates -> losses (B,). They neither search nor change weights.
 
 base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: gold against one candidate
-perceptron.py           perceptron, margin perceptron, cost-augmented hinge
-local_and_nonlocal.py   local and non-local weights learned together
+perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
+local_and_nonlocal.py   margins of local and of total scores on n-best candidates
 crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy
 mce.py, wrong_paths.py  minimum classification error, and sums over all paths except gold
 mce_f.py                MCE-F: the F score of the corpus
-exponential.py          the loss of boosting
 priors.py               Gaussian and Laplacian priors of weights
 """
 
@@ -22,7 +21,6 @@ from structperc.criteria.base import (
     without_autocast,
 )
 from structperc.criteria.crf import CRFLoss, MEMMLoss, TokenCrossEntropyLoss
-from structperc.criteria.exponential import ExponentialLoss
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.mce import (
     Logistic,
@@ -35,8 +33,8 @@ from structperc.criteria.mce import (
     SoftMax,
     Strongest,
 )
-from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, Pointwise, Segmentwise, Units
-from structperc.criteria.perceptron import HingeLoss, MarginLoss, PerceptronLoss
+from structperc.criteria.mce_f import CorpusCriterion, CountedUnits, MCEFLoss, Pointwise, Segmentwise
+from structperc.criteria.perceptron import ExponentialLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
 
 __all__ = [
@@ -68,7 +66,7 @@ __all__ = [
     "Logistic",
     "CorpusCriterion",
     "MCEFLoss",
-    "Units",
+    "CountedUnits",
     "Segmentwise",
     "Pointwise",
     "Prior",

@@ -1,6 +1,6 @@
 """The contract of a criterion, the perceptron-like losses that compare gold with one candidate, and their update rule.
 
-A candidate other than gold is a wrong candidate; the one that gold is compared with is its rival.
+A wrong candidate is one that differs from gold; the rival is the wrong candidate that gold is compared with.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored, real_tokens
 
-ComparisonUnit = Literal["sequence", "sentence"]  # gold is compared in whole sequences or in each of their sentences
+ComparisonUnit = Literal["sequence", "sentence"]  # gold is compared sequence by sequence or sentence by sentence
 
 
 class UpdateRule(NamedTuple):
@@ -30,11 +30,11 @@ class UpdateRule(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The rival of each sequence and the weights that move away from it."""
+    """The rival of each sequence and the weights that its update changes."""
 
     rival: Tensor  # (B,) int64, an index among the candidates
-    updates: Tensor  # (B,) bool, whether weights move at all
-    whole: Tensor  # (B,) bool, whether all weights move; otherwise only those of local features
+    updates: Tensor  # (B,) bool, True where weights change
+    whole: Tensor  # (B,) bool, True where all weights change, False where only those of local features do
 
 
 class Criterion(nn.Module, ABC):
@@ -47,11 +47,11 @@ class Criterion(nn.Module, ABC):
     """
 
     min_candidates = 1  # candidates the search must deliver per sequence
-    needs_lattice = False  # True when the loss needs a sum or maximum over all paths
-    probabilistic = False  # True when training makes exp(score - log Z) a probability
-    corpus_level = False  # True when the objective is not a sum over sequences: see CorpusCriterion
+    needs_lattice = False  # True if the loss is a sum or maximum over all paths
+    probabilistic = False  # True if training makes exp(score - log Z) a probability
+    corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
     unit: ComparisonUnit = "sequence"
-    independent_sentences = False  # True when the local scores of a sentence do not depend on other sentences
+    independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
 
     def allocate(self, labels: LabelSet) -> None:
         """Take the label set; most criteria need only scores."""
@@ -81,8 +81,8 @@ class InferenceCriterion(Criterion):
 
     Args:
         path: dotted path of the class.
-        probabilistic: whether exp(score - log Z) is a probability.
-        independent_sentences: whether sentences of a sequence are independent of one another.
+        probabilistic: True if exp(score - log Z) is a probability.
+        independent_sentences: True if sentences of a sequence are independent of one another.
         description: the entry of the saved model.
     """
 
@@ -123,14 +123,14 @@ class CandidateLoss(Criterion):
 
     @abstractmethod
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival, and whether weights move, without gradients; costs are part of the scores."""
+        """Return the rival and the update masks, without gradients; costs are part of the scores."""
 
     def local_rule(self) -> UpdateRule | None:
-        """Return the rule of updates of local weights that follow those of `decide`; None where there are none."""
+        """Return the rule of the updates of local weights that follow those of `decide`; None without such updates."""
         return None
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Return the lattice with `cost` added to every label that is not that of gold (B, T) int64."""
+        """Return the lattice with `cost` added to the score of every wrong label, given gold (B, T) int64."""
         if not self.cost:
             return lattice
         right = nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
@@ -163,7 +163,7 @@ class CandidateLoss(Criterion):
 class PairwiseLoss(CandidateLoss):
     """Base class of losses whose update depends on a single number: gap = s(gold) - s(rival) - cost of the rival.
 
-    The rival is the candidate of highest score plus cost, or with `exclude_gold` the one that is not gold. A subclass
+    The rival is the candidate of highest score plus cost; with `exclude_gold`, the best wrong one. A subclass
     gives `should_update` and sets the attributes `exclude_gold`, `threshold`, `cost` and `unit`. This one definition
     serves gradients of mini-batches and the compiled loop over sequences.
 
@@ -198,7 +198,7 @@ class PairwiseLoss(CandidateLoss):
     @staticmethod
     @abstractmethod
     def should_update(gap: Any, threshold: Any) -> Any:
-        """Return whether a rival at this gap asks for an update, as a bool or, for a tensor of gaps, as a mask.
+        """Return True if a rival at this gap requires an update; for a tensor of gaps, a mask.
 
         Write it with operators that floats and tensors have (`<`, `&`, `+`), without `if` and `and`: numba compiles it.
         """
@@ -208,14 +208,14 @@ class PairwiseLoss(CandidateLoss):
         return UpdateRule(self.exclude_gold, self.should_update, self.threshold, self.cost, self.unit)
 
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival, and whether it asks for an update."""
+        """Return the best rival, and update masks from `should_update`."""
         check_candidates(self, scored)
         wrong = scored.candidates.valid & ~is_gold(scored)
         rival = best(scored, wrong if self.exclude_gold else scored.candidates.valid)
         gap = total_gap(scored, rival).detach()
-        asked = self.should_update(gap, self.threshold)
-        asked = asked if isinstance(asked, Tensor) else torch.full_like(gap, asked, dtype=torch.bool)
-        updates = wrong.gather(1, rival[:, None]).squeeze(1) & asked
+        needed = self.should_update(gap, self.threshold)
+        needed = needed if isinstance(needed, Tensor) else torch.full_like(gap, needed, dtype=torch.bool)
+        updates = wrong.gather(1, rival[:, None]).squeeze(1) & needed
         return Decision(rival, updates, torch.ones_like(updates))
 
     def _set_unit(self, unit: ComparisonUnit) -> None:

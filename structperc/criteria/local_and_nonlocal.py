@@ -1,9 +1,8 @@
-"""Local and non-local weights learned together on n-best candidates."""
+"""Joint learning of local and non-local weights from n-best candidates."""
 
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from structperc.criteria.base import (
     CandidateLoss,
@@ -29,11 +28,11 @@ class LocalAndNonlocal(CandidateLoss):
     (A) The rival is the best candidate by total score that is not gold, the gap that of the total scores. When
         gap <= C, loss = -gap: the weights of all features move along Phi(gold) - Phi(rival).
     (B) The rival is the best candidate by local score that is not gold, the gap that of the local scores. When
-        gap <= C_local, loss = -gap: the weights of the local features alone move.
+        gap <= C_local, loss = -gap: only the weights of the local features move.
 
-    At most one of the two acts on a sequence; the other is asked only where the first does nothing. (B) keeps the
-    local model so good that gold is among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may
-    stay outside of the list for good, where no total score can choose it.
+    A sequence has one of the two updates at most: the second is tried only where the first does nothing. (B) keeps gold
+    among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may remain outside of the list,
+    where no total score can choose it.
 
     On a set that local features separate by delta, one sequence per step, there are at most
     (2 max(C, C_local) + R^2) / delta^2 updates, and gold then leads all other candidates by a total margin of at
@@ -42,16 +41,15 @@ class LocalAndNonlocal(CandidateLoss):
     Args:
         C: total margin, the paper's C^a.
         C_local: local margin, the paper's C^l; the paper sets both alike, which is the default.
-        local: when (B) asks for an update. "aggressive": as long as the local margin is missing; "conservative":
-            only while gold is not among the candidates.
-        first: which comes first, (A) "total" or (B) "local".
-        local_unit: what (B) holds the margin in: the whole "sequence", as in the paper, or for documents each
-            "sentence" by itself, one after the other, after (A) and whether or not (A) acts: an update of a document
-            says little about most of its sentences. Sentences are then independent of each other for the local model:
-            a pair of labels on both sides of their boundary scores 0.
-        cost: added to the score of every rival for each of its wrong labels, so that the margins that are asked for
-            grow with the error, as in `HingeLoss`; candidates are searched with it. 0 is the paper's algorithm. With
-            the optimizer PassiveAggressive set C to 0: its steps repair what is missing of the margin.
+        local: condition of (B). "aggressive": gap <= C_local; "conservative": gold is not among the candidates.
+        first: the update that is tried first, (A) "total" or (B) "local".
+        local_unit: unit of comparison of (B): the "sequence", as in the paper, or each "sentence" of a document, one
+            after the other, after (A) and independently of it, since an update of a document changes little for most
+            of its sentences. Sentences are then independent of each other for the local model: a pair of labels on
+            both sides of their boundary scores 0.
+        cost: added to the score of every rival for each of its wrong labels, so that the required margins grow with
+            the error, as in `HingeLoss`; candidates are searched with it. 0 is the paper's algorithm. With the
+            optimizer PassiveAggressive set C to 0: its steps restore the margin.
 
     Raises:
         InputError: a margin or the cost is negative, an option is not one of those named.
@@ -84,13 +82,13 @@ class LocalAndNonlocal(CandidateLoss):
         self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
 
     def local_rule(self) -> UpdateRule | None:
-        """Return the rule of (B) where it compares sentence by sentence; None where `decide` applies it."""
+        """Return the rule of (B) if it compares sentences; None if `decide` applies it."""
         if self.local_unit == "sequence":
             return None
         return UpdateRule(True, MarginLoss.should_update, self._local_margin, self.cost, "sentence")
 
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival of (A) or (B), whichever asks for an update; that of (A) where (B) compares sentences."""
+        """Return the rival and the updates of (A) or (B); only those of (A) where (B) compares sentences."""
         check_candidates(self, scored)
         valid = scored.candidates.valid
         gold = is_gold(scored) & valid
@@ -101,15 +99,13 @@ class LocalAndNonlocal(CandidateLoss):
         if self.local_unit == "sentence":
             return Decision(in_all, total, torch.ones_like(total))
         by_local = highest(scored.candidate_scores, rivals)
-        local = exists & self._local_updates(local_gap(scored, by_local).detach(), gold)
+        if self.local == "conservative":
+            local = exists & ~gold.any(1)
+        else:
+            local = exists & MarginLoss.should_update(local_gap(scored, by_local).detach(), self._local_margin)
         whole = total if self.first == "total" else total & ~local
         return Decision(torch.where(whole, in_all, by_local), total | local, whole)
 
     @property
     def _local_margin(self) -> float:
         return self.C if self.C_local is None else self.C_local
-
-    def _local_updates(self, gap: Tensor, gold: Tensor) -> Tensor:
-        if self.local == "conservative":
-            return ~gold.any(1)
-        return MarginLoss.should_update(gap, self._local_margin)

@@ -1,7 +1,6 @@
 """Minimum classification error (MCE): a smooth count of wrong sequences, with its measures and smoothings.
 
-A measure d says by how much gold loses against its rivals, d >= 0 for a mistake; a smoothing of d replaces
-the 0-1 loss.
+A measure d is the lead of the rivals over gold, d >= 0 for a mistake; a smoothing of d replaces the 0-1 loss.
 """
 
 import math
@@ -60,16 +59,16 @@ class Logistic(Smoothing):
 
 
 class Measure(nn.Module, ABC):
-    """Base class of measures: forward(scored) -> d (B,), differentiable, and whether gold has a rival (B,) bool.
+    """Base class of measures: forward(scored) -> d (B,), and a mask (B,) bool of the sequences with a rival.
 
-    Without a rival d is 0.
+    d is differentiable, and 0 without a rival.
     """
 
     min_candidates = 0  # candidates the search must deliver per sequence
 
     @abstractmethod
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return d (B,), and whether gold has a rival (B,) bool."""
+        """Return d (B,), and the mask (B,) bool of the sequences with a rival."""
 
 
 class Strongest(Measure):
@@ -81,7 +80,7 @@ class Strongest(Measure):
     min_candidates = 2
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return d (B,) for the strongest rival, and whether gold has a rival (B,) bool."""
+        """Return d (B,) for the strongest rival, and the mask (B,) bool of the sequences with one."""
         others = scored.candidates.valid & ~is_gold(scored)
         exists = others.any(1)
         return torch.where(exists, -total_gap(scored, best(scored, others)), 0.0), exists
@@ -99,7 +98,7 @@ class SoftMax(Measure):
 
     Args:
         psi: weight of strong rivals against many.
-        normalised: whether A is used; otherwise it is 1.
+        normalised: True: A as above; False: A = 1.
 
     Raises:
         InputError: psi is not positive, or infinite.
@@ -111,7 +110,7 @@ class SoftMax(Measure):
         self.psi, self.normalised = psi, normalised
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return d (B,) for the soft maximum of all rivals, and whether gold has a rival (B,) bool."""
+        """Return d (B,) for the soft maximum of all rivals, and the mask (B,) bool of the sequences with one."""
         total = log_sum_of_wrong_paths(scored.lattice, scored.gold, self.psi)
         exists = total.detach() > -torch.inf
         if self.normalised:
@@ -141,12 +140,12 @@ class PowerMean(PowerMeasure):
     """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
 
     Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
-    though powers ask for g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    though powers require g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
     that d lies between -1 and 1.
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return d (B,) for the power mean of the rivals, and whether gold has a rival (B,) bool."""
+        """Return d (B,) for the power mean of the rivals, and the mask (B,) bool of the sequences with one."""
         leads, exists = _leads(scored)
         gold = -torch.cat([torch.zeros_like(leads[:, :1]), leads], 1).logsumexp(1)
         return torch.where(exists, (_log_mean(leads, self.psi) + gold).exp() - gold.exp(), 0.0), exists
@@ -161,18 +160,18 @@ class PowerRatio(PowerMeasure):
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return d (B,) for the power ratio of the rivals, and whether gold has a rival (B,) bool."""
+        """Return d (B,) for the power ratio of the rivals, and the mask (B,) bool of the sequences with one."""
         leads, exists = _leads(scored)
         return torch.where(exists, _log_mean(leads, self.psi).clamp(max=_max_exponent(leads)).exp(), 0.0), exists
 
 
 def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
-    """Return leads over gold (B, K) in total score, -inf for other places, and where there are rivals (B,)."""
+    """Return leads over gold (B, K) in total score, -inf for other places, and a mask (B,) of sequences with rivals."""
     rivals = scored.candidates.valid & ~is_gold(scored)
     gold = scored.gold_scores + scored.gold_nonlocal
     leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
     exists = rivals.any(1)
-    # 0 in rows without any: the logarithm of an empty sum has no gradient
+    # 0 in rows without rivals: the logarithm of an empty sum has no gradient
     leads = leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1))
     return leads.clamp(max=_max_exponent(leads)), exists  # those over impossible gold are infinite
 

@@ -28,7 +28,7 @@ class CorpusCriterion(Criterion):
 
     A subclass gives `n_counts` = S, `counts` and `objective`. The loss of a sequence is linear in its counts,
     counts @ c with c = d objective / d totals held constant: at the totals of the present weights the gradients of
-    all sequences add up to the gradient of the objective. The sum of the losses has no meaning.
+    all sequences add up to the gradient of the objective. The sum of the losses is meaningless.
 
     Exact: set `totals` to the counts of the corpus under the present weights, summed in a pass without gradients.
     In batches: while `totals` is None they are estimated from recent batches, the present one included, whose weight
@@ -36,7 +36,7 @@ class CorpusCriterion(Criterion):
     is None. The steps then differ from the exact gradient: these counts are noisy, and of earlier weights.
 
     Args:
-        memory: factor by which earlier batches lose weight, 0 <= memory < 1; 0: the present batch alone.
+        memory: factor by which earlier batches lose weight, 0 <= memory < 1; 0: only the present batch counts.
 
     Raises:
         InputError: memory is outside of this range.
@@ -66,10 +66,10 @@ class CorpusCriterion(Criterion):
 
     @abstractmethod
     def objective(self, totals: Tensor) -> Tensor:
-        """Return what is minimised, a differentiable scalar, from the counts of the corpus (S,)."""
+        """Return the value to minimise, a differentiable scalar, given the counts of the corpus (S,)."""
 
     def defined(self, totals: Tensor) -> bool:
-        """Return whether the objective has a value at these totals (S,); earlier batches make no update."""
+        """Return True if the objective has a value at these totals (S,); batches without one make no update."""
         return True
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -101,7 +101,7 @@ class CorpusCriterion(Criterion):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-class Units(nn.Module, ABC):
+class CountedUnits(nn.Module, ABC):
     """Base class of the units that `MCEFLoss` counts: `forward` finds those of labels (B, T) int64.
 
     real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units are
@@ -113,7 +113,7 @@ class Units(nn.Module, ABC):
         """Return the places of U units, and their kinds (U,) int64 in 0..L-1."""
 
 
-class Segmentwise(Units):
+class Segmentwise(CountedUnits):
     """Segments as the evaluation reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
@@ -124,7 +124,7 @@ class Segmentwise(Units):
         return Segments(rows, starts, last.nonzero()[:, 1] + 1), types
 
 
-class Pointwise(Units):
+class Pointwise(CountedUnits):
     """Tokens inside of segments; the kind is the label. Suzuki, McDermott & Isozaki 2006, Eq. 14."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
@@ -160,7 +160,7 @@ class MCEFLoss(CorpusCriterion):
     Args:
         beta: weight of recall against precision, the paper's gamma; 1 is F1.
         smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
-        units: what is counted; by default Segmentwise().
+        units: units that are counted; by default Segmentwise().
         memory: see `CorpusCriterion`; batches before the first gold unit make no update.
         psi: weight of strong paths against many; None is infinite.
         rivals: number of wrong candidates whose units count as false ones; `search.k` must be larger.
@@ -175,14 +175,14 @@ class MCEFLoss(CorpusCriterion):
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid
-    units: Units
+    units: CountedUnits
     labels: LabelSet
 
     def __init__(
         self,
         beta: float = 1.0,
         smoothing: Smoothing | None = None,
-        units: Units | None = None,
+        units: CountedUnits | None = None,
         memory: float = 0.95,
         psi: float | None = None,
         rivals: int = 1,
@@ -198,7 +198,7 @@ class MCEFLoss(CorpusCriterion):
             raise InputError(f"MCEFLoss: rivals must be >= 1, got {rivals}")
         self.psi, self.rivals, self.min_candidates = psi, rivals, rivals + 1
         self.beta, self.smoothing, self.units = beta, smoothing or Sigmoid(), units or Segmentwise()
-        self.counted = False  # whether there has been a gold unit
+        self.counted = False  # True after the first gold unit
 
     def allocate(self, labels: LabelSet) -> None:
         """Take the labels whose segments are counted. Raises InputError when they have none."""
@@ -237,7 +237,7 @@ class MCEFLoss(CorpusCriterion):
         return (self.beta**2 * missed + invented) / ((self.beta**2 + 1) * found)
 
     def defined(self, totals: Tensor) -> bool:
-        """Return whether there is a gold unit that can be found or missed."""
+        """Return True if there is a gold unit, found or missed."""
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:

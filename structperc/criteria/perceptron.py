@@ -1,9 +1,13 @@
-"""Perceptron, margin perceptron and cost-augmented hinge: gold against the best wrong candidate."""
+"""Losses of gold against wrong candidates: perceptron, margin perceptron, cost-augmented hinge, exponential."""
 
 from typing import Any
 
-from structperc.criteria.base import ComparisonUnit, PairwiseLoss
+import torch
+from torch import Tensor
+
+from structperc.criteria.base import ComparisonUnit, Criterion, PairwiseLoss, check_candidates, is_gold
 from structperc.errors import InputError
+from structperc.structures import Scored
 
 
 class PerceptronLoss(PairwiseLoss):
@@ -16,7 +20,7 @@ class PerceptronLoss(PairwiseLoss):
 
     @staticmethod
     def should_update(gap: Any, threshold: Any) -> bool:
-        """Return True: a rival is a mistake, whatever its gap."""
+        """Return True: every rival is a mistake."""
         return True
 
 
@@ -25,8 +29,8 @@ class MarginLoss(PairwiseLoss):
 
     The rival is the best candidate that is not gold. With local features and a search for the two best paths it is
     the margin perceptron (3.1); with non-local features and a search for the n best by local score it is the candidate
-    algorithm (4.1): scores are total ones, and updates move all weights. The loss may be negative: it is made for its
-    gradient.
+    algorithm (4.1): scores are total ones, and updates move all weights. The loss may be negative:
+    only its gradient has a meaning.
 
     On a separable set the number of updates is at most (2C + R^2) / delta^2 and the margin reached at least
     delta C / (2C + R^2), one sequence per step. For steps that sum the updates of up to m sequences decided
@@ -83,5 +87,29 @@ class HingeLoss(PairwiseLoss):
 
     @staticmethod
     def should_update(gap: Any, threshold: Any) -> Any:
-        """Return whether the rival leads gold."""
+        """Return gap < threshold: True if the rival leads gold."""
         return gap < threshold
+
+
+class ExponentialLoss(Criterion):
+    """loss = sum over wrong candidates y of exp(s(y) - s(y*)), total scores; Collins 2002, section 4.2.
+
+    An upper bound on the number of candidates that score higher than gold ("Ranking Algorithms for Named-Entity
+    Extraction", after Freund et al. 1998). It grows without bound: meant for scores of the size of log-probabilities.
+
+    Raises:
+        ValueError: the search gives fewer than two candidates.
+    """
+
+    min_candidates = 2
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and the update mask (B,) bool: True where there is a wrong candidate."""
+        check_candidates(self, scored)
+        wrong = scored.candidates.valid & ~is_gold(scored)
+        gold = scored.gold_scores + scored.gold_nonlocal
+        leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
+        # -inf before exp() and not a product after it: scores of other places of the list may be infinite
+        leads = leads.masked_fill(~wrong, -torch.inf)
+        infinite = leads.detach() == torch.inf  # over impossible gold: without a slope
+        return leads.masked_fill(infinite, 0).exp().masked_fill(infinite, torch.inf).sum(1), wrong.any(1)

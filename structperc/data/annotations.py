@@ -20,13 +20,13 @@ from structperc.text import (
 from structperc.text.alignment import Misaligned, OffsetUnit, Overlaps
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
-Row = tuple[str, Mapping[str, Any]]  # place for messages, and values by column
+TableRow = tuple[str, Mapping[str, Any]]  # place for messages, and values by column
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # keys of the type of a span
 STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
-COUNTED = {"characters": "characters", "utf-16": "UTF-16 code units, as JavaScript does,", "utf-8": "UTF-8 bytes"}
-EXAMPLES = 3  # of conflicts
+UNITS = {"characters": "characters", "utf-16": "UTF-16 code units, as in JavaScript,", "utf-8": "UTF-8 bytes"}
+EXAMPLES = 3  # conflicts in a message
 TASK_SPANS = "annotations"  # column of the spans of a Label Studio task
-ANSWERS = ("accept", "reject", "ignore")  # of Prodigy
+ANSWERS = ("accept", "reject", "ignore")  # in Prodigy
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -74,7 +74,7 @@ class AnnotatedText(NamedTuple):
     spans: list[TextSpan] | None
 
 
-class LabelledText(NamedTuple):
+class AlignedText(NamedTuple):
     """A text with its tokens and sentences, and spans of tokens."""
 
     text: TokenizedText
@@ -88,11 +88,11 @@ class SpanReport(NamedTuple):
     text_options: TextOptions
     texts: Sequence[AnnotatedText]
     conflicts: list[tuple[str, SpanConflict]]  # with their places
-    joined: list[str]  # places of texts with a sentence boundary inside a span
+    merged: list[str]  # places of texts with a sentence boundary inside a span
 
     @property
     def total(self) -> int:
-        """The number of all spans."""
+        """Number of all spans."""
         return sum(len(one.spans or []) for one in self.texts)
 
     def summary(self) -> str:
@@ -108,7 +108,7 @@ class SpanReport(NamedTuple):
         return f"{self.name}: {len(self.conflicts):,} of {self.total:,} spans do not fit the tokens: {found}{more}"
 
     def better_options(self) -> dict[str, tuple[TextOptions, int]]:
-        """Return by option the value with the fewest conflicts, and how many these are, if fewer than now."""
+        """Return, by option, the options with the fewest conflicts and their number, if fewer than now."""
         given = self.text_options
         others = {
             "offsets": [given._replace(offsets=value) for value in get_args(OffsetUnit)],
@@ -131,11 +131,11 @@ class SpanReport(NamedTuple):
         )
 
     def advice(self) -> str:
-        """Return which options to set to resolve conflicts."""
+        """Return a message on how to resolve the conflicts."""
         found = []
         for option, (options, left) in self.better_options().items():
             value = getattr(options, option)
-            how = f"counted in {COUNTED[value]}" if option == "offsets" else f"with the tokens of {value}"
+            how = f"counted in {UNITS[value]}" if option == "offsets" else f"with the tokens of {value}"
             rest = f"only {left:,} do not fit" if left else "all fit"
             found.append(f"{how} {rest}: set data.{option}: {value}")
             if not left:
@@ -151,7 +151,7 @@ ReportHandler = Callable[[SpanReport], None]
 
 
 def check_conflicts(report: SpanReport) -> None:
-    """Raise InputError for conflicts that no option resolves; log those that are resolved."""
+    """Raise InputError for conflicts that the options do not resolve; log the others."""
     options = report.text_options
     unresolved = [
         (options.misaligned if conflict.misaligned else options.overlaps) == "error" for _, conflict in report.conflicts
@@ -160,29 +160,29 @@ def check_conflicts(report: SpanReport) -> None:
         raise InputError(f"{report.summary()}; {report.advice()}")
     if report.conflicts:
         how = f"misaligned: {options.misaligned}, overlaps: {options.overlaps}"
-        logger.warning("%s; read with %s", report.summary(), how)
+        logger.warning("%s; resolved with %s", report.summary(), how)
         if (found := report.better_options()) and "offsets" in found and not found["offsets"][1]:
             logger.warning("%s: %s", report.name, report.advice())
-    if report.joined:
-        message = "%s: sentences are joined where a span crosses their boundary, in %d texts, the first is %s"
-        logger.info(message, report.name, len(report.joined), report.joined[0])
+    if report.merged:
+        message = "%s: merged sentences whose boundary is inside a span, in %d texts, the first is %s"
+        logger.info(message, report.name, len(report.merged), report.merged[0])
 
 
-def label_texts(
+def align_texts(
     texts: Sequence[AnnotatedText], options: TextOptions, name: str, on_report: ReportHandler = check_conflicts
-) -> list[LabelledText]:
-    """Tokenize texts and align their spans; no sentence ends inside a span. `on_report` handles conflicts."""
-    found: list[LabelledText] = []
+) -> list[AlignedText]:
+    """Tokenize texts and align their spans, merging sentences where needed. `on_report` handles conflicts."""
+    found: list[AlignedText] = []
     report = SpanReport(name, options, texts, [], [])
     for place, value, spans in texts:
         text = options.tokenize(value)
         given = to_character_offsets(value, spans or [], options.offsets)
         kept, conflicts = align(text, given, options.misaligned, options.overlaps)
         report.conflicts.extend((place, conflict) for conflict in conflicts)
-        joined = merge_sentences(text, kept)
-        if len(joined.sentences) < len(text.sentences):
-            report.joined.append(place)
-        found.append(LabelledText(joined, kept))
+        merged = merge_sentences(text, kept)
+        if len(merged.sentences) < len(text.sentences):
+            report.merged.append(place)
+        found.append(AlignedText(merged, kept))
     on_report(report)
     return found
 
@@ -214,7 +214,7 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
 
 
 def _span_parts(one: Any) -> list[Any]:
-    """Start, end and type of a span."""
+    """Return start, end and type of a span."""
     if not isinstance(one, Mapping):
         return list(one) if isinstance(one, Sequence) and not isinstance(one, str) else []
     parts = [next((one[key] for key in keys if one.get(key) is not None), None) for keys in (STARTS, ENDS, TYPES)]
@@ -242,16 +242,17 @@ def detect_tool(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-def convert_exports(rows: Iterable[Row], name: str) -> Iterator[Row]:
-    """Yield the rows of a file with a text and its spans in a column each; rows of other files are not changed.
+def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
+    """Yield the rows of a file with a column of texts and one of spans; rows of other files are unchanged.
 
-    A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans. Of
-    Prodigy only accepted texts are kept, with an empty list if there are no spans. Dropped rows are counted in a
+    A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans. Only
+    accepted texts of Prodigy are kept, with an empty list if there are no spans. Dropped rows are counted in a
     warning. Raises InputError for tasks with several annotations, and for spans without character offsets.
     """
     given = list(rows)
-    regions: dict[str, list[Any]]
-    regions = {name: [] for _, row in given for name, value in row.items() if _is_minimal(row) and _is_regions(value)}
+    regions: dict[str, list[Any]] = {  # the field of the spans is missing in tasks of JSON-MIN without spans
+        name: [] for _, row in given if _is_minimal(row) for name, value in row.items() if _has_regions(value)
+    }
     dropped = 0
     for place, row in given:
         found: Mapping[str, Any] | None = row
@@ -265,21 +266,20 @@ def convert_exports(rows: Iterable[Row], name: str) -> Iterator[Row]:
         else:
             yield place, found
     if dropped:
-        logger.warning("%s: rows without accepted annotation are dropped: %d", name, dropped)
+        logger.warning("%s: dropped rows without accepted annotation: %d", name, dropped)
 
 
 def _is_minimal(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of JSON-MIN, the short form of Label Studio."""
+    """Return True for a row of JSON-MIN, the short form of Label Studio."""
     return "annotation_id" in row and "annotator" in row
 
 
-def _is_regions(value: Any) -> bool:
-    """Whether a value has spans in the short form; a task without any lacks the field."""
+def _has_regions(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) and "start" in one for one in value)
 
 
 def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
-    """The text and spans of a task; None if it is not annotated."""
+    """Return text and spans of a task; None if it is not annotated."""
     given = [one for one in row[TASK_SPANS] if isinstance(one, Mapping) and not one.get("was_cancelled")]
     if len(given) > 1:
         raise InputError(f"{place}: this task has {len(given)} annotations; keep one of them")
@@ -291,17 +291,14 @@ def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     found = []
     for value in (one.get("value") for one in marks):
         if not isinstance(value, Mapping) or not all(isinstance(value.get(key), int) for key in ("start", "end")):
-            raise InputError(f"{place}: a span has no character offsets, but {value!r:.80}; export plain text")
+            raise InputError(f"{place}: expected a span with character offsets, got {value!r:.80}; export plain text")
         labels = next((found for key, found in value.items() if key.endswith("labels")), None)
         found.append({"start": value["start"], "end": value["end"], "labels": labels})
     return {**row["data"], TASK_SPANS: found}
 
 
 def _is_doccano(value: Any) -> bool:
-    """Whether a value is a list of spans as doccano writes them."""
-    if not isinstance(value, list) or not value:
-        return False
-    first = value[0]
+    first = value[0] if isinstance(value, list) and value else None
     if isinstance(first, Mapping):
         return "start_offset" in first
     return isinstance(first, list) and len(first) == 3 and isinstance(first[2], str)

@@ -1,7 +1,6 @@
-"""Arrays in memory or in files, of which slices are read; and folders of arrays with checksums.
+"""Arrays in memory or in files, with reading of slices; and folders of arrays with checksums.
 
-A file holds the numbers of an array as they are in memory, little-endian. Checksums tell whether a folder is complete
-and unchanged.
+A file contains the elements of an array, little-endian. Checksums show that a folder is complete and unchanged.
 """
 
 import json
@@ -28,7 +27,7 @@ DTYPES = ("|u1", "<i4", "<i8", "<f4")
 
 
 class ArraySource(Protocol):
-    """An array (N, ...) of which slices are read."""
+    """An array (N, ...) for reading slices."""
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Return a copy of the rows starts[i], ..., stops[i] - 1, concatenated over i."""
@@ -47,14 +46,9 @@ class MemoryArray(NamedTuple):
 
 
 class FileArray:
-    """An array in a file, which stays open and can be removed or replaced. Raises OSError if it cannot be read.
+    """An array (N, ...) in a file, which stays open and may be removed or replaced. Raises OSError if unreadable.
 
-    Memory is needed for the slices taken only.
-
-    Args:
-        path: the file.
-        dtype: of the numbers.
-        shape: (N, ...).
+    Only slices are read into memory.
     """
 
     def __init__(self, path: Path, dtype: str, shape: tuple[int, ...]) -> None:
@@ -67,8 +61,8 @@ class FileArray:
         return FileArray, (self.path, self.dtype.str, self.shape)
 
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the rows starts[i], ..., stops[i] - 1, concatenated over i. Raises OSError for a truncated file."""
-        if not hasattr(os, "preadv"):  # systems other than Linux
+        """Return the rows as `ArraySource.take` does. Raises OSError for a truncated file."""
+        if not hasattr(os, "preadv"):  # not on Linux
             return MemoryArray(self.mapped()).take(starts, stops)
         taken = np.empty((int((stops - starts).sum()), *self.shape[1:]), self.dtype)
         buffer, at = taken.reshape(-1).view(np.uint8).data, 0
@@ -80,7 +74,7 @@ class FileArray:
         return taken
 
     def whole(self) -> np.ndarray:
-        """Return the array, read into memory."""
+        """Read the array into memory."""
         return np.fromfile(self.path, self.dtype).reshape(self.shape)
 
     def mapped(self) -> np.ndarray:
@@ -93,9 +87,9 @@ class FileArray:
 
 
 class ArrayWriter:
-    """Writes arrays, each possibly in parts, into an existing folder. A context manager.
+    """Writes arrays, possibly in parts, into an existing folder. A context manager.
 
-    Raises InputError with the file and the reason if the system refuses, for instance on a full disk.
+    Raises InputError with file and reason if writing fails, for instance on a full disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +102,7 @@ class ArrayWriter:
         return name in self._arrays
 
     def append(self, name: str, rows: np.ndarray) -> None:
-        """Add rows (n, ...) to the array of a name."""
+        """Append rows (n, ...) to an array."""
         rows = np.ascontiguousarray(rows)
         own = self._arrays.setdefault(name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]]})
         if (own["dtype"], own["shape"][1:]) != (rows.dtype.str, [*rows.shape[1:]]) or rows.dtype.str not in DTYPES:
@@ -122,17 +116,17 @@ class ArrayWriter:
         self._checksums.setdefault(name, xxhash.xxh3_128()).update(content)
 
     def append_text(self, name: str, text: str) -> None:
-        """Add a text as UTF-8."""
+        """Append a text as UTF-8."""
         self.append(name, np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
 
     def append_strings(self, name: str, strings: Iterable[str]) -> None:
-        """Write a list of strings: concatenated, and where each of them ends."""
+        """Write the concatenation of strings, and the ends of each."""
         encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         self.append(name, np.frombuffer(b"".join(encoded), np.uint8))
         self.append(f"{name}.ends", np.cumsum([len(string) for string in encoded], dtype=np.int64))
 
     def finish(self, about: Mapping[str, Any]) -> None:
-        """Write metadata, plain JSON types by name, after all arrays."""
+        """Write metadata of plain JSON types after all arrays."""
         self.append_text(ABOUT, json.dumps(about))
         for name, file in self._files.items():
             with write_errors(self.folder / name):
@@ -151,7 +145,7 @@ class ArrayWriter:
 
 
 class ArrayFolder:
-    """The arrays of a folder. Raises InputError if its files are incomplete or changed."""
+    """The arrays of a folder. Raises InputError if files are missing or changed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,8 +1,8 @@
 """CoNLL column files, with a strict reader and an atomic writer; and CoNLL-U treebanks.
 
-One token per line, fields separated by spaces or tabs (or by tabs only), an empty line after each sentence, documents
-opened by -DOCSTART- lines. Lines of white space and invisible characters are empty, a byte-order mark at the beginning
-of a line is ignored, and the first line may hold the names of the columns.
+Column files have a token per line, fields separated by spaces or tabs (or by tabs only), an empty line after each
+sentence, and -DOCSTART- lines before documents. Lines of white space and invisible characters are empty, a byte-order
+mark at the beginning of a line is ignored, and the first line may contain the names of the columns.
 """
 
 import logging
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 Columns = Sequence[str | None] | Mapping[str, int]
-Line = tuple[int, list[str]]  # number and fields
+NumberedFields = tuple[int, list[str]]  # number of a line, and its fields
 PLAIN = LineFormat()
 PIECE = 2**20  # bytes of a file parsed at a time
 _HEADER = re.compile(  # lower-case letters of column names
@@ -44,12 +44,12 @@ _EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
 
 class FileContext(NamedTuple):
-    """Context of a file that is needed to parse some of its lines."""
+    """Context of a file for parsing some of its lines."""
 
     lines: int = 0  # number of lines before
     first: int = 0  # number of the first line with a token; 0: none yet
     token: str = ""  # that line
-    marked: bool = False  # whether documents are known to be marked
+    marked: bool = False  # True: documents are marked
 
 
 # -- reading --------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def read_conll(
         columns: roles of the fields in order, None or "_" for a field to skip; or the position of each role, negative
             from the right. Further fields are ignored.
         comments: drop lines that begin with "#" and have another number of fields than the tokens.
-        docstart: first field of lines that open a document; without any such line each sentence is its own document.
+        docstart: first field of lines before documents; without such lines each sentence is a document.
         encoding: of the file.
         progress: show a progress bar.
         separator: "whitespace", or "tab" for fields that contain spaces.
@@ -110,7 +110,7 @@ def conll_corpus(
     how: LineFormat = PLAIN,
     context: FileContext | None = None,
 ) -> Corpus:
-    """Parse the lines of the file `name`, or those after a context, which may hold no tokens.
+    """Parse the lines of the file `name`, or those after a context, which may have no tokens.
 
     Raises InputError as `read_conll` does.
     """
@@ -140,7 +140,7 @@ class _Parser:
         self.doubtful: list[int] = []  # lines of tokens that may be comments
 
     def parse(self, lines: Sequence[str], start: int, progress: bool = False) -> None:
-        """Parse lines, of which the first has the number `start`."""
+        """Parse lines; `start` is the number of the first one."""
         if broken := next((number for number, line in enumerate(lines, start) if "\r" in line), None):
             raise InputError(f"{self.name}:{broken}: a carriage return inside a line; end all lines of the file alike")
         if not (self.first or self.marked or self.header):
@@ -150,7 +150,11 @@ class _Parser:
             self.first, self.token = _first_token(lines, self.how, start, self.header)
         width = len(_fields(self.token, self.how.separator))
         if width and not self.positions:
-            self._choose_columns(width)
+            self.positions = _positions(self.columns, f"{self.name}:{self.first}", width)
+            self.encoders = {role: StringEncoder() for role in self.positions}
+            self.codes = {role: [] for role in self.positions}
+            if self.names and "label" in self.positions and self.names[self.positions["label"]].startswith(PREDICTED):
+                logger.warning("%s: according to the first line of the file the labels are predictions", self.name)
         numbers: list[int] = []
         values: list[str] = []
         tokens = self.sentences[-1]
@@ -177,13 +181,13 @@ class _Parser:
         self.lines.append(np.array(numbers, np.int64))
 
     def corpus(self, unit: str, allow_empty: bool = False) -> Corpus:
-        """Return all that was parsed."""
+        """Return the parsed corpus."""
         lines = np.concatenate(self.lines)
         if not (len(lines) or allow_empty):
             raise InputError(f"{self.name}: there are no tokens in this file")
         if self.doubtful:
             others = f", as do {counted(len(self.doubtful) - 1, 'further line')}" if len(self.doubtful) > 1 else ""
-            message = "%s:%d: begins with # and has as many fields as a token, so it is read as a token%s"
+            message = "%s:%d: begins with # but has as many fields as a token, so it is read as a token%s"
             logger.warning(message, self.name, self.doubtful[0], others)
         columns: dict[str, Sequence[str]] = {"word": []}
         for role in self.positions:
@@ -191,15 +195,8 @@ class _Parser:
         documents = self.documents if self.marked else range(len(self.documents))
         return Corpus.from_columns(columns, self.sentences, documents, unit, self.name, lines)
 
-    def _choose_columns(self, width: int) -> None:
-        self.positions = _positions(self.columns, f"{self.name}:{self.first}", width)
-        self.encoders = {role: StringEncoder() for role in self.positions}
-        self.codes = {role: [] for role in self.positions}
-        if self.names and "label" in self.positions and self.names[self.positions["label"]].startswith(PREDICTED):
-            logger.warning("%s: the first line of the file says that the labels are predictions", self.name)
-
     def _uneven(self, number: int, line: str) -> InputError:
-        """The error for a line with another number of fields than the first token, and its probable cause."""
+        """Return the error for a line with another number of fields than the first token, with its probable cause."""
         found, width = (len(_fields(one, self.how.separator)) for one in (line, self.token))
         advice = ""
         if not self.how.comments and (line.startswith("#") or self.token.startswith("#")):
@@ -220,7 +217,7 @@ def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
     roles = [role for role, _ in named]
     if "word" not in roles or len(set(roles)) < len(roles) or not {"document", "sentence", "line"}.isdisjoint(roles):
         raise InputError(
-            f"columns must name 'word' and each role once, none 'document', 'sentence' or 'line'; not {roles}"
+            f"columns must contain 'word', no duplicates, and not 'document', 'sentence' or 'line'; got {roles}"
         )
     needed = max(i + 1 if i >= 0 else -i for _, i in named) if isinstance(columns, Mapping) else len(columns)
     if needed > width:
@@ -230,12 +227,12 @@ def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
 
 def _sentences(
     lines: Iterable[str], how: LineFormat, token: str, start: int = 1, header: int = 0
-) -> Iterator[list[Line]]:
+) -> Iterator[list[NumberedFields]]:
     """Yield the lines of each sentence, and an empty list where a document begins.
 
-    `token` is the first line with a token, which tells comments apart; `header` the number of the line of column names.
+    `token` is the first line with a token, to recognise comments; `header` is the number of the line of column names.
     """
-    sentence: list[Line] = []
+    sentence: list[NumberedFields] = []
     for number, line in enumerate(lines, start):
         fields = _fields(line, how.separator)
         if fields and fields[0] != how.docstart:
@@ -255,7 +252,7 @@ def _sentences(
 def _first_token(lines: Sequence[str], how: LineFormat, start: int = 1, header: int | None = None) -> tuple[int, str]:
     """Return number and text of the first line with a token; 0 and "" if there is none.
 
-    With comments, a line that begins with "#" counts only if all lines do.
+    With comments, lines that begin with "#" count only if all lines do.
     """
     header, doubtful = header_row(lines, how) if header is None else header, (0, "")
     for number, line in enumerate(lines, start):
@@ -269,10 +266,10 @@ def _first_token(lines: Sequence[str], how: LineFormat, start: int = 1, header: 
 
 
 def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, begins: bool) -> bool:
-    """Whether a line begins with "#" and has another number of fields than the line of a token.
+    """Return True if a line begins with "#" and has another number of fields than the line of a token.
 
-    At the beginning of a sentence fields are also counted by the token's separator only, so that "# id 7<tab>train"
-    is a comment among tokens of four fields between spaces.
+    At the beginning of a sentence fields are also counted by the separator of the token only, so that
+    "# id 7<tab>train" is a comment if tokens have four fields separated by spaces.
     """
     if not line.lstrip(BYTE_ORDER_MARK).startswith("#"):
         return False
@@ -341,8 +338,8 @@ def header_row(lines: Iterable[str], how: LineFormat = PLAIN, start: int = 1) ->
 def header_line(names: Sequence[str], gap: str = " ") -> str:
     """Return a first line that names the columns, such as "#columns=word,pos,label,predicted -X- O O".
 
-    It has as many fields as a token, with O for labels, so that other programs, such as the conlleval script, read a
-    token outside of segments. Names that are not allowed there become "_".
+    It has as many fields as a token, with O for labels, so that programs such as conlleval read it as a token
+    outside segments. Invalid names become "_".
     """
     first = HEADER + ",".join("_" if _NO_NAME.search(name) else name for name in names)
     return gap.join([first, *("O" if name == "label" or name.startswith(PREDICTED) else "-X-" for name in names[1:])])
@@ -368,16 +365,16 @@ def document_ends(text: str) -> Iterator[int]:
 
 
 def first_docstart(lines: Sequence[str], docstart: str = DOCSTART) -> int | None:
-    """Return the index of the first line that opens a document."""
+    """Return the index of the first line before a document."""
     return next((at for at, line in enumerate(lines) if docstart in line and _fields(line)[:1] == [docstart]), None)
 
 
 def detect_line_format(
     lines: Sequence[str], separator: Separator | None = None, comments: bool | None = None
 ) -> LineFormat:
-    """Return separator and use of comments, detected unless given.
+    """Return the line format, with separator and comments detected unless given.
 
-    There are comments if a line begins with "#" and has another number of fields than the first one that does not.
+    A file has comments if a line begins with "#" and has another number of fields than the first one without "#".
     """
     found = LineFormat(separator or detect_separator(lines, comments is not False), comments is not False)
     if comments is None:
@@ -453,9 +450,9 @@ def conll_lines(
         corpus: the tokens.
         roles: the columns to write; by default all.
         predicted: N labels for a last column.
-        docstart: first field of the lines that open documents.
-        opened: tokens before which a document begins, each at the beginning of a sentence; by default the first token
-            of each document, unless each sentence is its own document.
+        docstart: first field of lines before documents.
+        opened: first tokens of documents, each at the beginning of a sentence; by default those of the corpus, unless
+            each sentence is a document.
         separator: "whitespace" for spaces between fields, or "tab".
 
     Raises:
@@ -470,9 +467,11 @@ def conll_lines(
     gap, labels = _gap(separator), (predicted is not None) + ("label" in names)
     opening = gap.join([docstart, *["-X-"] * (len(columns) - labels - 1), *["O"] * labels][: len(columns)])
     tokens = list(zip(*columns, strict=True))
-    starts = _document_starts(corpus) if opened is None else opened
+    if opened is None:  # no documents are marked if each sentence is a document
+        begins = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
+        opened = set(begins.tolist()) if len(begins) < np.count_nonzero(np.diff(corpus.sentences)) else ()
     for first, end in pairwise(corpus.sentences.tolist()):
-        if first in starts and first < end:
+        if first in opened and first < end:
             yield f"{opening}\n\n"
         for token in tokens[first:end]:
             yield gap.join(token) + "\n"
@@ -483,9 +482,9 @@ def conll_lines(
 def append_fields(
     lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, how: LineFormat = PLAIN
 ) -> Iterator[str]:
-    """Yield lines with `count` more fields after the tokens of the line numbers in `added`, and on document lines.
+    """Yield lines with `count` fields added to the tokens on the lines in `added`, and to lines before documents.
 
-    `first` is the number of the first line. New fields are separated by tabs if the line has any.
+    `first` is the number of the first line. New fields are separated by tabs if the line has tabs.
     """
     opening = ["-X-"] * (count - 1) + ["O"]
     for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, first):
@@ -510,13 +509,7 @@ def _check_fields(corpus: Corpus, column: Sequence[str], separator: Separator) -
     for value in set(column):
         if _NO_FIELD[separator].search(value):
             place = corpus.where(list(column).index(value))
-            raise InputError(f"{place}: {value!r} cannot be a CoNLL field (empty, or white space in it)")
-
-
-def _document_starts(corpus: Corpus) -> set[int]:
-    """Return the first token of each document; none if each sentence is its own document."""
-    first = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
-    return set(first.tolist()) if len(first) < np.count_nonzero(np.diff(corpus.sentences)) else set()
+            raise InputError(f"{place}: invalid CoNLL field {value!r} (empty, or with white space)")
 
 
 # -- treebanks ---------------------------------------------------------------------------------------------
@@ -530,8 +523,8 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
 def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence", encoding: str = "utf-8") -> Corpus:
     """Read a CoNLL-U file: columns `word` (FORM), `upos`, `xpos` and one of these two as `label`.
 
-    Multiword ranges (1-2), empty nodes (1.1) and comments are skipped; "# newdoc" opens a document, and without any
-    each sentence is its own document. There is no `label` if all labels are "_".
+    Multiword ranges (1-2), empty nodes (1.1) and comments are skipped. Documents begin at "# newdoc"; without these
+    lines each sentence is a document. There is no column `label` if all labels are "_".
 
     Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words with an empty
     form or tag; with the path for a missing or empty file.
@@ -566,7 +559,7 @@ def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence",
 
 
 def _word_fields(line: str, place: str, expected: int) -> tuple[str, str, str] | None:
-    """FORM, UPOS and XPOS of a word line; None for multiword ranges and empty nodes."""
+    """Return FORM, UPOS and XPOS of a word line; None for multiword ranges and empty nodes."""
     fields = line.split("\t")
     if len(fields) != 10:
         raise InputError(f"{place}: {counted(len(fields), 'field')} between tabs, but CoNLL-U has 10")

@@ -1,4 +1,4 @@
-"""Corpora: sentences or documents as flat columns of strings, from which features are extracted."""
+"""Corpora: sentences or documents as flat columns of strings."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from structperc.spelling import counted
 if TYPE_CHECKING:
     import datasets
 
-PIECE = 2**16  # strings looked up at a time
+PIECE = 2**16  # strings per step of an iteration
 Value = TypeVar("Value")
 
 
@@ -34,7 +34,7 @@ class StringEncoder:
 
     @property
     def distinct(self) -> list[str]:
-        """All strings seen."""
+        """All encoded strings, in order of first occurrence."""
         return list(self._index)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
@@ -136,10 +136,10 @@ class Corpus:
         unit: str = "sentence",
         name: str = "corpus",
     ) -> "Corpus":
-        """Return a corpus of sentences, each {role: strings}. Without `documents` each sentence is its own document.
+        """Return a corpus of sentences, each {role: strings}. Without `documents` each sentence is a document.
 
-        Raises InputError if the sentences differ in their roles, the columns of a sentence in their length, or the
-        number of documents is not that of the sentences.
+        Raises InputError for different roles of sentences, different lengths of the columns of a sentence, or a wrong
+        number of documents.
         """
         flat: dict[str, list[str]] = {}
         ends: dict[str, list[int]] = {}
@@ -170,7 +170,7 @@ class Corpus:
     ) -> "Corpus":
         """Return a corpus of columns of N strings, R + 1 sentence boundaries, R document ids and N line numbers.
 
-        With unit "document" the sentences of a document, which must be adjacent, form one sequence.
+        With unit "document" the sentences of a document, which must be adjacent, are one sequence.
         """
         flat = {role: values if isinstance(values, Column) else list(values) for role, values in columns.items()}
         lengths, ids = {"word": np.diff(sentences)}, np.asarray(documents, dtype=np.int64)
@@ -181,16 +181,17 @@ class Corpus:
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
         """Return a corpus of rows of sentences: all columns of string lists, and `document` and `line` if present.
 
-        With unit "document" the rows of a document, which must be adjacent, form one sequence. Raises InputError
-        if columns of a row differ in length, or for unit "document" without such a column.
+        With unit "document" the rows of a document, which must be adjacent, are one sequence. Raises InputError for
+        columns of different lengths in a row, and for unit "document" without a column `document`.
         """
         table = rows.with_format("arrow")[:]
         arrays = {role: table.column(role).combine_chunks() for role in table.column_names}
-        texts = [role for role in arrays if _is_text(rows, role)]
+        kinds = {role: getattr(rows.features[role], "feature", None) for role in arrays}  # of the items of lists
+        texts = [role for role, kind in kinds.items() if getattr(kind, "dtype", None) in ("string", "large_string")]
         lengths = {role: arrays[role].value_lengths().to_numpy(zero_copy_only=False) for role in texts}
-        flat = {role: _strings(arrays[role].flatten(), f"{name}: column {role!r}") for role in texts}
+        flat = {role: _to_column(arrays[role].flatten(), f"{name}: column {role!r}") for role in texts}
         if unit == "document" and "document" not in arrays:
-            raise InputError(f"{name}: no column 'document' says where documents begin; set unit: sentence")
+            raise InputError(f"{name}: unit document needs a column 'document'; set unit: sentence")
         ids = arrays["document"].to_numpy() if "document" in arrays else np.arange(len(rows))
         lines = arrays["line"].flatten().to_numpy() if "line" in arrays else None
         return cls(flat, *_boundaries(lengths, ids, unit, name), name, lines)
@@ -217,7 +218,7 @@ class Corpus:
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
-        """Concatenate corpora; document ids are renumbered so that the parts share none."""
+        """Concatenate corpora; the documents of all parts get different ids."""
         roles = list(parts[0].columns)
         for part in parts:
             if set(part.columns) != set(roles):
@@ -260,7 +261,7 @@ class Corpus:
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
 
     def by_sentence(self) -> "Corpus":
-        """Return the corpus with each sentence as a sequence of the same document."""
+        """Return the corpus with a sequence for each sentence."""
         if len(self.starts) == len(self.sentences):
             return self
         sequence = np.searchsorted(self.starts[1:-1], self.sentences[:-1], side="right")
@@ -294,20 +295,15 @@ class Corpus:
         )
 
     def where(self, token: int) -> str:
-        """Return the place of a token for messages: "file:line", or sentence and token where lines are unknown."""
+        """Return the place of a token for messages: "file:line", or sentence and token if lines are unknown."""
         if self.lines is not None:
             return f"{self.name}:{self.lines[token]}"
         sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1
         return f"{self.name}, sentence {sentence + 1}, token {token - self.sentences[sentence] + 1}"
 
 
-def _is_text(rows: "datasets.Dataset", role: str) -> bool:
-    """Whether a column has lists of strings."""
-    return getattr(getattr(rows.features[role], "feature", None), "dtype", None) in ("string", "large_string")
-
-
-def _strings(values: Any, column: str) -> Column:
-    """Arrow strings as a column."""
+def _to_column(values: Any, column: str) -> Column:
+    """Return Arrow strings as a column."""
     if values.null_count:
         raise InputError(f"{column} has {counted(values.null_count, 'token')} without a value")
     coded = values.dictionary_encode()
@@ -323,7 +319,7 @@ def _take(values: Sequence[str], places: slice | np.ndarray) -> Sequence[str]:
 def _boundaries(
     lengths: Mapping[str, np.ndarray], documents: np.ndarray, unit: str, name: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens per sentence of each role and document per sentence -> starts, sentences, documents."""
+    """Return starts, sentences and documents from the lengths of sentences by role, and document ids of sentences."""
     if unit not in UNITS:
         raise InputError(f"unknown unit {unit!r}; choose one of {', '.join(UNITS)}")
     _check_words(lengths, name)
@@ -336,7 +332,7 @@ def _boundaries(
         return sentences, sentences, documents
     first = np.flatnonzero(np.diff(documents, prepend=-1))
     if len(np.unique(documents[first])) < len(first):
-        raise InputError(f"{name}: sentences of one document are not next to each other; do not shuffle them")
+        raise InputError(f"{name}: the sentences of a document are not adjacent; do not shuffle them")
     return np.append(sentences[first], sentences[-1]), sentences, documents[first]
 
 

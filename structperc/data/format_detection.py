@@ -28,12 +28,12 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
-    """Return the format of the lines of the file `name`, in which columns need `needed` fields.
+    """Return the format of the lines of the file `name`; a token needs `needed` fields.
 
-    A model that needs several columns reads columns only. Otherwise columns have -DOCSTART- lines, no more fields than
-    needed, or the same number of fields in more than half of the lines, unless these stand between empty lines or all
-    end like sentences. Other files are text if a line ends like a sentence. Raises InputError for CoNLL-U, and if text
-    and columns cannot be told apart.
+    With several needed fields the format is "columns" (or "jsonl"). Otherwise columns have -DOCSTART- lines, no more
+    fields than needed, or the same number of fields in more than half of the lines, unless all lines are between empty
+    ones or end like sentences. Other files are text if a line ends like a sentence. Raises InputError for CoNLL-U, and
+    if the format is unclear.
     """
     found = [line for _, line in nonblank_lines(lines)]
     if found and (all(map(is_json, found)) or looks_like_json(found)):
@@ -46,8 +46,8 @@ def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
     marked = any(line.split()[0] == DOCSTART for line in found)
     if marked or max(widths, default=0) <= needed:
         return "columns"
-    ends = list(map(_ends_sentence, found))
-    if not _stand_alone(lines) and not all(ends) and 2 * max(widths.values()) > len(found):
+    ends = [_ENDS_SENTENCE.search(line) is not None for line in found]
+    if not _between_blank_lines(lines) and not all(ends) and 2 * max(widths.values()) > len(found):
         return "columns"
     if any(ends):
         return "text"
@@ -55,7 +55,7 @@ def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
 
 
 def is_detectable(lines: Sequence[str], needed: int) -> bool:
-    """Return whether these lines are enough for `detect_format`."""
+    """Return True if these lines are enough for `detect_format`."""
     try:
         detect_format(lines, needed, "")
     except InputError:
@@ -69,9 +69,9 @@ def log_format(form: InputFormat, name: str) -> None:
 
 
 def check_not_text(lines: Sequence[str], needed: int, name: str) -> None:
-    """Raise InputError for lines of the file `name` that are probably not columns, of which `needed` are read.
+    """Raise InputError for lines of the file `name` that are probably not columns with `needed` fields.
 
-    These are JSON objects and, with more than the needed fields, CoNLL-U and what `looks_like_text`.
+    These are JSON objects and, with more than the needed fields, CoNLL-U and running text.
     """
     head = list(islice(nonblank_lines(lines), _JSON_LINES))
     if not head:
@@ -95,12 +95,12 @@ def _check_not_conllu(lines: Sequence[str], name: str) -> None:
 
 
 def looks_like_text(lines: Sequence[str]) -> bool:
-    """Return whether all non-blank lines stand between blank ones, or all end like sentences."""
-    return _stand_alone(lines) or all(_ends_sentence(line) for _, line in nonblank_lines(lines))
+    """Return True if all non-blank lines are between blank ones, or all end like sentences."""
+    return _between_blank_lines(lines) or all(_ENDS_SENTENCE.search(line) for _, line in nonblank_lines(lines))
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
-    """Return whether all non-blank lines are words or comments of CoNLL-U, with at least one word."""
+    """Return True if all non-blank lines are words or comments of CoNLL-U, with at least one word."""
     kinds = [bool(_CONLLU.match(line)) for _, line in nonblank_lines(lines) if not line.startswith("#")]
     return bool(kinds) and all(kinds)
 
@@ -111,7 +111,7 @@ def nonblank_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def is_json(line: str) -> bool:
-    """Return whether a line is a non-empty JSON object, or a list of such."""
+    """Return True if a line is a non-empty JSON object, or a list of such."""
     if line.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -122,24 +122,20 @@ def is_json(line: str) -> bool:
     return bool(objects) and all(isinstance(one, dict) and one for one in objects)
 
 
-def _stand_alone(lines: Sequence[str]) -> bool:
+def _between_blank_lines(lines: Sequence[str]) -> bool:
     return all(a + 1 < b for (a, _), (b, _) in pairwise(nonblank_lines(lines)))
-
-
-def _ends_sentence(line: str) -> bool:
-    return _ENDS_SENTENCE.search(line) is not None
 
 
 # -- the beginning of a file -------------------------------------------------------------------------------
 
 
 class FileHead(NamedTuple):
-    """The beginning of a file, as much as is needed to detect its format."""
+    """The beginning of a file, for detecting its format."""
 
-    text: str
-    whole: bool  # whether this is the whole file
-    pieces: Iterator[str]  # of the whole file, this beginning included
-    marked: bool = False  # whether there is a byte-order mark, which `text` leaves out
+    text: str  # without byte-order mark
+    whole: bool  # True: this is the whole file
+    pieces: Iterator[str]  # of the whole file, including this beginning
+    marked: bool = False  # True: the file has a byte-order mark
 
     @property
     def lines(self) -> list[str]:
@@ -151,34 +147,34 @@ class FileHead(NamedTuple):
 def read_head(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) -> FileHead:
     """Read pieces of a file (see `stream_text`) until there is a complete sentence or JSON object, and `enough` lines.
 
-    An error after that is raised when the later pieces are read.
+    Later errors are raised when the later pieces are read.
     """
     text, marked = "", False
     for piece in pieces:
         marked = marked or (not text and piece.startswith(BYTE_ORDER_MARK))
         text += piece.removeprefix(BYTE_ORDER_MARK) if not text else piece
-        if piece and _shows_something(text, enough):
+        if piece and _is_sufficient(text, enough):
             break
     try:
         following = list(islice(pieces, 1))
     except InputError as error:
-        return FileHead(text, False, chain([text], _raise(error)), marked)
+        return FileHead(text, False, _text_and_error(text, error), marked)
     return FileHead(text, not following, chain([text], following, pieces), marked)
 
 
 def first_lines(path: Path, encoding: str | None = None) -> list[str]:
-    """Return the lines of a file up to the end of a sentence or further. Raises InputError as `stream_text` does."""
+    """Return the lines of a file up to the end of a sentence, or more. Raises InputError as `stream_text` does."""
     with closing(stream_text(path, encoding)) as pieces:
         return read_head(pieces, lambda lines: True).lines
 
 
-def _raise(error: InputError) -> Iterator[str]:
+def _text_and_error(text: str, error: InputError) -> Iterator[str]:
+    yield text
     raise error
-    yield
 
 
-def _shows_something(text: str, enough: Callable[[Sequence[str]], bool]) -> bool:
-    """Whether there is a sentence followed by an empty line, a JSON object, or a lot of text without these."""
+def _is_sufficient(text: str, enough: Callable[[Sequence[str]], bool]) -> bool:
+    """Return True for a sentence followed by an empty line, a JSON object, or a long text without these."""
     if len(text) > _HEAD:
         return bool(_tokens(split_lines(text)))
     lines = split_lines(text)[:-1]

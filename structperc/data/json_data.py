@@ -21,7 +21,7 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
     """Return (place, object) for each non-blank line of the file `name`; a place is "file:line".
 
     `first` is the number of the first line. Raises InputError with the place for lines that are not objects, and for
-    strings that are not valid Unicode.
+    invalid Unicode.
     """
     found = []
     for number, line in enumerate(lines, first):
@@ -45,7 +45,7 @@ def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]
 
 
 def looks_like_json(lines: Sequence[str]) -> bool:
-    """Return whether non-blank lines begin like JSON, valid or not.
+    """Return True if non-blank lines begin like JSON, valid or not.
 
     Example:
         >>> looks_like_json(['{"text": "Anna left",}']), looks_like_json(["{ O", "} O"])
@@ -58,7 +58,7 @@ def looks_like_json(lines: Sequence[str]) -> bool:
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of an array, with the lines on which they begin."""
+    """Yield the objects of an array with their places, the lines on which they begin."""
     decoder = json.JSONDecoder(parse_constant=_reject_constant)
     at, first, line, counted = text.index("[") + 1, True, 1, 0
     while True:
@@ -94,12 +94,12 @@ def _checked(row: Any, line: str, place: str) -> dict[str, Any]:
         try:
             json.dumps(row, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise InputError(f"{place}: an escape is half of a surrogate pair; write the character itself") from None
+            raise InputError(f"{place}: unpaired surrogate escape; write the character itself") from None
     return row
 
 
 def _reason(error: Exception) -> str:
-    """The reason of an error without its line number, which counts from the start of a part of the file."""
+    """Return the reason of an error without its line number, which is relative to a part of the file."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.colno}"
     return "too deeply nested" if isinstance(error, RecursionError) else str(error)
@@ -110,12 +110,12 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def json_line(row: dict[str, Any]) -> str:
-    """Return an object as a line of JSON, with its end."""
+    """Return an object as a line of JSON with line end."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
-    """Return the list of strings in a field. Raises InputError, with the place, for anything else."""
+    """Return the list of strings in a field. Raises InputError with the place for other values."""
     values = row.get(field)
     if not isinstance(values, list):
         raise InputError(f"{place}: field {field!r} must be a list of strings, not {type(values).__name__}")
@@ -126,7 +126,7 @@ def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
 
 
 def matches_type(value: Any, hint: Any) -> bool:
-    """Return whether a JSON value matches a type hint.
+    """Return True if a JSON value matches a type hint.
 
     Supports Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings with string
     keys, and unions; nothing matches other hints. Booleans are not numbers, integers are floats, NaN is not.
@@ -148,13 +148,13 @@ def matches_type(value: Any, hint: Any) -> bool:
 
 
 def _all_match(values: Iterable[Any], hint: Any) -> bool:
-    if hint in PLAIN:  # fast: models have hundreds of thousands of strings
+    if hint in PLAIN:  # fast, for hundreds of thousands of strings
         return set(map(type, values)) <= {hint}
     return all(matches_type(one, hint) for one in values)
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:
-    """Raise InputError that begins with the place if a value does not match a type hint."""
+    """Raise InputError, which begins with the place, if a value does not match a type hint."""
     if not matches_type(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."

@@ -1,4 +1,4 @@
-"""Label sets: the labels of a task by number, the transitions that their scheme allows, and segments of label ids."""
+"""Label sets: ids of labels, transitions allowed by the tag scheme, and segments of label ids."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class AllowedTransitions(NamedTuple):
-    """Legal label sequences, as arrays."""
+    """Masks of legal label sequences."""
 
-    start: np.ndarray  # (L,) bool, whether each label may be the first of a sentence
-    transition: np.ndarray  # (L, L) bool, whether the label of the column may follow that of the row
-    end: np.ndarray  # (L,) bool, whether each label may be the last of a sentence
+    start: np.ndarray  # (L,) bool, labels that may be the first of a sentence
+    transition: np.ndarray  # (L, L) bool, labels (columns) that may follow another (rows)
+    end: np.ndarray  # (L,) bool, labels that may be the last of a sentence
 
 
 class Segmentation(NamedTuple):
-    """How labels form segments, as arrays."""
+    """Segment types of labels, and mask of labels that begin segments."""
 
-    types: np.ndarray  # (L,) int64, index of each label's type in `type_names`, -1 outside of segments
-    opening: np.ndarray  # (L, L) bool, whether the label of the column begins a segment after that of the row
+    types: np.ndarray  # (L,) int64, index of the type in `type_names`, -1 outside segments
+    opening: np.ndarray  # (L, L) bool, labels (columns) that begin a segment after another (rows), legally or not
 
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The labels of a task, their ids (positions in `names`) and what their scheme allows.
+    """The labels of a task and their ids, the positions in `names`.
 
     Raises InputError for an unknown scheme, duplicate or missing names, and names that are not of the scheme.
 
@@ -65,7 +65,7 @@ class LabelSet:
 
     @classmethod
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":
-        """Return all labels of the scheme for the types that occur, so that any legal sequence can be predicted.
+        """Return all labels of the scheme for the types in `labels`, so that any legal sequence can be predicted.
 
         O comes first, then labels by type in alphabetical order; without a scheme the names are sorted.
         """
@@ -96,11 +96,11 @@ class LabelSet:
             at, label = next((i, label) for i, label in enumerate(labels) if label not in ids)
             place = where(at) if callable(where) else where
             known = f"the training data has {', '.join(self.names)}"
-            advice = "change it or leave it out, or train with a sentence that has it"
+            advice = "change or remove it, or train with a sentence that has it"
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def extended(self, labels: Iterable[str]) -> "LabelSet":
-        """Return the label set with unknown labels appended, such as gold labels that a model cannot predict.
+        """Return the label set with unknown labels appended, such as gold labels missing in the training data.
 
         Raises InputError for names that are not of the scheme.
         """
@@ -122,11 +122,11 @@ class LabelSet:
         numbers = np.asarray(ids, dtype=np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise ValueError(f"ids of {len(self)} labels cannot be {numbers.min()}..{numbers.max()}")
-        return self._objects[numbers].tolist()
+        return self._names[numbers].tolist()
 
     @cached_property
     def allowed(self) -> AllowedTransitions:
-        """The masks `start`, `transition` and `end` as arrays, without importing PyTorch."""
+        """The masks `start`, `transition` and `end` as arrays, which need no import of PyTorch."""
         tags, scheme = self._tags, self.scheme
         return AllowedTransitions(
             np.array([is_allowed_transition(OUTSIDE_TAG, tag, scheme) for tag in tags]),
@@ -136,7 +136,7 @@ class LabelSet:
 
     @cached_property
     def segmentation(self) -> Segmentation:
-        """The masks `types` and `opening` as arrays, without importing PyTorch."""
+        """The masks `types` and `opening` as arrays, which need no import of PyTorch."""
         position = {kind: i for i, kind in enumerate(self.type_names)}
         return Segmentation(
             np.array([-1 if tag.type is None else position[tag.type] for tag in self._tags], np.int64),
@@ -145,17 +145,17 @@ class LabelSet:
 
     @cached_property
     def start(self) -> "Tensor":
-        """Mask (L,) bool: whether each label may be the first of a sentence."""
+        """Mask of labels that may be the first of a sentence, (L,) bool."""
         return _tensor(self.allowed.start)
 
     @cached_property
     def transition(self) -> "Tensor":
-        """Mask (L, L) bool: whether the label of the column may follow that of the row."""
+        """Mask of labels (columns) that may follow another (rows), (L, L) bool."""
         return _tensor(self.allowed.transition)
 
     @cached_property
     def end(self) -> "Tensor":
-        """Mask (L,) bool: whether each label may be the last of a sentence."""
+        """Mask of labels that may be the last of a sentence, (L,) bool."""
         return _tensor(self.allowed.end)
 
     @cached_property
@@ -165,16 +165,16 @@ class LabelSet:
 
     @cached_property
     def types(self) -> "Tensor":
-        """The index of each label's type in `type_names`, (L,) int64, -1 outside of segments."""
+        """Index of the type of each label in `type_names`, (L,) int64, -1 outside segments."""
         return _tensor(self.segmentation.types)
 
     @cached_property
     def opening(self) -> "Tensor":
-        """Mask (L, L) bool: whether the label of the column begins a segment after that of the row, legally or not."""
+        """Mask of labels (columns) that begin a segment after another (rows), legally or not, (L, L) bool."""
         return _tensor(self.segmentation.opening)
 
     @cached_property
-    def _objects(self) -> np.ndarray:
+    def _names(self) -> np.ndarray:
         return np.array(self.names, dtype=object)
 
     @cached_property
@@ -187,7 +187,7 @@ class LabelSet:
 
 
 def _tensor(values: Any) -> "Tensor":
-    import torch  # label sets are also used without PyTorch
+    import torch  # not needed by `Predictor`
 
     return torch.tensor(values)
 
@@ -209,9 +209,9 @@ def segment_boundaries(
 
 
 def segment_starts(labels: "Tensor", label_set: LabelSet) -> "Tensor":
-    """Return whether each label begins a segment after the previous one, (..., T) int64 -> (..., T) bool.
+    """Return a mask of labels that begin a segment after the previous one, (..., T) int64 -> (..., T) bool.
 
-    The value of the first token of each row is meaningless.
+    The value of the first token of each row is undefined.
     """
     opening = label_set.opening.flatten().to(labels.device, non_blocking=True)
     return opening[shift(labels, 1, 0) * len(label_set) + labels]

@@ -18,15 +18,14 @@ from structperc.spelling import counted
 
 
 class LowerCaseLexicon(nn.Module):
-    """Words that a large text has more often lower-cased than capitalised (Collins 2002, section 3.2).
+    """Words whose first letter is more often lower case than upper case in a large text (Collins 2002, section 3.2).
 
-    The first letter of a word counts. Words are compared case-insensitively. The words are part of the module's state,
-    so that a saved model does not need the text.
+    Words are compared case-insensitively. They are part of the module's state: a saved model does not need the text.
 
     Args:
         text: a UTF-8 file of words separated by white space; environment variables are expanded. By default the words
             given to `read` are the text.
-        column: index of the only column of the file to read, as for CoNLL files; by default all.
+        column: index of the column to read, as in CoNLL files; by default all words.
 
     Raises:
         InputError: a negative column, or one without a text.
@@ -37,10 +36,10 @@ class LowerCaseLexicon(nn.Module):
     def __init__(self, text: str | None = None, column: int | None = None) -> None:
         super().__init__()
         if column is not None and (column < 0 or text is None):
-            raise InputError(f"lexicon: column must be >= 0 and the index of a column of a text, got {column}")
+            raise InputError(f"lexicon: column must be >= 0 and needs a text, got {column}")
         self.text, self.column = text, column
         self.register_buffer("words", torch.zeros(0, dtype=torch.int64))
-        self._set: frozenset[int] | None = None  # the same, for single words
+        self._set: frozenset[int] | None = None  # `words`, for lookups of single words
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> "LowerCaseLexicon":
@@ -59,7 +58,7 @@ class LowerCaseLexicon(nn.Module):
         self._set, self.words = None, torch.from_numpy(found.copy()).to(self.words.device)
 
     def forward(self, folded: Tensor) -> Tensor:
-        """Return whether words are in the lexicon, (...) bool, from hashes (...) int64 such as `Words.folded`."""
+        """Return a mask of words in the lexicon, (...) bool, from hashes (...) int64 such as `Words.folded`."""
         places = torch.searchsorted(self.words, folded.contiguous())
         return pad(self.words, (0, 1), value=-1)[places] == folded  # -1 is not a hash
 
@@ -76,7 +75,7 @@ class LowerCaseLexicon(nn.Module):
 
 
 def _lower_cased(words: Iterable[str]) -> np.ndarray:
-    """-> (H,) int64, ascending."""
+    """Return hashes (H,) int64, ascending."""
     balance: Counter[str] = Counter()
     for word, n in Counter(words).items():
         balance[word.casefold()] += n * (word[:1].islower() - word[:1].isupper())
@@ -91,5 +90,5 @@ def _words_of_file(path: Path, modified: int, column: int | None) -> np.ndarray:
             raise InputError(f"{path}:{number}: has {counted(len(fields), 'column')}; set the lexicon's column lower")
         words += fields if column is None else fields[column : column + 1]
     if not words:
-        raise InputError(f"{path}: there are no words in this file; give a text or leave it out")
+        raise InputError(f"{path}: there are no words in this file; change or remove it")
     return _lower_cased(words)

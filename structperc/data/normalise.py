@@ -31,7 +31,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: str, strict: bool = False) -> Corpus:
     """Return a corpus of the unit in `reading` with its labels, if any, normalised from `reading.labels` to `scheme`.
 
-    Raises InputError, which ends with `unmarked`, if documents are asked for and not marked.
+    Raises InputError, which ends with `unmarked`, for the unit "document" if documents are not marked.
     """
     assert reading.labels is not None
     name = corpus.name
@@ -48,8 +48,8 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:
     """Convert labels of scheme `source` to `target`, sentence by sentence; also return the number of repaired labels.
 
-    Illegal sequences are read as conlleval reads them (I after O or after another type opens a segment). Raises
-    InputError with the place of a label that is not of the scheme or, if strict, that is illegal where it stands.
+    Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment). Raises
+    InputError with the place of a label that is not of the scheme or, if strict, that is illegal.
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
@@ -129,7 +129,7 @@ def count_segments(corpus: Corpus) -> int:
 
 
 def _previous_labels(corpus: Corpus) -> np.ndarray:
-    """The number of the previous label in the sentence of each token (N,), or the number of distinct labels."""
+    """Return the number of the previous label in the sentence, (N,); at its beginning the number of distinct labels."""
     distinct, numbers = corpus.factorize("label")
     before = np.concatenate([numbers[:1], numbers[:-1]])
     before[np.unique(corpus.sentences)[:-1]] = len(distinct)
@@ -139,14 +139,14 @@ def _previous_labels(corpus: Corpus) -> np.ndarray:
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
     """Return the corpus with the types of its segments renamed by `types`; labels must be legal in `scheme`.
 
-    Several types can get one name; adjacent segments are not merged. Raises InputError for scheme "none".
+    Several types may get the same name; adjacent segments are not merged. Raises InputError for scheme "none".
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
 
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
-    """Raise InputError for a type of `types` that no segment of the corpus has."""
+    """Raise InputError for a type in `types` that no segment of the corpus has."""
     known = LabelSet.from_corpus(corpus.factorize("label").distinct, scheme).type_names
     for name in types:
         if name not in known:
@@ -154,7 +154,7 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
 
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
-    """Raise InputError, with place and advice, for a label that is not of a scheme."""
+    """Raise InputError with place and advice for a label that is not of a scheme."""
     for label in corpus.factorize("label").distinct:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]

@@ -1,7 +1,7 @@
-"""Atomic output: files and folders appear complete or not at all.
+"""Atomic output: files and folders appear only when they are complete.
 
-They are written as .NAME.HOST.PID.part next to the target and then moved there. Parts left by killed processes are
-removed by the next writer in the folder.
+They are written as .NAME.HOST.PID.part next to the target and then moved. Parts of killed processes are removed by the
+next writer in the folder.
 """
 
 import os
@@ -20,8 +20,8 @@ from structperc.errors import InputError
 
 HOST = re.sub(r"[^\w-]", "-", socket.gethostname()) or "host"
 NAME = re.compile(rf"\.(?P<target>.+)\.{re.escape(HOST)}\.(?P<process>\d+)\.part", re.DOTALL)
-OLD = "old"  # within a part: the folder to be replaced, between two moves
-TOGETHER = 1024  # lines written at a time
+OLD = "old"  # within a part: the replaced folder
+LINES = 1024  # written at a time
 
 
 def temporary_path(path: Path) -> Path:
@@ -33,7 +33,7 @@ def temporary_path(path: Path) -> Path:
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove the parts in a folder whose processes on this host have ended."""
+    """Remove parts in a folder that were left by ended processes of this host."""
     with suppress(OSError):  # missing folder or no permission
         for entry in [*os.scandir(folder)]:
             found = NAME.fullmatch(entry.name)
@@ -52,7 +52,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield a path to write to, which then replaces the target. On an error nothing changes."""
+    """Yield a path to write to, which then replaces the target. After an error the target is unchanged."""
     part = temporary_path(target)
     try:
         yield part
@@ -64,9 +64,9 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a new folder to fill, which then replaces the target. On an error nothing changes.
+    """Yield a new folder to fill, which then replaces the target. After an error the target is unchanged.
 
-    Other files put into its parent are removed with it.
+    Other files in the parent of the new folder are removed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = temporary_path(target)
@@ -89,7 +89,7 @@ def _put_back(old: Path, target: Path) -> None:
 
 
 def _is_running(process: int) -> bool:
-    """Whether a process exists; True where this cannot be found out."""
+    """Return True if a process exists or if this is unknown."""
     if sys.platform == "win32":
         return True
     try:
@@ -102,10 +102,7 @@ def _is_running(process: int) -> bool:
 
 
 def check_output_path(path: str | Path | None) -> None:
-    """Raise InputError for a path that cannot be written to: an empty name, a folder, a missing or protected folder.
-
-    None, for no output, is accepted.
-    """
+    """Raise InputError for an invalid name, a folder, and a missing or write-protected parent; None is accepted."""
     if path is None:
         return
     if not str(path) or "\0" in str(path):
@@ -122,10 +119,10 @@ def check_output_path(path: str | Path | None) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines (with their ends) as UTF-8. Raises InputError as `open_atomic` does."""
+    """Write lines with line ends as UTF-8. Raises InputError as `open_atomic` does."""
     left = iter(lines)
     with open_atomic(path) as file:
-        while some := "".join(islice(left, TOGETHER)):
+        while some := "".join(islice(left, LINES)):
             file.write(some.encode("utf-8", "surrogateescape"))
 
 
@@ -133,9 +130,8 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing bytes within the block.
 
-    A regular file, or the target of a link, is replaced on success and keeps its permissions. Pipes, devices and files
-    that are standard output are written to directly. Raises InputError with path and reason, as `check_output_path`
-    does and for errors while writing.
+    A regular file, or the target of a link, is replaced on success and keeps its permissions. Pipes, devices and
+    standard output are written directly. Raises InputError as `check_output_path` does, and for errors while writing.
     """
     check_output_path(path)
     with write_errors(path):
@@ -154,7 +150,7 @@ def open_atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _is_replaceable(path: str | Path) -> bool:
-    """Whether a path is a regular file other than standard output and error."""
+    """Return True for a regular file other than standard output and error."""
     found = os.stat(path)
     for number in (1, 2):
         with suppress(OSError):
@@ -165,7 +161,7 @@ def _is_replaceable(path: str | Path) -> bool:
 
 @contextmanager
 def write_errors(path: str | Path) -> Iterator[None]:
-    """Turn file-system errors within the block into InputErrors, except a broken pipe."""
+    """Convert file-system errors within the block to InputErrors, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:

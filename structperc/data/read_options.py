@@ -1,4 +1,4 @@
-"""Options for reading files: those given by a user, and those of the training files, saved with a model."""
+"""Options for reading files: those of a user, and those of the training files, saved with a model."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from structperc.data.json_data import check_value
 from structperc.data.tag_schemes import Scheme
 
-Unit = Literal["sentence", "document"]  # what a sequence is
+Unit = Literal["sentence", "document"]  # unit of a sequence
 UNITS = get_args(Unit)
 Separator = Literal["whitespace", "tab"]  # between fields of a line
 SEPARATORS = get_args(Separator)
-DOCSTART = "-DOCSTART-"  # first field of lines that open a document
+DOCSTART = "-DOCSTART-"  # first field of lines before documents
 HEADER = "#columns="  # beginning of a first line that names the columns
 PREDICTED = "predicted"  # name of a column of predicted labels
 
@@ -21,8 +21,8 @@ class LineFormat(NamedTuple):
 
     Args:
         separator: "whitespace" (spaces and tabs), or "tab" for fields that contain spaces.
-        comments: whether lines that begin with "#" and have another number of fields than tokens are comments.
-        docstart: first field of lines that open a document; None: documents are not marked.
+        comments: True: lines that begin with "#" and have another number of fields than tokens are comments.
+        docstart: first field of lines before documents; None: documents are not marked.
     """
 
     separator: Separator = "whitespace"
@@ -31,9 +31,9 @@ class LineFormat(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading a column file; None is a default that depends on the model or the file."""
+    """Options for reading a file; None: depends on the model or the file."""
 
-    columns: Sequence[str] | None = None  # roles
+    columns: Sequence[str] | None = None  # roles, or ROLE=COLUMN for tables
     unit: str | None = None  # sentence or document
     labels: str | None = None  # tag scheme or notation of the gold labels
     encoding: str = "utf-8"
@@ -45,15 +45,15 @@ class ReadOptions(NamedTuple):
         return self._replace(unit=self.unit or unit, labels=self.labels or labels)
 
     def line_format(self, trained: Mapping[str, Any] = MappingProxyType({})) -> LineFormat:
-        """Return the line format, with defaults from the options of the training files."""
+        """Return the line format; options that are None are those of the training files."""
         plain = LineFormat()
         separator = self.separator or trained.get("separator", plain.separator)
         comments = trained.get("comments", plain.comments) if self.comments is None else self.comments
         return LineFormat(separator, comments, trained.get("docstart", plain.docstart))
 
 
-TRAINING_FILES: dict[str, Any] = {  # type of each option of the data sources, as plain JSON
-    "columns": list[str | None] | dict[str, str],  # roles of a file's columns in order, or the column of each role
+TRAINING_FILES: dict[str, Any] = {  # type hints of the options of data modules, as plain JSON
+    "columns": list[str | None] | dict[str, str],  # roles in order, or the column of each role
     "docstart": str | None,
     "comments": bool,
     "separator": Separator,
@@ -68,14 +68,14 @@ TRAINING_FILES: dict[str, Any] = {  # type of each option of the data sources, a
     "scheme": Scheme,
     "encoding": str,
     "labels": str,
-    "like_labels": list[str],  # roles of columns with labels like those that are learned
+    "like_labels": list[str],  # roles of columns with labels of the same types
 }
 
 
 def check_training_files(options: Any) -> Mapping[str, Any]:
     """Return the options of a model's training files. Raises InputError for a wrong type.
 
-    Unknown options are those of user-defined data sources.
+    Unknown options, of user-defined data modules, are accepted.
     """
     check_value(options, dict[str, Any], "training_files")
     for name in options.keys() & TRAINING_FILES.keys():

@@ -26,23 +26,22 @@ from structperc.spelling import counted
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
-Sentences = Sequence[Sequence[str]]  # of label names
+LabelSequences = Sequence[Sequence[str]]  # names of labels by sentence
 USUAL = "IOB2"
 NO_SEGMENT = "no segment in the training data: only O will be predicted"
 
-# Labels outside of segments where there is no "O".
+# Labels outside segments in files without "O".
 OTHER_OUTSIDE = ("o", "0", "_", "-", "OUT", "OTHER", "Other", "other", "NONE", "None", "none", "NIL", "null")
-ENOUGH = 0.5  # share of the tokens with other labels than "O" that must be of a scheme
-ENOUGH_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
-TYPICAL = 3  # labels of segments are at most this many times as frequent as "O"
-NEAR = 0.1  # schemes that do not fit this share of all tokens more are also compared by illegal labels
+MIN_SHARE = 0.5  # of the tokens with other labels than "O" that must be of the scheme
+MIN_SHARE_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
+MAX_RATIO = 3  # of tokens with labels of segments to those with "O"
+TOLERANCE = 0.1  # share of all tokens; schemes with so many more unrecognized labels are compared by illegal labels
 
 
-def legal_schemes(sentences: Sentences) -> list[str]:
+def legal_schemes(sentences: LabelSequences) -> list[str]:
     """Return the segment schemes in which all sentences are legal; all schemes if there is no segment.
 
-    If there is one, several schemes are returned only if they differ in letters that do not occur (IOBES and BMES for
-    the inside).
+    Otherwise schemes fit together only if they differ in letters that do not occur (IOBES and BMES in that of INSIDE).
     """
     return [scheme for scheme in SEGMENT_SCHEMES if _is_legal(sentences, scheme)]
 
@@ -51,27 +50,27 @@ class SchemeFit(NamedTuple):
     """The scheme or notation that fits labels best, and the labels that are not of it."""
 
     scheme: str  # "none": the labels are not segments
-    unrecognized: Mapping[str, int]  # count of each label that is not of the scheme
-    inside: int  # tokens with another label than the outside label
-    prefixed: int  # how many of these are of the scheme, or of the best one if the scheme is "none"
-    outside: int  # tokens outside of segments
+    unrecognized: Mapping[str, int]  # counts of labels that are not of the scheme
+    inside: int  # number of tokens with other labels than the outside label
+    prefixed: int  # number of these with a label of the scheme, or of the best one if the scheme is "none"
+    outside: int  # number of tokens outside segments
 
     def remark(self) -> str | None:
-        """Return a line of text about unusual labels, if any."""
+        """Return a message about unusual labels, if any."""
         if self.scheme != "none":
             return f"{self.prefixed:,} of {self.inside:,} labels fit {self.scheme}" if self.unrecognized else None
         if self.prefixed:
             return f"{self.prefixed:,} of {self.inside:,} labels have prefixes such as B-, too few for a tag scheme"
-        if self.outside * TYPICAL > self.inside:
-            return "labels have no prefixes such as B-, so they are learned and scored token by token"
+        if self.outside * MAX_RATIO > self.inside:
+            return "labels have no prefixes such as B-, so they are learned and evaluated token by token"
         return None
 
 
-def fit_scheme(sentences: Sentences) -> SchemeFit:
-    """Return the scheme or notation with the fewest illegal and unrecognized labels, the usual one if several have.
+def fit_scheme(sentences: LabelSequences) -> SchemeFit:
+    """Return the scheme or notation with the fewest illegal and unrecognized labels, preferably the usual one.
 
-    It must fit half of the labels other than "O", or four of five for labels of another form than "B-TYPE"; otherwise
-    the scheme is "none".
+    It must fit half of the labels other than "O", or 80 % for labels of another form than "B-TYPE"; otherwise the
+    scheme is "none".
     """
     pairs = Counter(chain.from_iterable(pairwise([None, *labels, None]) for labels in sentences))
     counts: Counter[str] = Counter()
@@ -85,18 +84,18 @@ def fit_scheme(sentences: Sentences) -> SchemeFit:
     possible = [(how, unread) for how, unread in possible if counts.keys() - unread.keys() - {how.outside}]
     if not possible:
         return SchemeFit("none", {}, counts.total() - outside, 0, outside)
-    most = min(sum(unread.values()) for _, unread in possible) + counts.total() * NEAR
+    most = min(sum(unread.values()) for _, unread in possible) + counts.total() * TOLERANCE
     close = [(how, unread) for how, unread in possible if sum(unread.values()) <= most]
     how, unread = min(close, key=lambda one: _cost(one[0], one[1], pairs))
     inside = counts.total() - counts[how.outside]
     prefixed = inside - sum(unread.values())
     usual = (how.lower, how.reversed, how.gap) == (False, False, "-")
-    enough = prefixed >= inside * (ENOUGH if usual else ENOUGH_UNUSUAL)
+    enough = prefixed >= inside * (MIN_SHARE if usual else MIN_SHARE_UNUSUAL)
     return SchemeFit(how.name if enough else "none", unread if enough else {}, inside, prefixed, counts[how.outside])
 
 
-def detect_scheme(sentences: Sentences) -> str:
-    """Return the scheme of `fit_scheme` if all labels are of it, in the usual notation; else "none"."""
+def detect_scheme(sentences: LabelSequences) -> str:
+    """Return the scheme of `fit_scheme` if all labels have it in the usual notation; otherwise "none"."""
     found = fit_scheme(sentences)
     return found.scheme if found.scheme in SEGMENT_SCHEMES and not found.unrecognized else "none"
 
@@ -112,7 +111,7 @@ def _notations(counts: Counter[str]) -> Iterator[Notation]:
 
 
 def _unrecognized(how: Notation, counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the labels that are not of a notation; prefixes without a type count only if all labels are of it."""
+    """Return counts of labels that are not of a notation; if there are any, also of prefixes without a type."""
     found = {name: n for name, n in counts.items() if name != how.outside and how.split(name) is None}
     if found:
         found |= {name: n for name, n in counts.items() if name in how.letters}
@@ -122,7 +121,7 @@ def _unrecognized(how: Notation, counts: Mapping[str, int]) -> dict[str, int]:
 def _cost(
     how: Notation, unread: Mapping[str, int], pairs: Mapping[tuple[str | None, str | None], int]
 ) -> tuple[int, int, bool]:
-    """Return the number of illegal and unrecognized labels, of unrecognized ones, and whether the scheme is unusual."""
+    """Return a sort key: number of illegal or unrecognized labels, of unrecognized ones, True for an unusual scheme."""
     name, missing = how.name, sum(unread.values())
     known = {pair: n for pair, n in pairs.items() if unread.keys().isdisjoint(pair)}
     tags = {label: OUTSIDE_TAG if label is None else parse_tag(label, name) for label in chain.from_iterable(known)}
@@ -130,8 +129,8 @@ def _cost(
     return missing + illegal, missing, how.scheme != USUAL
 
 
-def advice_for(label: str, scheme: str, sentences: Sentences) -> str:
-    """Return what to change if a label in some sentences is not of a scheme."""
+def advice_for(label: str, scheme: str, sentences: LabelSequences) -> str:
+    """Return advice for a label in some sentences that is not of a scheme."""
     found = fit_scheme(sentences)
     if found.scheme not in (scheme, "none") and label not in found.unrecognized:
         return f"set labels: {found.scheme}"
@@ -141,10 +140,10 @@ def advice_for(label: str, scheme: str, sentences: Sentences) -> str:
     return "correct this line" if meant is None else f"did you mean {meant!r}? Correct this line"
 
 
-def common_scheme(predictions: Mapping[str, Sentences]) -> str:
-    """Return a scheme that fits the predictions of several systems, by name; IOB2 if possible.
+def common_scheme(predictions: Mapping[str, LabelSequences]) -> str:
+    """Return a scheme that fits the predictions of all systems, given by name; IOB2 if possible.
 
-    Raises InputError for a system whose labels fit another scheme than those of the others.
+    Raises InputError if the labels of the systems are of different schemes.
     """
     fitting = {name: legal_schemes(sentences) for name, sentences in predictions.items()}
     shared = [scheme for scheme in SEGMENT_SCHEMES if all(scheme in own for own in fitting.values())]
@@ -158,8 +157,8 @@ def common_scheme(predictions: Mapping[str, Sentences]) -> str:
     return USUAL
 
 
-def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
-    """Raise InputError, with the file and the place, for a label that is not of the scheme."""
+def check_labels(sentences: LabelSequences, name: str, scheme: str) -> None:
+    """Raise InputError with file and place for a label that is not of the scheme."""
     known: set[str] = set()
     for n, sentence in enumerate(sentences, 1):
         for t, label in enumerate(sentence, 1):
@@ -170,17 +169,17 @@ def check_labels(sentences: Sentences, name: str, scheme: str) -> None:
 
 
 def is_label(label: str, scheme: str) -> bool:
-    """Return whether a label is of a scheme or notation."""
+    """Return True if a label is of a scheme or notation."""
     how = parse_notation(scheme)
     return how.scheme == "none" or label == how.outside or how.split(label) is not None
 
 
-def to_scheme(sentences: Sentences, name: str, target: str, source: str | None = None) -> Sentences:
-    """Return the gold labels of a file, by name, in the target scheme; `source` is that of the file.
+def to_scheme(sentences: LabelSequences, name: str, target: str, source: str | None = None) -> LabelSequences:
+    """Convert the gold labels of the file `name` from the source scheme to the target scheme.
 
-    Without a source, labels that are legal in the target scheme are returned as they are, others are of the first
-    scheme that fits. Labels that are illegal in the given source are repaired with a warning. Raises InputError for
-    labels that fit no scheme or are not of the source.
+    Without a source, labels that are legal in the target scheme are unchanged, and the source of others is the first
+    scheme that fits. Illegal labels are repaired with a warning. Raises InputError for labels that are not of the
+    source, or fit no scheme.
     """
     if target == "none" and source in (None, "none"):
         return sentences
@@ -199,7 +198,7 @@ def to_scheme(sentences: Sentences, name: str, target: str, source: str | None =
     return [convert(labels, source, target) for labels, _ in repaired]
 
 
-def _is_legal(sentences: Sentences, scheme: str) -> bool:
+def _is_legal(sentences: LabelSequences, scheme: str) -> bool:
     try:
         return all(first_violation(labels, scheme) is None for labels in sentences)
     except InputError:  # a label that is not of the scheme

@@ -1,4 +1,4 @@
-"""Parts of a corpus: development data held out of the training data, and chunks to be processed one by one."""
+"""Parts of a corpus: held-out development data, and chunks for step-by-step processing."""
 
 from typing import Literal
 
@@ -9,14 +9,14 @@ from structperc.data.tag_schemes import parse_tag
 from structperc.errors import InputError
 from structperc.spelling import counted
 
-Extent = Literal["sequence", "document", "corpus"]  # what must not be cut
+Extent = Literal["sequence", "document", "corpus"]  # parts that must not be divided
 
 
 def split_holdout(corpus: Corpus, holdout: float, scheme: str, seed: int) -> tuple[Corpus, Corpus]:
     """Split a corpus into training data and held-out data.
 
-    A whole number holds out that many of the last sequences, a share below 1 a random sample, see `sample_holdout`.
-    Raises InputError if no training data is left.
+    An integer is the number of the last sequences to hold out, a share below 1 the size of a random sample, see
+    `sample_holdout`. Raises InputError if no training data is left.
     """
     if holdout < 1:
         chosen = sample_holdout(corpus, holdout, scheme, seed)
@@ -24,15 +24,15 @@ def split_holdout(corpus: Corpus, holdout: float, scheme: str, seed: int) -> tup
     kept = len(corpus) - int(holdout)
     if kept < 1:
         size = counted(len(corpus), "sequence")
-        raise InputError(f"data.holdout is {holdout}, but {corpus.name} has {size}: hold out fewer")
+        raise InputError(f"data.holdout is {holdout}, but {corpus.name} has {size}; hold out fewer")
     return corpus.slice(0, kept), corpus.slice(kept, len(corpus))
 
 
 def sample_holdout(corpus: Corpus, share: float, scheme: str, seed: int) -> np.ndarray:
     """Draw a share of the sequences at random, whole documents if there are several. -> (S,) bool.
 
-    Skips documents that are larger than what is missing, and those without which a type of segments (a label, for the
-    scheme "none") would be missing in the training data. Raises InputError if none can be drawn.
+    Skips documents that would exceed the share, and those with the last segments of a type (the last tokens of a label,
+    for the scheme "none") in the training data. Raises InputError if none can be drawn.
     """
     documents = corpus.documents if len(np.unique(corpus.documents)) > 1 else np.arange(len(corpus))
     number, sizes = np.unique(documents, return_inverse=True, return_counts=True)[1:]
@@ -42,7 +42,7 @@ def sample_holdout(corpus: Corpus, share: float, scheme: str, seed: int) -> np.n
     order = np.random.default_rng(seed).permutation(len(sizes))
     possible = order[~(types & (left < 2)).any(1)[order]] if len(sizes) > 1 else order[:0]
     if not len(possible):
-        reason = f"nothing of {corpus.name} can be held out, since each part has labels that no other part has"
+        reason = f"cannot hold out a part of {corpus.name}, since each part has labels that no other part has"
         raise InputError(f"data.holdout: {reason}; name a dev file")
     for i in possible:
         if sizes[i] <= missing and (left[types[i]] > 1).all():
@@ -60,7 +60,7 @@ def missing_types(whole: Corpus, part: Corpus, scheme: str) -> list[str]:
 
 
 def _types_by_document(corpus: Corpus, number: np.ndarray, scheme: str) -> np.ndarray:
-    """Which types occur in which document, from (S,) numbers of documents. -> (documents, types) bool."""
+    """Return a mask of types (columns) in documents (rows), from the numbers (S,) of documents."""
     if "label" not in corpus.columns:
         return np.zeros((number.max(initial=-1) + 1, 0), bool)
     labels = corpus.factorize("label")
@@ -82,8 +82,8 @@ def _type_of(label: str, scheme: str) -> str | None:
 def chunk_bounds(corpus: Corpus, size: int, extent: Extent = "sequence") -> list[int]:
     """Return the bounds 0, ..., S of chunks of neighbouring sequences; a corpus without sequences is one chunk.
 
-    A chunk has about `size` tokens, or is one sequence, the sequences of one document or, by its extent, all. A
-    document whose sequences are not adjacent includes those between.
+    A chunk has about `size` tokens, but at least one sequence, document or corpus, depending on the extent. A document
+    whose sequences are not adjacent includes those between.
     """
     wanted = np.searchsorted(corpus.starts, np.arange(0, max(1, corpus.tokens), size))
     allowed = _allowed_bounds(corpus, extent)
@@ -92,7 +92,7 @@ def chunk_bounds(corpus: Corpus, size: int, extent: Extent = "sequence") -> list
 
 
 def _allowed_bounds(corpus: Corpus, extent: Extent) -> np.ndarray:
-    """The numbers of the sequences that may begin a chunk, ascending, and S."""
+    """Return the numbers of the sequences that may begin a chunk, ascending, and S."""
     count = len(corpus)
     if extent == "sequence" or not count:
         return np.arange(count + 1)

@@ -1,4 +1,4 @@
-"""Survey of a labelled file of any format: its columns, which of them is the label, and the tag scheme."""
+"""Survey of a labelled file of any format: its columns, the column of labels, and the tag scheme."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,11 +48,11 @@ from structperc.data.text_files import expand_path, read_lines, read_text, split
 from structperc.errors import InputError
 from structperc.spelling import counted, quoted
 
-MOST_LABELS = 1000  # distinct strings in a column of labels
+MAX_LABELS = 1000  # distinct strings in a column of labels
 SHOWN = 5  # labels in a remark
-ALIKE = 0.8  # columns with the same types and at least this share of segments: which is gold is unclear
+SIMILAR = 0.8  # share of segments of the same types for which it is unclear which column is gold
 LONG = 200  # tokens of a very long sentence
-LOOKED_AT = 100  # rows of a table
+HEAD = 100  # rows of a table to inspect
 DEFAULTS = ReadOptions()
 
 
@@ -75,25 +75,25 @@ class Survey(NamedTuple):
 
     @property
     def labelled(self) -> bool:
-        """Whether the file has labels."""
+        """True if the file has labels."""
         return "label" in self.corpus.columns
 
     @property
     def documents(self) -> int:
-        """The number of documents; 0 if they are not marked."""
+        """Number of documents; 0 if they are not marked."""
         found = len(np.unique(self.corpus.documents))
         return found if found < len(self.corpus) else 0
 
     @property
     def size(self) -> str:
-        """The numbers of sentences, tokens and documents, as a line of text."""
+        """Numbers of sentences, tokens and documents as a text."""
         documents = f"{self.documents:,}" if self.documents else "not marked"
         return f"sentences: {len(self.corpus):,}, tokens: {self.corpus.tokens:,}, documents: {documents}"
 
     @property
     def place(self) -> str:
-        """The unit of places of tokens: "line", or "row" for a table without lines."""
-        return "line" if self.table is None else self.table.row
+        """Unit of places of tokens: "line", or "row" for a table without lines."""
+        return "line" if self.table is None else self.table.place
 
     def line(self, token: int) -> int:
         """Return the line of the file, or the row of a table, of a token."""
@@ -101,7 +101,7 @@ class Survey(NamedTuple):
         return int(self.corpus.lines[token])
 
     def types(self) -> tuple[Counter[str], Counter[str]]:
-        """Return the number of segments of each type, and of the tokens in them."""
+        """Return the numbers of segments, and of their tokens, by type."""
         segments: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
         for labels in self.corpus.sentences_of(self.repaired):
@@ -115,26 +115,26 @@ class Survey(NamedTuple):
         return Counter(self.corpus.columns[role])
 
     def label_remarks(self) -> Iterator[str]:
-        """Yield a line of text about labels that do not fit the scheme, if there are any."""
+        """Yield a remark about labels that do not fit the scheme, if there are any."""
         if self.fit is not None and (remark := self.fit.remark()):
             places = [*islice(self._unrecognized(), SHOWN + 1)]
             yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])
 
     def remarks(self, training: bool = True) -> Iterator[str]:
-        """Yield lines of text about unusual properties of the file."""
+        """Yield remarks about unusual properties of the file."""
         yield from self.label_remarks()
         only = set(self.counts("label")) if training and self.labelled else set()
         if only == {parse_notation(self.scheme).outside}:
             yield NO_SEGMENT
         elif len(only) == 1 and self.scheme == "none":
             one = quoted(only.pop())
-            yield f"all tokens have the label {one}: nothing can be learned; name the columns in --columns"
+            yield f"all tokens have the label {one}: there is nothing to learn; name the columns in --columns"
         if len(self.corpus) == 1 and self.corpus.tokens > LONG and self.table is None:
             yield f"there are no empty lines after sentences, so all {self.corpus.tokens:,} tokens are one sentence"
         if self.other_labels:
             label, *others = (self.roles.index(role) + 1 for role in ("label", *self.other_labels))
             columns = f"columns {', '.join(map(str, sorted([label, *others])))} have labels of the same types"
-            yield f"{columns}: column {label} is learned, the others are not features; set --columns to change that"
+            yield f"{columns}: column {label} is the label, the others are not features; set --columns to change that"
         if self.header:
             yield f"line {self.header} has the names of the columns"
         if self.comments:
@@ -168,21 +168,22 @@ class Survey(NamedTuple):
 def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a column file or a CoNLL-U treebank.
 
-    Unless `reading` or the first line of the file (see `conll.header_line`) names the columns, the word is the first
-    one that is not numeric, and the label the last one after it with segment labels, or the very last one; of several
-    with segments of the same types, the first with nearly the most. Raises InputError as the readers do, and for labels
-    that are not of the scheme in `reading`.
+    Columns are named by `reading` or by the first line of the file, see `conll.header_line`. Otherwise the word is the
+    first column that is not numeric, and the label the last one after it with segment labels (of several with segments
+    of the same types, the first with nearly the most), or the last column. Raises InputError as the readers do, and for
+    labels that are not of the scheme in `reading`.
     """
     lines = read_lines(file, reading.encoding)
-    if not reading.columns and _is_treebank(lines):
-        return _treebank(file, reading)
     if not reading.columns:
+        first = next((line for line in lines if line.strip() and not line.startswith("#")), "").split("\t")
+        if len(first) == 10 and first[0].partition("-")[0].isdecimal():  # CoNLL-U
+            return _survey_treebank(file, reading)
         check_not_text(lines, 1, file)
     how = detect_line_format(lines, reading.separator, reading.comments)
     given = reading.columns or (header_names(lines[0]) if lines else None)
     columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
     corpus = conll_corpus(lines, columns, file, how=how)
-    few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MOST_LABELS]
+    few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MAX_LABELS]
     fits = {role: fit_scheme(corpus.sentences_of(corpus.columns[role])) for role in few}
     roles = list(given or _detect_roles(corpus, fits))
     if given is None:
@@ -200,9 +201,9 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
 
 
 def survey_alike(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULTS) -> list[Survey]:
-    """Return surveys of a file and of others read in the same way, with the columns of the first one.
+    """Return surveys of a file and of others with the columns of the first one, all read with the same options.
 
-    Comments, or fields with spaces, in one of the files apply to all. Raises InputError as `survey`.
+    Comments, or fields with spaces, in one of the files apply to all. Raises InputError as `survey` does.
     """
     if first.tags is not None:
         return [first, *(survey(file, reading) for file in files)]
@@ -217,7 +218,7 @@ def survey_alike(first: Survey, files: Sequence[str], reading: ReadOptions = DEF
 def survey_corpus(
     file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: SchemeFit | None = None
 ) -> Survey:
-    """Return the survey of a corpus; without a scheme the best one is taken."""
+    """Return the survey of a corpus, by default with the scheme that fits best."""
     if "label" not in corpus.columns:
         return Survey(file, roles, tags, corpus, "none", [], [])
     sentences = corpus.sentences_of(corpus.columns["label"])
@@ -235,20 +236,13 @@ def survey_corpus(
     return Survey(file, roles, tags, corpus, scheme, illegal, repaired, fit)
 
 
-def _treebank(file: str, reading: ReadOptions) -> Survey:
+def _survey_treebank(file: str, reading: ReadOptions) -> Survey:
     for tags in ("upos", "xpos"):
         corpus = conllu_corpus(file, tags, encoding=reading.encoding)
         if "label" in corpus.columns:
             break
     roles = ["_", "word", "_", "upos", "xpos", "_", "_", "_", "_", "_"]
     return survey_corpus(file, roles, tags, corpus, reading.labels or "none")
-
-
-def _is_treebank(lines: Sequence[str]) -> bool:
-    """Whether the first word line has the ten fields of CoNLL-U, the first of them a number."""
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    fields = first.split("\t")
-    return len(fields) == 10 and fields[0].partition("-")[0].isdecimal()
 
 
 def _detect_roles(corpus: Corpus, fits: Mapping[str, SchemeFit]) -> list[str]:
@@ -262,13 +256,13 @@ def _detect_roles(corpus: Corpus, fits: Mapping[str, SchemeFit]) -> list[str]:
     if segments:
         alike = [role for role in segments if role == segments[-1] or role in _same_types(corpus, fits, segments[-1])]
         most = max(fits[role].prefixed for role in alike)
-        label = next(role for role in alike if fits[role].prefixed >= ALIKE * most)
+        label = next(role for role in alike if fits[role].prefixed >= SIMILAR * most)
     names = {label: "label", columns[word]: "word"}
     return [names.get(role, "_" if i < word else f"column{i + 1}") for i, role in enumerate(columns)]
 
 
 def _same_types(corpus: Corpus, fits: Mapping[str, SchemeFit], label: str) -> list[str]:
-    """Return the other columns with segments of types that a column of labels has."""
+    """Return the other columns with segments of the types of a column of labels."""
     types = {}
     for role, fit in fits.items():
         if fit.scheme != "none":
@@ -284,9 +278,9 @@ def _same_types(corpus: Corpus, fits: Mapping[str, SchemeFit], label: str) -> li
 def survey_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a labelled file, see `survey` for columns and treebanks.
 
-    Tables are recognised by their file names, their columns by usual names unless `reading` names them as ROLE=COLUMN.
-    Spans are expanded to whole tokens, and read with the offset unit and tokenizer that fit best. Raises InputError for
-    brat files and for tables whose columns cannot be recognised.
+    Tables are recognised by file names, columns by usual names unless `reading` names them as ROLE=COLUMN. Spans are
+    expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for brat files and for
+    tables with unknown columns.
     """
     path = expand_path(file)
     if path.suffix == ".ann":
@@ -300,7 +294,7 @@ def survey_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
 
 
 def _survey_table(file: str, kind: str, reading: ReadOptions) -> Survey:
-    heading = kind not in DELIMITERS or _names_columns(file, reading)
+    heading = kind not in DELIMITERS or _has_heading(file, reading)
     rows = list(iterate_rows(file, reading.encoding, heading))
     if not rows:
         raise InputError(f"{file}: there are no rows in this table")
@@ -327,14 +321,18 @@ def _survey_table(file: str, kind: str, reading: ReadOptions) -> Survey:
 
 def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """Return the columns of roles, by their names and the first rows."""
-    some = [row for _, row in rows[:LOOKED_AT]]
+    some = [row for _, row in rows[:HEAD]]
     row = next((one for one in some if all(value not in (None, [], "") for value in one.values())), some[0])
     row = {name: value for name, value in row.items() if name != EMPTY_ROWS}
     among = candidate_columns(row, USUAL_NAMES)
     if kind in DELIMITERS and not among["word"] and among[SENTENCE] and _has_sentences(some, among[SENTENCE][0]):
         among["word"], among[SENTENCE] = among[SENTENCE][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among[TEXT] and among[SPANS]):
-        among |= _columns_by_content(row, some)
+        names = list(row)  # without usual names: the first column that is not numeric, the last one of labels
+        word = next((name for name in names if not all(str(one[name]).isdecimal() for one in some)), names[0])
+        later = names[names.index(word) + 1 :]
+        tagged = [name for name in later if _are_segments([one[name] for one in some])]
+        among |= {"word": [word], "label": tagged[-1:] or later[-1:], SENTENCE: []}
     of_words = bool(among["word"] and (among["label"] or not among[SPANS]))
     roles = ("word", "label", SENTENCE, DOCUMENT) if of_words else (TEXT, SPANS, DOCUMENT)
     if of_words and kind in DELIMITERS and not among[SENTENCE] and not _has_sentences(some, among["word"][0]):
@@ -347,47 +345,34 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
     found = {role: among[role][0] for role in roles if among[role]}
     if not {"word", TEXT} & found.keys():
         raise InputError(f"{file}: unknown columns {', '.join(row)}; name them: --columns word=... label=...")
-    if DOCUMENT in found and not _is_contiguous([one.get(found[DOCUMENT]) for _, one in rows]):
-        del found[DOCUMENT]
+    if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent
+        values = [one.get(found[DOCUMENT]) for _, one in rows]
+        known = all(isinstance(value, str | int) and value != "" for value in values)
+        if not known or len(set(values)) != 1 + sum(a != b for a, b in pairwise(values)):
+            del found[DOCUMENT]
     return found
 
 
-def _columns_by_content(row: Mapping[str, Any], some: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return word and label of CSV without usual names: the first column that is not numeric, the last of labels."""
-    names = list(row)
-    word = next((name for name in names if not all(str(one[name]).isdecimal() for one in some)), names[0])
-    later = names[names.index(word) + 1 :]
-    tagged = [name for name in later if _are_segments([one[name] for one in some])]
-    return {"word": [word], "label": tagged[-1:] or later[-1:], SENTENCE: []}
-
-
 def _are_segments(cells: Iterable[str]) -> bool:
-    """Whether all labels in some cells are of one segment scheme, and not all of them O."""
+    """Return True if the labels in some cells are of one segment scheme, and not all are O."""
     labels = {label for cell in cells for label in cell.split()}
     return bool(labels - {"O"}) and any(all(is_label(label, scheme) for label in labels) for scheme in SEGMENT_SCHEMES)
 
 
 def _has_sentences(some: Sequence[Mapping[str, Any]], column: str) -> bool:
-    """Whether most cells have several words."""
+    """Return True if most cells have several words."""
     return 2 * sum(len(str(row[column]).split()) > 1 for row in some) > len(some)
-
-
-def _is_contiguous(values: Sequence[Any]) -> bool:
-    """Whether all rows have a document, and those of each document are adjacent."""
-    if not all(isinstance(value, str | int) and value != "" for value in values):
-        return False
-    return len(set(values)) == 1 + sum(a != b for a, b in pairwise(values))
 
 
 # -- CSV ------------------------------------------------------------------------------------------------------
 
 
-def _names_columns(file: str, reading: ReadOptions) -> bool:
-    """Whether the first row of CSV is a heading, by the columns given or by the first rows."""
+def _has_heading(file: str, reading: ReadOptions) -> bool:
+    """Return True if the first row of CSV is a heading, by the given columns or the first rows."""
     if reading.columns:
         given = parse_column_options(reading.columns, file).values()
         return not all(column.isdecimal() for column in given if column != EMPTY_ROWS)
-    rows = islice(iterate_rows(file, reading.encoding, heading=False), LOOKED_AT)
+    rows = islice(iterate_rows(file, reading.encoding, heading=False), HEAD)
     cells = [[value for name, value in row.items() if name != EMPTY_ROWS] for _, row in rows]
     usual = {role for role in USUAL_NAMES if usual_columns(role, cells[0])} if cells else set()
     if usual & {"word", TEXT} or {"label", SENTENCE} <= usual:
@@ -398,9 +383,9 @@ def _names_columns(file: str, reading: ReadOptions) -> bool:
 
 
 def _is_csv(file: str, kind: str, reading: ReadOptions) -> bool:
-    """Whether a .csv or .tsv file is a table, not a column file.
+    """Return True if a .csv or .tsv file is a table, not a column file.
 
-    With tabs, only if a heading names a column of sentences or texts, or cells contain whole sentences.
+    With tabs, it is a table if a heading names a column of sentences or texts, or if cells contain sentences.
     """
     lines = [line for line in split_lines(read_text(file, reading.encoding)) if line.strip()]
     first = lines[0] if lines else ""
@@ -410,7 +395,7 @@ def _is_csv(file: str, kind: str, reading: ReadOptions) -> bool:
     among = {role: usual_columns(role, names) for role in USUAL_NAMES}
     if among[TEXT] or (among["word"] and among[SENTENCE]):
         return True
-    rows = [line.split("\t") for line in lines[1:LOOKED_AT]]
+    rows = [line.split("\t") for line in lines[1:HEAD]]
     return bool(among["word"] and among["label"]) and all(
         len(row) == len(names) and len(row[names.index(among["word"][0])].split()) > 1 for row in rows
     )

@@ -1,22 +1,22 @@
 """The embedded corpus: generated documents with ambiguous names that only non-local evidence resolves.
 
-Two names of each document are its topics. The class of a topic, person, place or company with equal odds, holds for the
-whole document and is drawn again for the next one, so the name itself says nothing. A document has
+Two names of each document are its topics. The class of a topic (person, place or company, with equal probabilities) is
+drawn for each document, so that the name is no evidence. A document has
 
-* a headline in capitals, which names the first topic with probability a (`ambiguity`);
+* a headline in capitals, which contains the first topic with probability a (`ambiguity`);
 * one clear mention of each topic ("Mr. X", "police in X", "X Corp.") and two more, each in a sentence that fits every
   class ("nothing was heard from X") with probability a, and clear otherwise;
 * with probability a, a list "in X, Y and Z" of a topic and two more names of its class: only X is clear;
-* two sentences with two names each whose class shows in their form or context.
+* two sentences with two names each, whose class is clear from their form or context.
 
-That is 10 + 4a names on average. 7a of them are undecidable within two tokens to either side, where one class for all
-is best, right for a third. So the segment F1 of local evidence is at most
+That is 10 + 4a names on average. For 7a of them two tokens to either side are not sufficient: predicting one class for
+all is right for a third. So the segment F1 of local evidence is at most
 
     1 - (2/3) * 7a / (10 + 4a),    0.806 for a = 0.5,
 
 while the other mentions in the document (the same name, alone, inside a longer one, or in capitals) and the first name
-of the list decide all. Splits share some of the names only. The column `evidence` is what decides each name: "local",
-"list" or "document"; it is "O" outside names.
+of the list are sufficient for all. Splits share only some names. The column `evidence` is the kind of evidence for each
+name: "local", "list" or "document"; it is "O" outside names.
 """
 
 import random
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
 INVENTORIES = 100
-MOST = 1_000_000  # documents
+MAX_DOCUMENTS = 1_000_000
 SentenceColumns = dict[str, list[str]]
 
 _ONSETS = (*"bdfgklmnprstvz", "br", "dr", "gr", "kr", "st", "tr")
@@ -56,9 +56,9 @@ _CHUNKS = {
     "RB": "ADVP",
 }
 
-# {X}: a name on its own; {LONG}: it inside a longer name that shows its class; {Y}, {Z}: others of a list;
-# {PER}, {LOC}, {ORG}, {MISC}: names whose form shows their class. Nothing within two tokens of {X} in
-# NEUTRAL and HEADLINES, or of {Y} and {Z}, depends on the class.
+# {X}: a single name; {LONG}: a longer name that contains it and shows its class; {Y}, {Z}: other names of a list;
+# {PER}, {LOC}, {ORG}, {MISC}: names whose form shows their class. The two tokens before and after {X} in NEUTRAL and
+# HEADLINES, and {Y} and {Z}, do not depend on the class.
 
 HEADLINES = (
     "{X} faces/VBZ new/JJ questions/NNS",
@@ -129,7 +129,7 @@ def synthetic_splits(
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> "dict[str, Dataset]":
-    """Return {"train", "dev", "test"} with rows of so many documents; some names of each split are its own."""
+    """Return rows for the splits train, dev and test, see `synthetic_corpus`; each split also has names of its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -144,21 +144,21 @@ def synthetic_corpus(
 
     Args:
         seed: equal arguments give equal rows.
-        documents: their number.
-        ambiguity: the a of the module's description.
-        unseen: share of names that no other `inventory` has.
+        documents: number of documents.
+        ambiguity: the probability a in the description of the module.
+        unseen: share of names that are in no other inventory.
         inventory: number of the set of names.
 
     Raises:
         InputError: an argument is out of range.
     """
-    if not 1 <= documents <= MOST:
-        raise InputError(f"documents must lie between 1 and {MOST}, not {documents}")
+    if not 1 <= documents <= MAX_DOCUMENTS:
+        raise InputError(f"documents must be between 1 and {MAX_DOCUMENTS}, not {documents}")
     if not 0 <= inventory < INVENTORIES:
-        raise InputError(f"inventory must lie between 0 and {INVENTORIES - 1}, not {inventory}")
+        raise InputError(f"inventory must be between 0 and {INVENTORIES - 1}, not {inventory}")
     for option, value in (("ambiguity", ambiguity), ("unseen", unseen)):
         if not 0 <= value <= 1:
-            raise InputError(f"{option} must lie between 0 and 1, not {value}")
+            raise InputError(f"{option} must be between 0 and 1, not {value}")
     generator = _Generator(random.Random(f"{seed} {inventory}"), ambiguity, unseen, inventory)
     flat: SentenceColumns = {role: [] for role in ROLES}
     boundaries, ids = [0], []
@@ -174,7 +174,7 @@ def synthetic_corpus(
 def local_f1_bound(corpus: "Dataset") -> float:
     """Return the highest expected segment F1 within two tokens to either side, from the column `evidence`.
 
-    Names with local evidence count as right, of the others one in three.
+    It is the expected F1 if names with local evidence, and a third of the others, are right.
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)
@@ -184,7 +184,7 @@ def local_f1_bound(corpus: "Dataset") -> float:
 
 
 class Mention(NamedTuple):
-    """A name in a sentence, and what decides its type."""
+    """A name in a sentence, and the kind of evidence for its type."""
 
     words: tuple[str, ...]
     type: str
@@ -193,7 +193,7 @@ class Mention(NamedTuple):
 
 
 class _Generator:
-    """Draws names and documents; a stem belongs to one kind and one inventory, of which 0 is shared by all splits."""
+    """Draws names and documents. A stem has one kind and one inventory; inventory 0 is shared by all splits."""
 
     def __init__(self, chance: random.Random, ambiguity: float, unseen: float, inventory: int) -> None:
         self.chance, self.ambiguity, self.unseen, self.own = chance, ambiguity, unseen, inventory + 1
@@ -224,7 +224,7 @@ class _Generator:
         yield from body
 
     def stem(self, kind: str) -> str:
-        """Draw a pronounceable name; each kind and inventory has its own block of numbers below 60000."""
+        """Draw a pronounceable name; each kind and inventory has a separate block of numbers below 60000."""
         inventory = self.own if self.chance.random() < self.unseen else 0
         block = inventory * len(_KINDS) + _KINDS.index(kind)
         number = (block * _SIZE + self.chance.randrange(_SIZE)) * 37547 % 60000  # a bijection that scatters neighbours

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from structperc.data.annotations import (
     TYPES,
     AnnotatedText,
-    LabelledText,
     ReportHandler,
-    Row,
     SpanReport,
+    TableRow,
     TextOptions,
+    align_texts,
     check_conflicts,
     convert_exports,
-    label_texts,
     read_spans,
 )
 from structperc.data.corpus import Corpus
@@ -115,7 +114,7 @@ class TableOptions(NamedTuple):
         names: the names of labels stored as numbers, by role.
         text_options: for running text and its spans.
         scheme: of the labels made from spans.
-        heading: whether the first row of CSV names the columns; otherwise they are called "1", "2", ...
+        heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
     """
 
     columns: Mapping[str, str]
@@ -127,15 +126,15 @@ class TableOptions(NamedTuple):
     def options(self) -> dict[str, Any]:
         """Return all options by name, including the text options."""
         own = self._asdict()
-        return {**own.pop("text_options")._asdict(), **own}
+        return own.pop("text_options")._asdict() | own
 
     def check(self, name: str) -> None:
         """Raise InputError for roles that exclude each other and for unknown text options."""
         given = set(self.columns)
         if TEXT in given and not given <= {TEXT, SPANS, DOCUMENT}:
-            raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; leave out one")
+            raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; remove one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
-            raise InputError(f"{name}: columns must name word, or text and spans, and no line; not {sorted(given)}")
+            raise InputError(f"{name}: columns must name word, or text and spans, and not line; got {sorted(given)}")
         self.text_options.check()
         if SPANS in given and self.scheme == "none":
             raise InputError(f"{name}: spans are segments; set scheme to IOB2, IOBES, ...")
@@ -147,45 +146,45 @@ class TableOptions(NamedTuple):
 
 
 class TableSurvey(NamedTuple):
-    """How a table is read."""
+    """Format of a table, and the options that fit it."""
 
     kind: str  # see `table_format`
     reader: TableOptions
-    tool: str | None  # that exported it, if known
-    row: str  # unit of places, "line" or "row"
+    tool: str | None  # annotation tool that exported it, if known
+    place: str  # unit of places, "line" or "row"
     spans: SpanReport | None  # for texts with spans
     others: list[str]  # columns without a role
 
     def joined(self, other: "TableSurvey") -> "TableSurvey":
-        """Return how this table and that of another split are read in the same way."""
+        """Return a survey with options for this table and that of another split."""
         names = max(self.reader.names, other.reader.names, key=lambda one: len(one.get("label", ())))
         reader, spans = self.reader._replace(names=names), self.spans
         if spans is not None and other.spans is not None:
-            of = other.spans if spans.text_options.offsets == "characters" else spans
+            options = (other.spans if spans.text_options.offsets == "characters" else spans).text_options
             texts, conflicts = [*spans.texts, *other.spans.texts], [*spans.conflicts, *other.spans.conflicts]
-            spans = SpanReport(spans.name, of.text_options, texts, conflicts, spans.joined)
+            spans = SpanReport(spans.name, options, texts, conflicts, spans.merged)
         return self._replace(reader=reader, spans=spans)
 
     @property
     def format(self) -> str:
-        """Format of the file, and the content of a row."""
+        """Format of the file and content of a row, as a text."""
         columns = self.reader.columns
         content = "a text with spans" if SPANS in columns else "a token" if SENTENCE in columns else "a sentence"
         by = f" of {self.tool}" if self.tool else ""
         return f"{FORMATS.get(self.kind, 'JSON lines')}{by}, {content} in each row"
 
 
-class Sentence(NamedTuple):
+class TableSentence(NamedTuple):
     """A sentence of a table."""
 
     place: str
     document: Any  # identifies its document; None: the sentence is its own document
     columns: dict[str, list[str]]  # by role
-    lines: list[int]  # of its tokens, for tables in text files; else empty
+    lines: list[int]  # of its tokens, for tables in text files; otherwise empty
 
 
 def table_corpus(
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     options: TableOptions,
     name: str,
     unit: str = "sentence",
@@ -212,7 +211,7 @@ def table_corpus(
             flat.setdefault(role, []).extend(values)
         key = ("", number) if document is None else (DOCUMENT, document)
         if seen.setdefault(key, len(seen)) != len(seen) - 1:
-            advice = "put its rows together, or leave out document"
+            advice = "make its rows adjacent, or remove document from columns"
             raise InputError(f"{place}: document {document!r:.60} continues after another one; {advice}")
         documents.append(seen[key])
         boundaries.append(len(flat["word"]))
@@ -223,8 +222,7 @@ def table_corpus(
     return Corpus.from_columns(flat, boundaries, documents, unit, name, known)
 
 
-def _sentence_rows(rows: Iterable[Row], options: TableOptions) -> Iterator[Sentence]:
-    """A sentence per row."""
+def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
     for place, row in rows:
         columns = {}
         for role, column in options.token_columns:
@@ -233,7 +231,7 @@ def _sentence_rows(rows: Iterable[Row], options: TableOptions) -> Iterator[Sente
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a list of strings; change columns")
             columns[role] = [_string(one, role, column, place, options) for one in values]
-        yield Sentence(place, _document(row, place, options), columns, _line(place) * len(columns["word"]))
+        yield TableSentence(place, _document(row, place, options), columns, _line(place) * len(columns["word"]))
 
 
 def split_cell(value: str, place: str) -> list[str]:
@@ -258,21 +256,21 @@ def split_cell(value: str, place: str) -> list[str]:
     return found
 
 
-def _token_rows(rows: Iterable[Row], options: TableOptions) -> Iterator[Sentence]:
-    """A token per row; a sentence ends where the column of sentences has a new value, unless it is empty."""
-    current: Sentence | None = None
+def _token_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
+    """Read a token per row; a sentence begins where the column of sentences has a new value that is not empty."""
+    current: TableSentence | None = None
     last, column_of_sentences = None, options.columns[SENTENCE]
     for place, row in rows:
         if column_of_sentences not in row:
             if column_of_sentences == EMPTY_ROWS:
-                raise InputError(f"{place}: sentence: '' is for CSV with empty rows between sentences; name a column")
+                raise InputError(f"{place}: sentence: '' needs CSV with empty rows between sentences; name a column")
             raise _missing(row, column_of_sentences, place)
         value = row[column_of_sentences]
         if current is None or (value not in (None, "") and value != last):
             if current is not None:
                 yield current
             document, last = _document(row, place, options), value
-            current = Sentence(place, document, {role: [] for role, _ in options.token_columns}, [])
+            current = TableSentence(place, document, {role: [] for role, _ in options.token_columns}, [])
         for role, column in options.token_columns:
             current.columns[role].append(_string(_value(row, column, place), role, column, place, options))
         current.lines.extend(_line(place))
@@ -280,8 +278,10 @@ def _token_rows(rows: Iterable[Row], options: TableOptions) -> Iterator[Sentence
         yield current
 
 
-def _text_rows(rows: Iterable[Row], options: TableOptions, name: str, on_report: ReportHandler) -> Iterator[Sentence]:
-    """A text per row, which is a document unless a column of documents is named."""
+def _text_rows(
+    rows: Iterable[TableRow], options: TableOptions, name: str, on_report: ReportHandler
+) -> Iterator[TableSentence]:
+    """Read a text per row, which is a document unless a column of documents is named."""
     texts, documents = [], []
     for number, (place, row) in enumerate(rows):
         column = options.columns[TEXT]
@@ -290,34 +290,29 @@ def _text_rows(rows: Iterable[Row], options: TableOptions, name: str, on_report:
             raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a text; change columns")
         documents.append(_document(row, place, options) if DOCUMENT in options.columns else number)
         texts.append(AnnotatedText(place, value, _spans(row, place, options) if SPANS in options.columns else None))
-    labelled = label_texts(texts, options.text_options, name, on_report)
-    for (place, _, spans), document, found in zip(texts, documents, labelled, strict=True):
-        words = found.text.words
-        labels = None if spans is None else _labels(found)
-        for a, b in pairwise(found.text.sentences):
-            own = {} if labels is None else {"label": convert(labels[a:b], "IOB2", options.scheme)}
-            yield Sentence(place, document, {"word": words[a:b], **own}, _line(place) * (b - a))
-
-
-def _labels(found: LabelledText) -> list[str]:
-    """Labels of the tokens of a text in IOB2."""
-    labels = ["O"] * len(found.text.tokens)
-    for first, end, kind in found.spans:
-        labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
-    return labels
+    aligned = align_texts(texts, options.text_options, name, on_report)
+    for (place, _, given), document, (text, spans) in zip(texts, documents, aligned, strict=True):
+        words, labels = text.words, ["O"] * len(text.tokens)
+        for first, end, kind in spans:
+            labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
+        for a, b in pairwise(text.sentences):
+            columns = {"word": words[a:b]}
+            if given is not None:
+                columns["label"] = convert(labels[a:b], "IOB2", options.scheme)
+            yield TableSentence(place, document, columns, _line(place) * (b - a))
 
 
 def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[Any]:
     column = options.columns[SPANS]
     if column in row and row[column] is None:
-        raise InputError(f"{place}: column {column!r} is empty; write [] for no spans, or leave out the row")
+        raise InputError(f"{place}: column {column!r} is empty; write [] for no spans, or remove the row")
     type_name = partial(_string, role=SPANS, column=column, place=place, options=options)
     value = _value(row, column, place)
     return read_spans([] if value == "" else value, column, place, type_name)  # an empty cell of CSV
 
 
 def _line(place: str) -> list[int]:
-    """The line in a place "file:line", in a list; an empty one for other places."""
+    """Return the line of a place "file:line" in a list, which is empty for other places."""
     _, colon, line = place.rpartition(":")
     return [int(line)] if colon and line.isdecimal() else []
 
@@ -326,7 +321,7 @@ def _value(row: Mapping[str, Any], column: str, place: str) -> Any:
     if column not in row:
         raise _missing(row, column, place)
     if row[column] is None:
-        raise InputError(f"{place}: column {column!r} is empty; fill it in, or leave out the row")
+        raise InputError(f"{place}: column {column!r} is empty; fill it in, or remove the row")
     return row[column]
 
 
@@ -341,12 +336,12 @@ def _document(row: Mapping[str, Any], place: str, options: TableOptions) -> Any:
         return None
     value = _value(row, options.columns[DOCUMENT], place)
     if not isinstance(value, str | int):
-        raise InputError(f"{place}: column {options.columns[DOCUMENT]!r} has {value!r:.40}, not a name or number")
+        raise InputError(f"{place}: column {options.columns[DOCUMENT]!r} has {value!r:.40}, not a string or integer")
     return value
 
 
 def _string(value: Any, role: str, column: str, place: str, options: TableOptions) -> str:
-    """A word or label as a string, by its name if it is a number."""
+    """Return a word or label; integers are replaced by the names of labels."""
     if isinstance(value, int) and not isinstance(value, bool):
         names = options.names.get(role)
         if names is None:
@@ -388,7 +383,7 @@ def read_best_fit(
 ) -> tuple[Corpus, TableOptions, SpanReport | None]:
     """Read a table with the offset unit and tokenizer that give the fewest conflicts.
 
-    Returns the corpus, the options used and the remaining conflicts, which are not an error.
+    Returns the corpus, the options used and a report of the remaining conflicts, which do not raise an error.
     """
     reports: list[SpanReport] = []
     corpus = read_table(path, options, encoding, unit, reports.append)
@@ -398,7 +393,7 @@ def read_best_fit(
     return corpus, options, reports[-1] if reports else None
 
 
-def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[Row]:
+def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[TableRow]:
     """Yield the rows of a table with their places. Raises InputError as `read_table` does.
 
     The column `EMPTY_ROWS` of CSV, unless a column has that name, counts the empty rows before a row.
@@ -406,14 +401,14 @@ def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True
     path = expand_path(path)
     name, kind = str(path), table_format(path)
     if kind in (FOLDER, PARQUET):
-        return _numbered_rows(_dataset(path), name)
+        return _number_rows(_dataset(path), name)
     if kind in JSON:
         return convert_exports(parse_json_records(read_text(path, encoding), name), name)
     if kind in DELIMITERS:
         text = read_text(path, encoding)
         return _csv_rows(text, detect_delimiter(text, kind), name, heading)
     known = ", ".join([PARQUET, *JSON, *DELIMITERS])
-    raise InputError(f"{name}: a table is a file that ends in {known}, or a saved folder; rename it, or use Conll")
+    raise InputError(f"{name}: expected a saved folder or a file name with {known}; rename it, or use Conll")
 
 
 def class_names(path: str | Path, column: str) -> Sequence[str] | None:
@@ -448,15 +443,15 @@ def dataset_corpus(
         data = data.select_columns(list(dict.fromkeys(options.columns.values())))
     if hasattr(data, "with_format"):
         data = data.with_format(None)
-    return table_corpus(_numbered_rows(data, name), options._replace(names=names), name, unit, on_report)
+    return table_corpus(_number_rows(data, name), options._replace(names=names), name, unit, on_report)
 
 
-def _numbered_rows(data: Any, name: str) -> Iterator[Row]:
+def _number_rows(data: Any, name: str) -> Iterator[TableRow]:
     return ((f"{name}, row {number}", row) for number, row in enumerate(data, 1))
 
 
 def _names(feature: Any) -> Sequence[str] | None:
-    """The names of a column of class labels, of lists of them, or of lists of spans with such a label."""
+    """Return the names of class labels, of lists of them, or of spans with such a label."""
     item = getattr(feature, "feature", feature)
     if isinstance(item, Mapping):
         item = next((item[key] for key in TYPES if key in item), None)
@@ -464,7 +459,6 @@ def _names(feature: Any) -> Sequence[str] | None:
 
 
 def _dataset(path: Path) -> "Dataset":
-    """Load a saved folder or a parquet file."""
     import datasets  # slow imports that text files do not need
     import pyarrow as pa
     import pyarrow.parquet
@@ -480,7 +474,7 @@ def _dataset(path: Path) -> "Dataset":
         raise InputError(f"{path}: cannot read this as {what} ({' '.join(str(error).split()):.200})") from None
 
 
-def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[Row]:
+def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[TableRow]:
     """Yield the rows after the heading, as strings; a place is the line on which a row ends."""
     lines = csv.reader((f"{line}\n" for line in split_lines(text.rstrip("\r\n"))), delimiter=delimiter, strict=True)
     names: list[str] | None = None
@@ -494,7 +488,7 @@ def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[R
             if names is None:
                 names = [field.strip() for field in fields] if heading else [str(n + 1) for n in range(len(fields))]
                 if len(set(names)) < len(names):
-                    raise InputError(f"{place}: the heading names a column twice; rename one")
+                    raise InputError(f"{place}: duplicate column in the heading; rename one")
                 if heading:
                     continue
             if len(fields) != len(names):

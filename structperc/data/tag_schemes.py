@@ -1,10 +1,10 @@
-"""Tag schemes: what a label says about a segment, which label may follow which, and segments from labels.
+"""Tag schemes: labels of segments, legal label sequences, and segments from labels.
 
 A label is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may contain hyphens ("B-creative-work") or
-be missing ("B"). A `Notation` describes files that write labels differently ("PER_b").
+be missing ("B"). A `Notation` describes labels of another form ("PER_b").
 
 `is_allowed_transition` defines legal label sequences, with O before the first and after the last token.
-`starts_segment` defines how any label sequence, legal or not, is read as segments: the rule of the conlleval script.
+`starts_segment` defines the segments of any label sequence, legal or not: the rule of the conlleval script.
 """
 
 import re
@@ -48,7 +48,7 @@ OUTSIDE_TAG = Tag(OUTSIDE, None)
 
 
 class Span(NamedTuple):
-    """A segment: tokens start <= t < end carry one entity or chunk of the type."""
+    """A segment: tokens start <= t < end are an entity or chunk of the type."""
 
     type: str
     start: int
@@ -63,10 +63,10 @@ class Notation(NamedTuple):
 
     Args:
         scheme: one of SCHEMES, or "" for the letters of all of them.
-        lower: whether prefixes are lower-case letters.
-        reversed: whether the type comes first.
+        lower: True: prefixes are lower-case letters.
+        reversed: True: the type is before the prefix.
         gap: the character between prefix and type.
-        outside: the label outside of segments.
+        outside: the label outside segments.
     """
 
     scheme: str
@@ -173,9 +173,9 @@ def make_label(letter: str, kind: str) -> str:
 
 
 def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
-    """Return whether the scheme (or that of a notation) allows a tag after the previous one.
+    """Return True if the scheme (or that of a notation) allows a tag after the previous one.
 
-    OUTSIDE_TAG stands for the beginning and the end of a sentence.
+    OUTSIDE_TAG represents the beginning and the end of a sentence.
     """
     same = previous.type == tag.type
     scheme = scheme if scheme in SCHEMES else parse_notation(scheme).scheme
@@ -191,9 +191,9 @@ def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
 
 
 def starts_segment(previous: Tag, tag: Tag) -> bool:
-    """Return whether a tag begins a segment after the previous one, legal or not, by the rule of conlleval.
+    """Return True if a tag begins a segment after the previous one, legal or not, by the rule of conlleval.
 
-    It does at B and S (U), after O, after E (L) and S (U), and where the type changes.
+    Segments begin at B and S (U), after O, after E (L) and S (U), and where the type changes.
     """
     if tag.type is None:
         return False
@@ -218,11 +218,10 @@ def check_notation(option: str, name: str) -> None:
 
 
 def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
-    """Return the segments of a label sequence, of any scheme in the usual form or of the one named.
+    """Return the segments of a label sequence of a scheme, or of any scheme in the usual form.
 
-    A segment opens at B and S (U), after O, after E (L) and S (U), and where the type changes: any sequence of labels
-    can be read. Differs from conlleval, which has no rule for S and for B after E and joins such neighbours of one
-    type.
+    A segment begins at B and S (U), after O, after E (L) and S (U), and where the type changes, in legal and illegal
+    sequences. Differs from conlleval, which has no rule for S and for B after E and joins such adjacent segments.
 
     Example:
         >>> spans(["B-PER", "I-PER", "O", "I-LOC"])
@@ -240,7 +239,7 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
-    """Return labels of the same segments in the target scheme or notation; "none" converts only to itself."""
+    """Convert labels to the target scheme or notation; "none" can only be converted to itself."""
     schemes = parse_notation(source).scheme, parse_notation(target).scheme
     if schemes == ("none", "none"):
         return list(labels)
@@ -250,12 +249,12 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
 
 
 def to_iob2(labels: Sequence[str]) -> list[str]:
-    """Return the IOB2 labels of the segments in labels of any scheme. Raises InputError for other labels."""
+    """Convert labels of any scheme in the usual form to IOB2. Raises InputError for other labels."""
     return _encode_spans(spans(labels), len(labels), "IOB2")
 
 
 def first_violation(labels: Sequence[str], scheme: str) -> int | None:
-    """Return the index of the first label that may not follow its predecessor, or may not be last; None if all may.
+    """Return the index of the first label that is illegal after its predecessor or at the end; None if there is none.
 
     Raises InputError for a label that is not of the scheme ("S-PER" in IOB2).
     """
@@ -271,7 +270,7 @@ def first_violation(labels: Sequence[str], scheme: str) -> int | None:
 
 
 def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
-    """Return legal labels of the segments that conlleval reads, and the number of labels changed."""
+    """Return legal labels of the same segments (see `spans`), and the number of changed labels."""
     if first_violation(labels, scheme) is None:
         return list(labels), 0
     legal = convert(labels, scheme, scheme)
@@ -281,7 +280,7 @@ def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
 def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
     """Return labels of the same segments with renamed types; adjacent segments are not merged.
 
-    Raises InputError for "none", which has no segments.
+    Raises InputError for scheme "none".
     """
     if scheme == "none":
         raise InputError("scheme 'none' has no segments whose types could be renamed")

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, cast
 
 from structperc.errors import InputError
 
-HEAD = 4096  # bytes inspected to tell formats apart
+HEAD = 4096  # bytes inspected to detect binary formats
 PIECE = 2**17  # bytes per piece
-PATIENCE = 0.05  # seconds to wait for more data in a pipe
+TIMEOUT = 0.05  # seconds to wait for more data in a pipe
 BYTE_ORDER_MARK = "\ufeff"
 CONTEXT = 128  # characters before a line that decide whether a text can be cut after it
 
 Ends = Callable[[str], Iterable[int]]  # whole lines -> positions where they may be cut
 
-BINARY_FORMATS = (  # first bytes, and a message
+BINARY_FORMATS = (  # first bytes, and description for messages
     (rb"BZh\d1AY&SY", "a bzip2 file; unpack it first"),
     (rb"\xfd7zXZ\0", "an xz file; unpack it first"),
     (rb"\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
@@ -66,7 +66,7 @@ def expand_path(path: str | Path) -> Path:
     try:
         return Path(filled).expanduser()
     except RuntimeError:
-        raise InputError(f"{path}: there is no such user; write the path without ~") from None
+        raise InputError(f"{path}: unknown user; write the path without ~") from None
 
 
 def read_text(path: str | Path, encoding: str | None = None) -> str:
@@ -91,16 +91,17 @@ def stream_text(
     """Yield the text of a file in pieces of at most `size` bytes, and "" before waiting for more data.
 
     Line ends are kept; a byte-order mark is dropped unless `keep_mark`. Without an encoding the file must be UTF-8, and
-    error messages do not suggest to set one.
+    error messages do not suggest setting one.
 
-    Raises InputError for a path that cannot be read; for files in known binary formats; with file:line, after the text
-    before, for bytes that are not in the encoding.
+    Raises InputError for unreadable files and known binary formats; and with file:line for bytes that are not in the
+    encoding, after the text before.
     """
     try:
         decoder = codecs.getincrementaldecoder("utf-8" if encoding is None else encoding)()
         bytes(4).decode("utf-8" if encoding is None else encoding)
     except (LookupError, ValueError):  # unknown, or not a text encoding
         raise _unknown_encoding(encoding) from None
+    wide = encoding is not None and encoding.lower().startswith(("utf-16", "utf-32"))
     head, feeds, returns, begun = b"", 0, 0, False
     with _open(path) as file:
         pieces = _read_bytes(path, file, size)
@@ -108,8 +109,8 @@ def stream_text(
             if piece == b"":
                 yield ""
                 continue
-            if not head:
-                _check_width(path, piece or b"", encoding)
+            if not head and piece and wide and b"\n" in piece and 0 not in piece:
+                raise InputError(f"{path}: this is not {encoding} text; set encoding: utf-8, latin-1, ...")
             head += (piece or b"")[: HEAD - len(head)]
             text, problem = _decode(decoder, piece, encoding)
             if problem or (not begun and _CONTROL.search(text[:HEAD])):
@@ -143,7 +144,7 @@ def _open(path: Path) -> Iterator[io.BufferedReader]:
 
 @contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Turn errors of opening or reading a file into InputErrors."""
+    """Convert errors of opening or reading a file to InputErrors."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -182,7 +183,7 @@ def _read_bytes(path: Path, file: io.BufferedReader, size: int) -> Iterator[byte
 
 
 class _Prefixed(io.RawIOBase):
-    """A file whose first bytes have been read already."""
+    """A file with first bytes that were already read."""
 
     def __init__(self, first: bytes, file: io.BufferedReader) -> None:
         self.first, self.file = first, file
@@ -199,17 +200,17 @@ class _Prefixed(io.RawIOBase):
 
 
 def _is_ready(file: io.BufferedReader) -> bool:
-    """Whether reading would not block, as far as the system can tell."""
+    """Return True if reading does not block or if this is unknown."""
     if sys.platform == "win32":
         return True
     try:
-        return bool(select.select([file], [], [], PATIENCE)[0])
+        return bool(select.select([file], [], [], TIMEOUT)[0])
     except (OSError, ValueError):  # in memory
         return True
 
 
 def _decode(decoder: codecs.IncrementalDecoder, piece: bytes | None, encoding: str | None) -> tuple[str, str]:
-    """Return the text of a piece (None: the end of the file), and what is wrong after it."""
+    """Return the text of a piece (None: the end of the file), and a message about invalid bytes after it."""
     problem = ""
     try:
         text = decoder.decode(piece or b"", final=piece is None)
@@ -220,18 +221,12 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes | None, encoding: s
     except ValueError:
         raise _unknown_encoding(encoding) from None
     if (at := text.find("\0")) >= 0:
-        return text[:at], "a zero byte: this is not a text file"
+        return text[:at], "zero byte: this is not a text file"
     return text, problem
 
 
-def _check_width(path: Path, data: bytes, encoding: str | None) -> None:
-    """Raise InputError for single-byte text if the encoding has two or four bytes per character."""
-    if encoding is not None and encoding.lower().startswith(("utf-16", "utf-32")) and b"\n" in data and 0 not in data:
-        raise InputError(f"{path}: this is not {encoding} text; set encoding: utf-8, latin-1, ...")
-
-
 def _check_known_format(path: Path, data: bytes, encoding: str | None) -> None:
-    """Raise InputError for a known binary format, or for UTF-16 or UTF-32 if another encoding is expected."""
+    """Raise InputError for a known binary format, and for UTF-16 or UTF-32 if another encoding is expected."""
     if found := next((name for opening, name in BINARY_FORMATS if re.match(opening, data, re.DOTALL)), None):
         raise InputError(f"{path}: this is {found}")
     wide = detect_wide_encoding(data)
@@ -240,7 +235,7 @@ def _check_known_format(path: Path, data: bytes, encoding: str | None) -> None:
 
 
 def detect_wide_encoding(data: bytes) -> str | None:
-    """Return utf-16 or utf-32, by the byte-order mark or by the zero bytes in mostly Latin text, or None."""
+    """Detect UTF-16 and UTF-32 by the byte-order mark or by zero bytes in mostly Latin text; None for others."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return encoding
@@ -257,7 +252,7 @@ def _advice(encoding: str | None, other: str) -> str:
 
 
 class Block(NamedTuple):
-    """Whole lines of a file that contain no part of a sentence, document or object only."""
+    """Whole lines of a file with whole sentences, documents or objects."""
 
     first: int  # number of the first line, from 1
     text: str
@@ -268,7 +263,7 @@ class Block(NamedTuple):
         return split_lines(self.text)
 
     def parts(self, ends: Ends) -> "list[Block]":
-        """Return the block cut wherever possible."""
+        """Return the block, cut wherever possible."""
         found, first, at = [], self.first, 0
         for end in chain(ends(self.text), [len(self.text)]):
             if end > at:
@@ -280,7 +275,7 @@ class Block(NamedTuple):
 def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:
     r"""Yield, for each piece, the complete lines up to the last position where they may be cut, and finally the rest.
 
-    Lines end with \n: a file without any is one block. "" in pieces becomes None.
+    Lines end with \n: a file without \n is one block. "" in pieces becomes None.
     """
     first, pending, begun = 1, _PendingLines(), [""]  # complete lines, and the beginning of the next one
     for piece in pieces:
@@ -301,14 +296,14 @@ def blocks(pieces: Iterable[str], ends: Ends) -> Iterator[Block | None]:
 
 
 class _PendingLines:
-    """Lines before the next position where they may be cut; searched once, except for some of the last."""
+    """Lines before the next position where they may be cut; only their last characters are searched again."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self._last = ""
 
     def add(self, lines: str, ends: Ends) -> str:
-        """Add lines, and remove and return all up to the last position where they may be cut."""
+        """Add lines; remove and return those up to the last position where they may be cut."""
         at = max(ends(self._last + lines), default=-1) - len(self._last)
         if at < 0 or not (self.parts or at):
             at, complete = 0, ""
@@ -326,5 +321,5 @@ def line_ends(text: str) -> Iterator[int]:
 
 
 def nowhere(text: str) -> Iterator[int]:
-    """Yield nothing, for files that are needed as a whole."""
+    """Yield nothing: the file is one block."""
     return iter(())

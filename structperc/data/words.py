@@ -1,4 +1,4 @@
-"""Words as numbers, for comparisons by identity, case-folded form and shape."""
+"""Words as numbers, for comparing words, case-folded forms and shapes."""
 
 import hashlib
 import re
@@ -14,10 +14,13 @@ QUOTES = frozenset(('"', "``", "''", "“", "”"))
 def word_hashes(words: Iterable[str]) -> np.ndarray:
     """Return reproducible hashes of words, (n,) int64 in 1 .. 2**63 - 1.
 
-    They are 63 bits of BLAKE2b: the probability of a collision among a million distinct words is about 5e-8.
+    63 bits of BLAKE2b: the probability of a collision among a million distinct words is about 5e-8.
     """
     listed = list(words)
-    numbers = {word: _hash(word) for word in set(listed)}
+    numbers = {}
+    for word in set(listed):
+        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        numbers[word] = 1 + int.from_bytes(digest, "little") % LARGEST
     return np.fromiter((numbers[word] for word in listed), np.int64, len(listed))
 
 
@@ -56,8 +59,3 @@ def word_kind(word: str) -> int:
 
 _UPPER, _LOWER, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
-
-
-def _hash(word: str) -> int:
-    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return 1 + int.from_bytes(digest, "little") % LARGEST

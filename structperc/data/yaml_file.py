@@ -1,6 +1,6 @@
-"""YAML files as plain values or trees with line numbers, for configurations and studies.
+"""YAML files as plain values, or as trees with line numbers.
 
-Stricter than YAML: rejects duplicate keys, of which the last would win, and aliases that expand to many values.
+Duplicate keys and aliases that expand to many values are errors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ import yaml
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
-MOST = 100_000  # values that aliases may add to those of a text
+MAX_ALIASED = 100_000  # values that aliases may add to a text
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -45,8 +45,8 @@ def parse_node(text: str, name: str) -> yaml.Node | None:
         finally:
             loader.dispose()
         known: dict[yaml.Node, int] = {}
-        if node is not None and _count(node, known, set()) > len(known) + MOST:
-            raise yaml.MarkedYAMLError(problem=f"aliases stand for more than {MOST:,} values; write them out")
+        if node is not None and _count(node, known, set()) > len(known) + MAX_ALIASED:
+            raise yaml.MarkedYAMLError(problem=f"aliases expand to more than {MAX_ALIASED:,} values; write them out")
         if node is not None:
             node_value(node)  # expands merge keys and checks tags
         return node
@@ -58,7 +58,7 @@ def node_value(node: yaml.Node) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Replaces merge keys in trees by the entries that they stand for."""
+    """Replaces merge keys in trees by the merged entries."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         merged = any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value)
@@ -69,7 +69,7 @@ class _Loader(yaml.SafeLoader):
 
 @contextmanager
 def _input_errors(text: str, name: str) -> Iterator[None]:
-    """Turn errors of YAML within the block into InputErrors with name and line."""
+    """Convert YAML errors within the block to InputErrors with name and line."""
     try:
         yield
     except yaml.MarkedYAMLError as error:
@@ -80,15 +80,15 @@ def _input_errors(text: str, name: str) -> Iterator[None]:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"{name}:{line}: invalid character {chr(error.character)!r} in a text file") from None
     except RecursionError:
-        raise InputError(f"{name}: brackets are nested too deeply") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # such as of !!int x
-        raise InputError(f"{name}: a value does not match its tag or form ({error})") from None
+        raise InputError(f"{name}: too deeply nested") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # such as for !!int x
+        raise InputError(f"{name}: invalid value for a tag or type ({error})") from None
 
 
 def find_key(node: yaml.Node | None, keys: Sequence[str], between: Sequence[str] = ()) -> yaml.Node | None:
-    """Return the node of the last of some nested keys, or None.
+    """Return the value of nested keys, or None.
 
-    Levels with a name in `between` may lie between two of the keys.
+    Between two keys there may be keys that are named in `between`.
     """
     last = None
     for key in keys:
@@ -117,7 +117,7 @@ def _count(node: yaml.Node, known: dict[yaml.Node, int], above: set[yaml.Node]) 
     if node in known:
         return known[node]
     if node in above:
-        raise yaml.MarkedYAMLError(problem="an alias within the value that it repeats", problem_mark=node.start_mark)
+        raise yaml.MarkedYAMLError(problem="an alias to a value that contains it", problem_mark=node.start_mark)
     parts: list[yaml.Node] = []
     if isinstance(node, yaml.ScalarNode) and "\0" in node.value:
         raise yaml.MarkedYAMLError(problem="invalid character NUL in a text", problem_mark=node.start_mark)
@@ -135,6 +135,6 @@ def _check_keys(keys: Sequence[yaml.ScalarNode]) -> None:
     for key in keys:
         if (key.tag, key.value) in first:
             line = first[key.tag, key.value].start_mark.line + 1
-            problem = f"duplicate key {key.value!r}, first in line {line}; leave out one"
+            problem = f"duplicate key {key.value!r}, first in line {line}; remove one"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         first[key.tag, key.value] = key

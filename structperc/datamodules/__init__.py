@@ -2,11 +2,10 @@
 
 base.py          base class of the data modules: splits, tag schemes, loaders
 sources.py       the data modules: column files, treebanks, the hub, the embedded corpus, tables, data in memory
-arrays.py        a corpus as arrays, in memory or in files
-encoded.py       an encoded corpus, from which batches are cut
-cache.py         corpora and features kept in files for later runs
-sampler.py       which sequences make a batch, and in which order; how an interrupted epoch is resumed
-distributed.py   processes that share a training
+encoded.py       an encoded corpus as arrays, and mini-batches
+cache.py         corpora and features in files for later runs
+sampler.py       order of sequences and mini-batches; resuming an interrupted epoch
+distributed.py   distributed training: number of this process, sums and lists over all processes
 """
 
 from structperc.datamodules.base import SequenceDataModule

@@ -1,11 +1,11 @@
-"""Base class of all data modules: splits, mini-batches and their order."""
+"""Base class of all data modules: splits and mini-batches."""
 
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
@@ -18,7 +18,6 @@ from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, check_notation
-from structperc.data.text_files import expand_path
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
@@ -30,62 +29,51 @@ from structperc.spelling import did_you_mean
 from structperc.structures import Batch, FlatBatch
 
 if TYPE_CHECKING:
-    import datasets  # takes half a second, and cached corpora do without
+    import datasets  # slow, and not needed for cached corpora
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 SPLITS = ("train", "dev", "test")
-HALF = 0.5
-BATCH_SIZE = 8  # sequences of a mini-batch that is not learned sequence by sequence
+BATCH_SIZE = 8  # sequences of a padded mini-batch
 BatchForm = Literal["padded", "flat"]
-
 UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
 
 
-class SplitFiles(NamedTuple):
-    """Splits that are files."""
-
-    path: str  # folder
-    files: Mapping[str, str]  # by split
-    options: Mapping[str, Any]  # how they are read, besides the options of `SequenceDataModule`; plain JSON types
-
-
 class SequenceDataModule(pl.LightningDataModule, ABC):
-    """Reads splits named train, dev and test, and cuts them into mini-batches. A subclass reads a split.
+    """Base class of all data modules: reads the splits train, dev and test, and cuts them into mini-batches.
 
     Args:
-        unit: what one sequence is: a "sentence" or a whole "document".
-        scheme: tag scheme that the tagger learns (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not
-            segments, such as parts of speech.
-        labels: scheme that the source is written in; default: as `scheme`. For labels that are not written as
-            "B-PER" it is followed by their form, and the label outside of segments: "IOB2 TYPE-B", "IOBES b_TYPE 0".
-        strict: refuse illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per step of training, in each process; by default 8. Where a tagger learns them one after
-            the other, as those of the perceptron family do, it is a matter of speed only, and by default about
-            65,000 tokens.
-        eval_batch_size: sequences at a time where nothing is learned. Decisions do not depend on it, apart from
-            which of several label sequences of equal score are the last of a list of candidates.
-        shuffle: see training sequences in a new order every epoch; else the same mini-batches of sequences of one
-            length, which makes full-batch training faster. They are kept: twice the memory for features.
-        seed: of the order in which training sequences are seen.
+        unit: unit of a sequence: a "sentence" or a whole "document".
+        scheme: tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not segments, such
+            as parts of speech.
+        labels: tag scheme of the source; default: `scheme`. For labels of another form than "B-PER", followed by this
+            form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0".
+        strict: raise an error for illegal label sequences instead of repairing and counting them.
+        batch_size: sequences per training step in each process; default: 8. For taggers that learn sequence by
+            sequence, such as perceptrons, it affects speed only, and the default is about 65,000 tokens.
+        eval_batch_size: sequences per batch in evaluation and prediction. It does not affect results, except which of
+            several label sequences with equal scores are last in an n-best list.
+        shuffle: draw a new order of the training sequences in each epoch; otherwise use the same mini-batches, of
+            sequences of similar length, which makes full-batch training faster but doubles the memory for features.
+        seed: seed of the order of the training sequences.
         predict: split that `predict` labels.
-        holdout: training sequences (sentences or documents, see `unit`) that are the development split of a source
-            that has none, and are left out of training: so many of the last ones or, below 1, a share that is drawn at
-            random, whole documents where they are marked, of which no type of segments is missing in training.
-        holdout_seed: of what is drawn.
-        types: other names of segment types, such as {PER: NAME, LOC: NAME}; types of one name are merged, those not
-            named stay. Neighbouring segments stay two.
-        cache: folder in which corpora, the features that taggers learn of them and the ids of features are kept, for
-            later runs and for all processes; training reads mini-batches from there, and needs little memory.
-            Environment variables are expanded.
-        cache_workers: how many processes make what is kept of a large corpus; the files do not depend on it.
+        holdout: number of training sequences (see `unit`) to use as the development split of a source without one: the
+            last ones or, below 1, a random share, whole documents if they are marked; each type of segments still
+            occurs in training.
+        holdout_seed: seed of the random share.
+        types: new names of segment types, such as {PER: NAME, LOC: NAME}; others keep their names. Adjacent segments
+            are not merged.
+        cache: folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
+            reads mini-batches from there and needs little memory. Environment variables are expanded.
+        cache_workers: number of processes that fill the cache for a large corpus; the files do not depend on it.
 
     Raises:
-        InputError: a number is too small; `predict` names no split; types are given and the scheme is "none"; there are
-            several workers and no cache.
+        InputError: a number is too small, `predict` is not a split, `types` with scheme "none", or several workers
+            without a cache.
     """
 
-    unlabelled = "name their column 'label' in data.columns"  # advice if there are no gold labels
+    unlabelled = "name their column 'label' in data.columns"  # advice if gold labels are missing
+    file_options: Mapping[str, Any] = {}  # options for reading files other than those of this class; plain JSON types
 
     def __init__(
         self,
@@ -116,7 +104,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
         if cache is None and cache_workers > 1:
-            raise InputError("data.cache_workers: they fill a cache; name its folder, data.cache, or leave them out")
+            raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
         check_notation("data.labels", labels or scheme)
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = ReadOptions(unit=unit, labels=labels or scheme)
@@ -126,32 +114,34 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.types = types or {}
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
         self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
-        self.in_files: SplitFiles | None = None  # set by sources that read a file for each split
         self._corpora: dict[str, Corpus | None] = {}
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
     @abstractmethod
     def read(self, split: str) -> "tuple[str, datasets.Dataset | Corpus] | None":
-        """Return a name for messages and a split as the source has it, or None if it has no such split.
+        """Return a name for messages and a split of the source; None if it is missing.
 
-        That is rows of sentences, or a corpus of sequences of the unit.
+        The split is rows of sentences, or a corpus of sequences of the unit.
         """
+
+    def split_file(self, split: str) -> Path | None:
+        """Return the file or folder that has only this split; None for other sources."""
+        return None
 
     def training_files(self) -> dict[str, Any]:
-        """Return the options by which the training files are read, as plain JSON types; see `data.read_options`.
+        """Return the options for reading the training files, as plain JSON types; see `data.read_options`.
 
-        A saved model keeps them, so that files of the same kind can be read for it. A source without files has no more
-        than the tag scheme of its labels, and which columns hold such labels, too.
+        They are saved with a model to read files of the same kind. Sources without files have only the tag scheme and
+        the columns with similar labels.
         """
-        options = {} if self.in_files is None else dict(self.in_files.options)
         corpus, labels = self.corpus("train"), self.label_set()
         further = [role for role in corpus.columns if role not in ("word", "label")]
-        alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > HALF]
-        return {**options, "labels": self.reading.labels, "like_labels": alike}
+        alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > 0.5]
+        return {**self.file_options, "labels": self.reading.labels, "like_labels": alike}
 
     def corpus(self, split: str) -> Corpus:
-        """Return the split as a corpus of sequences with labels in `scheme`; each split is read once and kept.
+        """Return the split as a corpus of sequences with labels in `scheme`; each split is read once.
 
         Raises InputError if the source has no such split, and for training data without labels.
         """
@@ -168,7 +158,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return LabelSet.from_corpus(self.corpus("train").factorize("label").distinct, self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
-        """Return features as they are after the training data: learned now, or others that a cache has kept.
+        """Fit the features to the training data and return them, or return those in the cache.
 
         Raises InputError as `corpus` and `FeatureExtractor.fit` do.
         """
@@ -179,31 +169,30 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError(f"{corpus.where(0)}: gold labels are missing; {self.unlabelled}")
 
     def has(self, split: str) -> bool:
-        """Return whether there is such a split, in the source or held out of the training data."""
+        """Return True if the split exists, in the source or held out of the training data."""
         if split not in self._corpora:
             found = self._held_out() if self.holdout and split in ("train", "dev") else self._read(split)
             self._corpora.update(found)
             for name, corpus in found.items():
-                self._warn_of_one_label(name, corpus)
+                self._warn_single_label(name, corpus)
         return self._corpora[split] is not None
 
     def _read(self, split: str) -> dict[str, Corpus | None]:
-        file = None if self.in_files is None else split_file(self.in_files.path, self.in_files.files, split)
+        file = self.split_file(split)
         if file is None or not (file.is_file() or file.is_dir()):
             found = self.read(split)
-            return {split: None if found is None else self._renamed(split, self._prepared(*found))}
-        corpus = self.store.corpus(lambda: self._made_from(split, file), lambda: self._of_file(split))
-        return {split: replace(corpus, name=str(file))}
+            return {split: None if found is None else self._normalise(split, *found)}
 
-    def _of_file(self, split: str) -> Corpus:
-        found = self.read(split)
-        assert found is not None
-        return self._renamed(split, self._prepared(*found))
+        def read() -> Corpus:
+            found = self.read(split)
+            assert found is not None
+            return self._normalise(split, *found)
 
-    def _made_from(self, split: str, file: Path) -> Any:
-        """All that the corpus of a file depends on; types are checked for training data only."""
-        assert self.in_files is not None
-        source = [class_path_of(type(self)), file.suffixes, self.in_files.options]
+        return {split: replace(self.store.corpus(lambda: self._cache_key(split, file), read), name=str(file))}
+
+    def _cache_key(self, split: str, file: Path) -> Any:
+        """Return everything that the corpus of a file depends on; types are checked for training data only."""
+        source = [class_path_of(type(self)), file.suffixes, self.file_options]
         try:
             found = file_digest(file)
         except OSError as error:
@@ -211,9 +200,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return [found, *source, self.reading, self.scheme, self.strict, self.types, split == "train"]
 
     def _held_out(self) -> dict[str, Corpus | None]:
-        """The training data as train and dev split."""
         if self.read("dev") is not None:
-            raise InputError(f"data.holdout is {self.holdout}, but there is a dev split: leave out one of them")
+            raise InputError(f"data.holdout is {self.holdout}, but there is a dev split; remove one of them")
         whole = self._read("train")["train"]
         if whole is None:
             return {"train": None, "dev": None}
@@ -224,59 +212,50 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             logger.info("%s: %d of %d sequences are held out%s", whole.name, len(dev), len(whole), without)
         return {"train": train, "dev": dev}
 
-    def _prepared(self, name: str, found: "datasets.Dataset | Corpus") -> Corpus:
-        how = (self.reading, self.scheme, UNMARKED, self.strict)
+    def _normalise(self, split: str, name: str, found: "datasets.Dataset | Corpus") -> Corpus:
         corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
-        return checked_corpus(corpus, *how)
-
-    def _warn_of_one_label(self, split: str, corpus: Corpus | None) -> None:
-        """Say that there is nothing to learn of training data, or to find in other data, whose labels are all alike."""
-        if corpus is None or "label" not in corpus.columns:
-            return
-        labels = corpus.factorize("label").distinct
-        if labels == ["O"]:
-            logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in it to find")
-        elif len(labels) == 1 and split == "train" and self.scheme == "none":
-            logger.warning("%s: all labels are %s: nothing else will be learned", corpus.name, labels[0])
-
-    def _renamed(self, split: str, corpus: Corpus) -> Corpus:
-        """Types by their new names. Raises InputError for a name that the training data does not have."""
+        corpus = checked_corpus(corpus, self.reading, self.scheme, UNMARKED, self.strict)
         if not self.types or "label" not in corpus.columns:
             return corpus
         if split == "train":
             check_types(corpus, self.scheme, self.types)
         return rename_types(corpus, self.scheme, self.types)
 
-    def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Turn the splits that a stage needs into arrays; "fit" takes all splits, so that bad labels show early.
+    def _warn_single_label(self, split: str, corpus: Corpus | None) -> None:
+        if corpus is None or "label" not in corpus.columns:
+            return
+        labels = corpus.factorize("label").distinct
+        if labels == ["O"]:
+            logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in the data")
+        elif len(labels) == 1 and split == "train" and self.scheme == "none":
+            logger.warning("%s: all labels are %s: only this label will be predicted", corpus.name, labels[0])
 
-        Arrays are kept for the same encoder; another tagger has other feature ids and encodes again. InputError is
-        raised where labels are missing, unless the stage is "predict".
+    def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
+        """Encode the splits of a stage as arrays; "fit" encodes all splits, so that invalid labels are found early.
+
+        Arrays are kept for the same encoder; another tagger has other feature ids and encodes again. Raises InputError
+        for missing labels, unless the stage is "predict".
         """
-        for split in self._splits(stage):
+        splits = {"validate": ["dev"], "test": ["test"], "predict": [self.predict_split]}
+        for split in splits[stage] if stage != "fit" else ["train", *(one for one in SPLITS[1:] if self.has(one))]:
             if stage != "predict":
                 self._check_labels(self.corpus(split))
             if self._encoders.get(split) != encoder:
                 self._encoded[split] = encoder(self.corpus(split))
                 self._encoders[split] = encoder
 
-    def _splits(self, stage: str) -> list[str]:
-        if stage == "fit":
-            return ["train", *(split for split in ("dev", "test") if self.has(split))]
-        return [{"validate": "dev", "test": "test", "predict": self.predict_split}[stage]]
-
     def encoded(self, split: str) -> EncodedCorpus:
-        """Return the arrays of a split that `encode` has made."""
+        """Return the arrays of a split, see `encode`."""
         return self._encoded[split]
 
     def loader(self, split: str) -> "DataLoader[Batch]":
-        """Return an iterable over the mini-batches of a split that is labelled; each process gets its share of them."""
+        """Return an iterable over the mini-batches of a split for evaluation; each process gets its share."""
         rows = self._encoded[split]
         order = LengthBatchSampler(rows.corpus.lengths, self.eval_batch_size, False, self.seed, share())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch | FlatBatch]":
-        """Return the training data in the form that the trainer's model learns from, see `training_batches`."""
+        """Return the training data in the `batch_form` of the trainer's model, see `training_batches`."""
         model = getattr(self.trainer, "lightning_module", None)
         return self.training_batches(getattr(model, "batch_form", "padded"))
 
@@ -284,8 +263,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         """Return the mini-batches of the training data: shuffled in each epoch, or always the same ones.
 
         Args:
-            form: "padded" for Batches of sequences of similar length; "flat" for FlatBatches of sequences that are
-                learned one after the other: their order does not depend on the size of mini-batches.
+            form: "padded": Batches of sequences of similar length; "flat": FlatBatches for learning sequence by
+                sequence, whose order does not depend on the batch size.
         """
         rows = self._encoded["train"]
         size, lengths = self.batch_size, rows.corpus.lengths
@@ -297,11 +276,11 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, share(), form == "padded")
         else:
             data = PrecomputedBatches(rows, size, share())
-            order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # all: this process's share
+            order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # all batches are of this process
         return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
 
     def val_dataloader(self) -> Any:
-        """Return the mini-batches of the development data, or an empty list where there are none to evaluate."""
+        """Return the mini-batches of the development data; an empty list if there is no such split."""
         return self.loader("dev") if "dev" in self._encoded else []
 
     def test_dataloader(self) -> "DataLoader[Batch]":
@@ -314,13 +293,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
 
 def check_splits(option: str, given: Iterable[str]) -> None:
-    """Raise InputError, which names the option, if a split that is given is none of `SPLITS`."""
+    """Raise InputError, which names the option, for a split that is not in `SPLITS`."""
     for name in given:
         if name not in SPLITS:
             meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)
             raise InputError(f"{option}: unknown split {name!r}; splits are {', '.join(SPLITS)}{meant}")
-
-
-def split_file(path: str, files: Mapping[str, str], split: str) -> Path | None:
-    """Return the file of a split in a folder, with environment variables expanded, or None if none is named for it."""
-    return expand_path(Path(path) / files[split]) if split in files else None

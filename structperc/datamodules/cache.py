@@ -1,8 +1,8 @@
 """Corpora, their features and arrays, in memory or cached in a folder for later runs.
 
-The name of a cached folder is a checksum of all that it depends on: the content of the data, the options of reading,
-templates and resources, labels and the library's version. The folder appears when it is complete, is written by one
-process while others wait for it, and is written again if its files are damaged.
+The name of a cached folder is a checksum of everything that it depends on: content of the data, reading options,
+templates, resources, labels and version of the library. One process writes the folder while others wait; it appears
+when it is complete. Damaged folders are written again.
 """
 
 import hashlib
@@ -24,74 +24,70 @@ from structperc.data.corpus import Column, Corpus, Factorized
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.text_files import expand_path
-from structperc.datamodules.arrays import CorpusArrays, encode_arrays, load_arrays, write_arrays
+from structperc.datamodules.encoded import CorpusArrays, encode_arrays, load_arrays, write_arrays
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.process_pool import Workers
 from structperc.version import __version__
 
-FORMAT = 3  # of the folders, and of the checksums that are their names
+FORMAT = 4  # of the folders, and of the checksums that are their names
 LIBRARY = __name__.partition(".")[0]
 NAME, ROLES = "name", "roles"  # of a corpus
 BOUNDARIES = ("starts", "sentences", "documents")
-PLACE = "features.documents."  # of an attribute of documents in what `FeatureExtractor.from_state` reads
+PLACE = "features.documents."  # of a document attribute in the state of a `FeatureExtractor`
 STRINGS = "strings"
-COUNTED = ("vocabularies", "buckets", "weighted")  # what features have from a corpus
+FITTED = ("vocabularies", "buckets", "weighted")  # state of features that is fitted to a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class CorpusStore:
-    """Keeps corpora in memory, for this process only."""
+    """Keeps corpora in memory, for this process only; base class of `CorpusCache`."""
 
-    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
-        """Return the corpus that `read` reads.
-
-        made_from: returns plain JSON types that the corpus depends on.
-        """
+    def corpus(self, key: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
+        """Return the result of `read`, which depends on the plain JSON types that `key` returns."""
         return read()
 
     def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
-        """Return features whose ids are those of this training corpus. Raises InputError as their `fit` does."""
+        """Return features fitted to a training corpus. Raises InputError as `FeatureExtractor.fit` does."""
         features.fit(corpus)
         return features
 
     def arrays(self, corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
-        """Return a corpus as arrays. Raises InputError for labels that are unknown, and for missing columns."""
+        """Return a corpus as arrays. Raises InputError for unknown labels and missing columns."""
         return encode_arrays(corpus, features, labels)
 
 
 class CorpusCache(CorpusStore):
     """Keeps corpora in files, for all processes and later runs.
 
-    Features with attributes of documents that learn, or that are not of this library, are learned by each run, and
-    their arrays stay in memory: what such attributes depend on besides the corpus is not known.
+    Features for which `is_cacheable` is False are fitted in each run, and their arrays stay in memory.
 
     Args:
-        folder: the folder, which is created when it is needed; environment variables are expanded.
-        workers: for large corpora; the files do not depend on how many there are.
+        folder: created when it is needed; environment variables are expanded.
+        workers: processes for large corpora; the files do not depend on their number.
     """
 
     def __init__(self, folder: str, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
         self.folder, self.workers = expand_path(folder), workers
 
-    def corpus(self, made_from: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
-        """Return the corpus that `read` reads, or a cached one.
+    def corpus(self, key: Callable[[], Any], read: Callable[[], Corpus]) -> Corpus:
+        """Return the result of `read`, or a cached one.
 
         Raises InputError as `read` does, and if the cache cannot be written.
         """
-        source = made_from()
+        source = key()
 
         def write(writer: ArrayWriter) -> None:
             corpus = read()
-            if made_from() != source:
+            if key() != source:
                 raise InputError(f"{corpus.name}: this file was changed while it was read; start again")
             write_corpus(writer, corpus)
 
         return load_corpus(self._cached("corpus", source, write))
 
     def fit_features(self, features: FeatureExtractor, corpus: Corpus) -> FeatureExtractor:
-        """Return the features as they are after this training corpus: another object if they were cached."""
+        """Return features fitted to a training corpus; a new object if they were cached."""
         if not is_cacheable(features):
             return super().fit_features(features, corpus)
 
@@ -99,7 +95,7 @@ class CorpusCache(CorpusStore):
             features.fit(corpus, self._workers(writer))
             write_features(writer, features)
 
-        state = {name: value for name, value in features.state_dict_json().items() if name not in COUNTED}
+        state = {name: value for name, value in features.state_dict_json().items() if name not in FITTED}
         column = None if features.weighted is None else features.weighted.column
         source = [corpus_digest(corpus, features.columns), state, column]
         return load_features(self._cached("features", source, write), features)
@@ -118,7 +114,7 @@ class CorpusCache(CorpusStore):
         return load_arrays(folder)
 
     def _cached(self, kind: str, source: Any, write: Callable[[ArrayWriter], None]) -> ArrayFolder:
-        """The folder of what depends on `source`, which `write` fills if it is missing or damaged."""
+        """Return the cached folder for a source; `write` fills it if it is missing or damaged."""
         text = json.dumps([FORMAT, __version__, kind, source], sort_keys=True).encode("utf-8", "surrogatepass")
         place = self.folder / f"{kind}-{hashlib.sha256(text).hexdigest()[:32]}"
         with suppress(InputError):
@@ -129,25 +125,25 @@ class CorpusCache(CorpusStore):
                 if place.exists():  # another process has written it in the meantime, or it is damaged
                     return ArrayFolder(place)
             except InputError as error:
-                logger.warning("%s; it is written again", error)
+                logger.warning("%s; writing it again", error)
             with write_errors(place), atomic_folder(place) as folder, ArrayWriter(folder) as writer:
                 write(writer)
         return ArrayFolder(place)
 
     def _workers(self, writer: ArrayWriter) -> Workers:
-        """The workers, whose files are next to what is written, and are removed with it."""
+        """Return workers whose files are next to those of a writer, and are removed with them."""
         return self.workers._replace(folder=writer.folder.parent)
 
     @contextmanager
     def _locked(self, place: Path) -> Iterator[None]:
-        """Hold the lock of a folder, after waiting for other processes; it ends with the process."""
+        """Hold the lock of a folder, which is released if the process ends."""
         with write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(place.with_name(f".{place.name}.lock"))
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                logger.info("%s: another process writes it; waiting", place)
+                logger.info("%s: waiting for another process that writes it", place)
                 lock.acquire()
         try:
             yield
@@ -170,7 +166,7 @@ def file_digest(path: Path) -> str:
 
 
 def corpus_digest(corpus: Corpus, roles: Iterable[str]) -> str:
-    """Return a checksum of some columns of a corpus, as far as it has them, and of all its boundaries."""
+    """Return a checksum of the boundaries of a corpus and of those columns among `roles` that it has."""
     total = xxhash.xxh3_128()
     for role in sorted(corpus.columns.keys() & set(roles)):
         distinct, numbers = corpus.factorize(role)
@@ -190,7 +186,7 @@ def _update(total: xxhash.xxh3_128, array: np.ndarray) -> None:
 
 
 def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
-    """Write a corpus: of each column the distinct strings and their numbers."""
+    """Write a corpus: the distinct strings of each column, and their numbers."""
     for i, role in enumerate(corpus.columns):
         distinct, numbers = corpus.factorize(role)
         writer.append_strings(f"strings.{i}", distinct)
@@ -203,7 +199,7 @@ def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
 
 
 def load_corpus(folder: ArrayFolder) -> Corpus:
-    """Return the corpus that `write_corpus` has written; the values of tokens are read when they are used."""
+    """Return the corpus written by `write_corpus`; columns are memory-mapped."""
     columns = {
         role: Column(Factorized(folder.strings(f"strings.{i}"), folder.array(f"numbers.{i}").mapped()))
         for i, role in enumerate(folder.about[ROLES])
@@ -214,7 +210,7 @@ def load_corpus(folder: ArrayFolder) -> Corpus:
 
 
 def release_memory(corpus: Corpus) -> None:
-    """Release the memory of mapped files; they are read again when they are used."""
+    """Release the memory of mapped files, which are read again on use."""
     arrays = [column.strings.numbers for column in corpus.columns.values() if isinstance(column, Column)]
     for array in arrays if corpus.lines is None else [*arrays, corpus.lines]:
         base: Any = array
@@ -229,7 +225,7 @@ def release_memory(corpus: Corpus) -> None:
 
 
 class _FixedParts:
-    """Returns attributes of documents that exist already, in the place of a builder."""
+    """A builder that returns existing document attributes."""
 
     trusted: tuple[str, ...] = ()
 
@@ -237,19 +233,17 @@ class _FixedParts:
         self._attributes = attributes
 
     def part(self, described: Any, base: type, place: str) -> Any:
-        """Return the attribute of a place."""
         return self._attributes[place.removeprefix(PLACE)]
 
     def function(self, path: Any, place: str) -> Any:
-        """Raise InputError: features with a user's functions are not cached."""
-        raise InputError(f"{place}: {path} is not cached")
+        raise InputError(f"{place}: {path} is not cached")  # see `is_cacheable`
 
 
 def is_cacheable(features: FeatureExtractor) -> bool:
-    """Return whether the state of features, a corpus and the version of the library determine all ids.
+    """Return True if the state of features, a corpus and the version of the library determine all ids.
 
-    Attributes of documents that learn, such as the labels of first models, and those of other packages may depend on
-    anything else; so may a user's functions.
+    Trainable document attributes, such as the labels of first models, those of other packages and user functions may
+    depend on anything else.
     """
     return not features.attributes and all(
         type(one).learn is DocumentAttribute.learn and class_path_of(type(one)).partition(".")[0] == LIBRARY
@@ -276,7 +270,7 @@ def write_features(writer: ArrayWriter, features: FeatureExtractor) -> None:
 
 
 def load_features(folder: ArrayFolder, like: FeatureExtractor) -> FeatureExtractor:
-    """Return the features that `write_features` has written; they show progress as `like` does."""
+    """Return the features written by `write_features`, with document attributes and progress bar of `like`."""
     arrays = {name: folder.array(name).whole() for name in folder.about["arrays"]}
     found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _FixedParts(like.documents))
     found.progress = like.progress

@@ -1,4 +1,4 @@
-"""Processes that train together: which of them this is, and sums and lists over all of them."""
+"""Distributed training: the number of this process, and sums and lists over all processes."""
 
 import math
 import os
@@ -17,11 +17,11 @@ from structperc.optim.perceptron import flat_indices
 from structperc.torch_internals import sparse_entries
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
-_alone = False
+_single = False  # within `single_process`
 
 
 class Share(NamedTuple):
-    """The number of this process and the number of all processes, each of which does its share of the work."""
+    """The number of this process, and the number of all processes."""
 
     process: int  # 0 <= process < processes
     processes: int
@@ -31,34 +31,33 @@ WHOLE = Share(0, 1)
 
 
 def share() -> Share:
-    """Return the number of this process among those that train together; process 0 of 1 if there is one."""
-    together = not _alone and dist.is_available() and dist.is_initialized()
+    """Return the number of this process in its group; process 0 of 1 without a group."""
+    together = not _single and dist.is_available() and dist.is_initialized()
     return Share(dist.get_rank(), dist.get_world_size()) if together else WHOLE
 
 
 @contextmanager
 def single_process() -> Iterator[None]:
-    """Let every process do all of the work within the block, as if there were no others."""
-    global _alone
-    before, _alone = _alone, True
+    """Let `share` return process 0 of 1 within the block."""
+    global _single
+    before, _single = _single, True
     try:
         yield
     finally:
-        _alone = before
+        _single = before
 
 
 def leave_process_group() -> None:
     """Leave the group of processes, if there is one.
 
-    A process that ends within a group is sometimes aborted by threads of gloo, and Lightning then ends all others,
-    whatever they are writing.
+    A process that ends within a group is sometimes aborted by threads of gloo, and Lightning then kills all others.
     """
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
 
 def all_reduce_sum(x: Tensor) -> Tensor:
-    """Return the sum of a tensor over all processes, without gradients; it has the same shape in each of them."""
+    """Return the sum of a tensor, of the same shape in each process, over all processes, without gradients."""
     if share().processes == 1:
         return x
     x = x.detach().clone()
@@ -67,7 +66,7 @@ def all_reduce_sum(x: Tensor) -> Tensor:
 
 
 def all_gather_tensors(x: Tensor) -> Tensor:
-    """Return the tensors (n,) of all processes, one process after the other; n may differ."""
+    """Return the concatenated tensors (n,) of all processes; n may differ."""
     own, processes = share()
     if processes == 1:
         return x
@@ -82,7 +81,7 @@ def all_gather_tensors(x: Tensor) -> Tensor:
 
 
 def all_gather_objects(parts: Iterable[Any]) -> list[Any]:
-    """Return what all processes have as one list, process after process; items are anything that can be pickled."""
+    """Return the concatenated lists of all processes; items must be picklable."""
     own = list(parts)
     if share().processes == 1:
         return own
@@ -92,55 +91,40 @@ def all_gather_objects(parts: Iterable[Any]) -> list[Any]:
 
 
 def all_reduce_gradients(parameters: Iterable[Tensor]) -> None:
-    """Replace each gradient by its sum over all processes; a parameter without a gradient in any process keeps None.
+    """Replace each gradient by its sum over all processes; None if no process has a gradient of a parameter.
 
-    Losses are sums over sequences, so these are the gradients that one process would have found for all of them. The
-    entries of sparse gradients are listed one process after the other, since no backend but gloo adds them up.
+    Losses are sums over sequences, so the result is the gradient of a single process. Sparse gradients are
+    concatenated, since only gloo can add them.
     """
     if share().processes == 1:
         return
-    fit_features = [p for p in parameters if p.requires_grad]
-    for p, kind in zip(fit_features, _kinds(fit_features), strict=True):
+    trained = [p for p in parameters if p.requires_grad]
+    if not trained:
+        return
+    kinds = [NONE if p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in trained]
+    densest = torch.tensor(kinds, device=trained[0].device)
+    dist.all_reduce(densest, dist.ReduceOp.MAX)
+    for p, kind in zip(trained, densest.tolist(), strict=True):
         if kind == DENSE:
-            p.grad = all_reduce_sum(_dense(p))
+            p.grad = all_reduce_sum(torch.zeros_like(p) if p.grad is None else p.grad.to_dense())
         elif kind == SPARSE:
-            p.grad = _listed(p)
+            p.grad = _gather_sparse_gradient(p)
 
 
-def _kinds(parameters: list[Tensor]) -> list[int]:
-    """Sum of the gradients of all processes."""
-    kinds = [NONE if p.grad is None else SPARSE if p.grad.is_sparse else DENSE for p in parameters]
-    if not kinds:
-        return kinds
-    found = torch.tensor(kinds, device=parameters[0].device)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return found.tolist()
+def _gather_sparse_gradient(p: Tensor) -> Tensor:
+    """Return the sparse gradients of all processes as one, uncoalesced, over single weights."""
+    places, values = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
+    if p.grad is not None:
+        width = math.prod(p.shape[p.grad.sparse_dim() :])
+        places = (flat_indices(p.grad).unsqueeze(1) * width + torch.arange(width, device=p.device)).flatten()
+        values = sparse_entries(p.grad)[1].flatten()
+    index = torch.stack(torch.unravel_index(all_gather_tensors(places), p.shape))
+    return torch.sparse_coo_tensor(index, all_gather_tensors(values), p.shape, check_invariants=False)
 
 
-def _dense(p: Tensor) -> Tensor:
-    if p.grad is None:
-        return torch.zeros_like(p)
-    return p.grad.to_dense() if p.grad.is_sparse else p.grad
-
-
-def _listed(p: Tensor) -> Tensor:
-    """The sparse gradients of all processes as one, uncoalesced, over single weights."""
-    empty = torch.zeros(0, dtype=torch.int64, device=p.device), p.new_zeros(0)
-    places, values = (all_gather_tensors(x) for x in (empty if p.grad is None else _flat_entries(p.grad)))
-    index = torch.stack(torch.unravel_index(places, p.shape))
-    return torch.sparse_coo_tensor(index, values, p.shape, check_invariants=False)
-
-
-def _flat_entries(grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Places in the flattened parameter and values, both (n,), of a sparse gradient."""
-    width = math.prod(grad.shape[grad.sparse_dim() :])
-    places = flat_indices(grad).unsqueeze(1) * width + torch.arange(width, device=grad.device)
-    return places.flatten(), sparse_entries(grad)[1].flatten()
-
-
-ROOM = 4096  # entries of a first message
-AWAKE = 0.05  # seconds
-_give_way: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0))
+FIRST_SIZE = 4096  # entries of a first message
+BUSY_WAIT = 0.05  # seconds
+_yield_processor: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0))
 
 
 class GatheredLists(NamedTuple):
@@ -153,25 +137,24 @@ class GatheredLists(NamedTuple):
 
 
 class AllGatherLists:
-    """Gives all processes the lists of all, in one message of fixed size each.
+    """Gathers lists of different lengths from all processes, with one message of fixed size each.
 
-    Lengths are not sent before the lists, since each message makes processes wait for each other: a message has room
-    for a list somewhat longer than the longest recent one. If a list is longer, all processes send again with more
-    room. `all_gather_tensors` takes tensors of any device, and two rounds.
+    A message can contain a list somewhat longer than the longest recent one; if a list is longer, all processes send
+    larger messages. `all_gather_tensors`, for tensors of any device, needs two rounds, for lengths and entries.
 
     Args:
         kind: dtype of an entry, at least 16 bytes.
     """
 
     def __init__(self, kind: np.dtype) -> None:
-        self.kind, self.room = kind, ROOM
+        self.kind, self.size = kind, FIRST_SIZE
         self._message, self._found = np.empty(0, kind), np.empty(0, kind)
 
     def __call__(self, write: Callable[[np.ndarray], int], number: int) -> GatheredLists:
-        """Return the lists of all processes; all call this together.
+        """Return the lists of all processes, which must all call this.
 
-        write: writes as much of a list as fits into the entries (room,), and returns the length of the list. It is
-        called again if the list of any process was too long.
+        write: writes as much of a list as fits into entries (n,), and returns the length of the list. It is called
+        again if the list of any process was too long.
         """
         processes = share().processes
         while True:
@@ -180,17 +163,17 @@ class AllGatherLists:
             _gather(found, message)
             begins = np.arange(processes) * len(message)
             lengths, numbers = np.array([_heading(found[begin : begin + 1]) for begin in begins]).T
-            fits, longest = lengths.max() <= self.room, int(lengths.max())
-            self.room = max(longest + longest // 8, self.room - self.room // 8)
+            fits, longest = lengths.max() <= self.size, int(lengths.max())
+            self.size = max(longest + longest // 8, self.size - self.size // 8)
             if fits:
                 return GatheredLists(found, 1 + begins, 1 + begins + lengths, numbers)
 
     def _buffers(self, processes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Buffers for the message of this process and for those of all: a heading of one entry, then entries.
+        """Return buffers for the message of this process and for those of all: a heading of one entry, then entries.
 
-        They are kept for the next call, as new memory is slower at first.
+        Reused by the next call, since new memory is slower.
         """
-        size = 1 + self.room
+        size = 1 + self.size
         if len(self._message) < size:
             self._message, self._found = (np.empty(n * size, self.kind) for n in (1, processes))
         return self._message[:size], self._found[: processes * size]
@@ -204,20 +187,12 @@ def _gather(found: np.ndarray, message: np.ndarray) -> None:
     parts = torch.from_numpy(found.view(np.uint8)).split(message.nbytes)
     work = dist.all_gather(list(parts), torch.from_numpy(message.view(np.uint8)), async_op=True)
     assert work is not None
-    _wait_awake(work)
-
-
-def _wait_awake(work: dist.Work) -> None:
-    """Wait for a message of other processes, at first without sleeping.
-
-    Waking up may take milliseconds, longer than sending a million weights.
-    """
-    end = time.perf_counter() + AWAKE
+    end = time.perf_counter() + BUSY_WAIT  # waking up may take milliseconds, longer than sending a million weights
     while not work.is_completed() and time.perf_counter() < end:
-        _give_way()
+        _yield_processor()
     work.wait()
 
 
 def _heading(entry: np.ndarray) -> np.ndarray:
-    """The first two int64, length and number, in the place of one entry (1,), not copied."""
+    """Return a view of one entry (1,) as two int64, length and number."""
     return entry.view(np.uint8)[:16].view(np.int64)

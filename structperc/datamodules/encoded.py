@@ -1,35 +1,197 @@
-"""Mini-batches: cut from the arrays of a corpus, and split into smaller ones."""
+"""An encoded corpus: arrays in memory or in files, and the mini-batches cut from them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from functools import partial
 from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from structperc.data.arrays import ArrayFolder, ArraySource, ArrayWriter, MemoryArray
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.datamodules.arrays import CorpusArrays, encode_arrays
+from structperc.data.splits import chunk_bounds
+from structperc.data.words import word_numbers
 from structperc.datamodules.distributed import WHOLE, Share
 from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
+from structperc.features.arrays import IdLists
+from structperc.process_pool import Workers
+from structperc.progress import bar
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Batch, FlatBatch, Words
+
+PIECE = 2**17  # tokens per piece when features are written to a file
+PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some pieces
+MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
+NODES, EDGES, TOKENS, WORD_IDS, LABELLED = "nodes", "edges", "tokens", "word_ids", "labelled"
+
+
+class IdListSource(Protocol):
+    """Lists of ids, one for each token of a corpus."""
+
+    def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
+        """Return the lists starts[i], ..., stops[i] - 1, concatenated over i."""
+
+
+class CorpusArrays(NamedTuple):
+    """A corpus of N tokens and V distinct words, with the features of a tagger."""
+
+    nodes: IdListSource
+    edges: IdListSource | None  # the same object as `nodes` for the same features; None without templates
+    tokens: ArraySource  # (N, 3) int32: number of the label, of the sentence within its sequence, of the word
+    word_ids: np.ndarray  # (4, V) int64, see `word_numbers`
+    labelled: bool  # False: there are no gold labels, and those in `tokens` are 0
+
 
 Encode = Callable[[Corpus, FeatureExtractor, LabelSet], CorpusArrays]
 
 
-class EncodedCorpus(Dataset[Batch]):
-    """A corpus whose features were extracted once, as a data set that maps a list of row numbers to their Batch.
+class StoredIdLists(NamedTuple):
+    """Lists of ids in files: list i is ids[ends[i]:ends[i + 1]]."""
 
-    Gold labels are None when the corpus has no `label` column.
+    ids: ArraySource  # (M,) int32
+    ends: ArraySource  # (N + 1,) int64
+    weights: ArraySource | None  # (M,) float32; None: each id counts 1
+
+    def take(self, starts: np.ndarray, stops: np.ndarray) -> Ragged:
+        """Return the lists starts[i], ..., stops[i] - 1, concatenated over i."""
+        from structperc.kernels.slices import copy_offsets  # needs a compiler
+
+        ends, lengths = self.ends.take(starts, stops + 1), stops - starts
+        final = (lengths + 1).cumsum() - 1  # places in `ends` of the last ends of the slices
+        initial = final - lengths
+        first, last = ends[initial], ends[final]
+        taken, longest = copy_offsets(ends, initial, final)
+        return Ragged(
+            torch.from_numpy(self.ids.take(first, last)),
+            torch.from_numpy(taken),
+            longest=longest,
+            weights=None if self.weights is None else torch.from_numpy(self.weights.take(first, last)),
+        )
+
+
+def encode_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) -> CorpusArrays:
+    """Return a corpus as arrays in memory. Raises InputError for unknown labels and missing columns."""
+    encoded = features.encode(corpus)
+    words = corpus.factorize("word")
+    tokens = MemoryArray(_token_array(corpus, words.numbers, _gold(corpus, labels)))
+    return CorpusArrays(encoded.nodes, encoded.edges, tokens, word_numbers(words.distinct), "label" in corpus.columns)
+
+
+def write_arrays(
+    writer: ArrayWriter,
+    corpus: Corpus,
+    features: FeatureExtractor,
+    labels: LabelSet,
+    workers: Workers = Workers(),  # noqa: B008  # immutable
+) -> None:
+    """Write a corpus as arrays, piece by piece, in constant memory. Raises InputError as `encode_arrays` does.
+
+    Features that depend on the whole corpus are extracted in one piece.
+    """
+    bounds = chunk_bounds(corpus, PIECE, features.extent)
+    nodes, edges, kind = _ListWriter(writer, NODES), _ListWriter(writer, EDGES), None
+    silent = copy(features)
+    silent.progress = False
+    extract = partial(getattr, silent, "ids")  # can be pickled
+    pieces = _write_tokens(writer, corpus, labels, bounds)
+    with (
+        closing(workers.at_most(len(bounds) // PIECES_PER_WORKER).each(extract, pieces)) as each,
+        bar(None, "encoding features", corpus.tokens, features.progress) as shown,
+    ):
+        for found in each:
+            nodes.append(found.nodes)
+            if found.edges is not None:
+                kind = NODES if found.edges is found.nodes else EDGES
+                if kind == EDGES:
+                    edges.append(found.edges)
+            shown.update(len(found.nodes.ends) - 1)
+    writer.append(WORD_IDS, word_numbers(corpus.factorize("word").distinct))
+    writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
+
+
+def load_arrays(folder: ArrayFolder) -> CorpusArrays:
+    """Return the arrays written by `write_arrays`."""
+    nodes, kind = _load_lists(folder, NODES), folder.about[EDGES]
+    edges = None if kind is None else nodes if kind == NODES else _load_lists(folder, EDGES)
+    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).whole(), folder.about[LABELLED])
+
+
+class _ListWriter:
+    """Writes lists of ids as arrays NAME.ids, NAME.ends and, if some weights are not 1, NAME.weights."""
+
+    def __init__(self, writer: ArrayWriter, name: str) -> None:
+        self.writer, self.ids, self.ends, self.weights = writer, f"{name}.ids", f"{name}.ends", f"{name}.weights"
+        self.written = 0
+
+    def append(self, lists: IdLists) -> None:
+        """Add the lists of further tokens."""
+        if self.ends not in self.writer:
+            self.writer.append(self.ends, np.zeros(1, np.int64))
+        self.writer.append(self.ids, lists.ids)
+        self.writer.append(self.ends, lists.ends[1:] + self.written)
+        if lists.weights is not None and self.weights not in self.writer:
+            self.writer.append(self.weights, np.ones(self.written, np.float32))
+        if self.weights in self.writer:
+            own = np.ones(len(lists.ids), np.float32) if lists.weights is None else lists.weights
+            self.writer.append(self.weights, own)
+        self.written += len(lists.ids)
+
+
+def _write_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bounds: Sequence[int]) -> Iterator[Corpus]:
+    """Write the token arrays of the pieces of a corpus between bounds, and yield each piece."""
+    words, gold = corpus.factorize("word").numbers, _gold(corpus, labels)
+    for first, stop in pairwise(bounds):
+        piece = corpus if len(bounds) == 2 else corpus.slice(first, stop)
+        own = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
+        writer.append(TOKENS, _token_array(piece, words[own], gold[own]))
+        yield piece
+
+
+def _token_array(corpus: Corpus, words: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Return `CorpusArrays.tokens`, (N, 3) int32."""
+    sentence = np.repeat(np.arange(len(corpus.sentences) - 1, dtype=np.int32), np.diff(corpus.sentences))
+    first = sentence[np.minimum(corpus.starts[:-1], max(0, corpus.tokens - 1))] if len(sentence) else sentence
+    return np.stack([gold, sentence - np.repeat(first, corpus.lengths), words], 1).astype(np.int32)
+
+
+def _gold(corpus: Corpus, labels: LabelSet) -> np.ndarray:
+    """Return the label id of each token, (N,) int32; all 0 for a corpus without labels."""
+    if "label" not in corpus.columns:
+        return np.broadcast_to(np.int32(0), corpus.tokens)
+    distinct, numbers = corpus.factorize("label")
+    ids = labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
+    return ids.astype(np.int32)[numbers]
+
+
+def _load_lists(folder: ArrayFolder, kind: str) -> StoredIdLists:
+    weights = f"{kind}.weights"
+    return StoredIdLists(
+        folder.array(f"{kind}.ids"),
+        folder.array(f"{kind}.ends"),
+        folder.array(weights) if weights in folder else None,
+    )
+
+
+# -- mini-batches ------------------------------------------------------------------------------------------
+
+
+class EncodedCorpus(Dataset[Batch]):
+    """A corpus with extracted features: a data set that maps a list of row numbers to their Batch.
+
+    Gold labels are None if the corpus has no column `label`.
 
     Args:
         corpus: the corpus.
-        features: whose ids are known, see `FeatureExtractor.fit`.
-        labels: which numbers labels have.
-        inputs: what encoders read of the corpus.
-        encode: makes the arrays, or finds them where they are kept: in memory, or in the files of a cache.
+        features: a fitted extractor.
+        labels: the label set.
+        inputs: inputs of encoders.
+        encode: returns the arrays of the corpus, in memory or in the files of a cache.
     """
 
     def __init__(
@@ -62,14 +224,14 @@ class EncodedCorpus(Dataset[Batch]):
         return Batch(*own) if self.arrays.labelled else Batch(*own)._replace(gold=None)
 
     def flat(self, rows: Sequence[int]) -> FlatBatch:
-        """Return sequences one after the other, without padding; labels are 0 where there is no gold."""
+        """Return sequences without padding; labels are 0 if there are no gold labels."""
         order = np.asarray(rows, dtype=np.int64)
         starts, ends = self.corpus.starts[order], self.corpus.starts[order + 1]
         nodes, edges = self.arrays.nodes.take(starts, ends), self.arrays.edges
         if edges is not None:
             edges = nodes if edges is self.arrays.nodes else edges.take(starts, ends)
         gold, sentences, words = np.ascontiguousarray(self.arrays.tokens.take(starts, ends).T, np.int64)
-        first = np.ones(len(gold) + 1, bool)  # whether a sentence begins here; the last one is the end of the batch
+        first = np.ones(len(gold) + 1, bool)  # True where a sentence begins, and at the end of the batch
         first[1:-1] = sentences[1:] != sentences[:-1]
         first[(ends - starts).cumsum()] = True
         return FlatBatch(
@@ -81,7 +243,7 @@ class EncodedCorpus(Dataset[Batch]):
             torch.from_numpy(first[:-1]),
             torch.from_numpy(first[1:]),
             torch.from_numpy(order),
-            Words(*torch.from_numpy(self.arrays.looks[:, words])),
+            Words(*torch.from_numpy(self.arrays.word_ids[:, words])),
             tuple(one.take(starts, ends) for one in self.inputs),
         )
 
@@ -100,15 +262,15 @@ class FlatSequences(Dataset[FlatBatch]):
 
 
 class PrecomputedBatches(Dataset[Batch]):
-    """The same mini-batches in every epoch, cut once and kept, with their features transposed.
+    """The same mini-batches in every epoch, with transposed features, for full-batch training.
 
-    Full-batch training sees them a hundred times. Transposed features make dense gradients of feature weights several
-    times faster, and take about twice the memory of the corpus' features.
+    Transposed features make dense gradients of feature weights several times faster, and take about twice the memory of
+    the features of the corpus.
     """
 
     def __init__(self, rows: EncodedCorpus, batch_size: int, share: Share = WHOLE) -> None:
         order = LengthBatchSampler(rows.corpus.lengths, batch_size, shuffle=False, share=share)
-        self.batches = [_transposed(rows[batch]) for batch in order]
+        self.batches = [_transpose(rows[batch]) for batch in order]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -117,17 +279,14 @@ class PrecomputedBatches(Dataset[Batch]):
         return self.batches[index]
 
 
-def _transposed(batch: Batch) -> Batch:
+def _transpose(batch: Batch) -> Batch:
     nodes = batch.nodes.transpose()
     same = batch.edges is batch.nodes
     return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
 
 
-MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
-
-
 def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
-    """Yield the sequences of a batch in their order, as many at a time as k candidates of each allow, at least one."""
+    """Yield parts of a batch that are small enough for k candidates of each sequence, at least one sequence each."""
     B, T = batch.sentences.shape
     size = max(1, MAX_PLACES // max(1, k * T))
     if size >= B:
@@ -136,7 +295,7 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
     ends = boundaries(batch.lengths).tolist()  # in tokens
     for start in range(0, B, size):
         rows = slice(start, min(start + size, B))
-        nodes, edges, inputs = _sliced(batch, ends[rows.start], ends[rows.stop])
+        nodes, edges, inputs = _slice_tokens(batch, ends[rows.start], ends[rows.stop])
         places = rows, slice(0, int(batch.lengths[rows].max()))
         yield Batch(
             nodes,
@@ -153,14 +312,14 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
 
 
 def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
-    """Yield the sequences of a batch in their order in n parts that differ by at most one sequence, n <= B."""
+    """Yield n <= B parts of a batch whose numbers of sequences differ by at most one."""
     if n == 1:
         yield batch
         return
     B, ends = len(batch.lengths), boundaries(batch.lengths).tolist()
     for start, stop in pairwise(i * B // n for i in range(n + 1)):
         tokens = slice(ends[start], ends[stop])
-        nodes, edges, inputs = _sliced(batch, tokens.start, tokens.stop)
+        nodes, edges, inputs = _slice_tokens(batch, tokens.start, tokens.stop)
         yield FlatBatch(
             nodes,
             edges,
@@ -176,13 +335,13 @@ def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
 
 
 def single_sequence(batch: FlatBatch) -> Batch:
-    """Return a FlatBatch of one sequence as a Batch, which has no padding; nothing is copied."""
+    """Return a FlatBatch of one sequence as a Batch without padding; nothing is copied."""
     tokens = {name: getattr(batch, name)[None] for name in ("gold", "sentences", "first", "last")}
     return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)))
 
 
-def _sliced(batch: Batch | FlatBatch, start: int, stop: int) -> tuple[Ragged, Ragged | None, tuple[Ragged, ...]]:
-    """Features and inputs of the tokens start, ..., stop - 1."""
+def _slice_tokens(batch: Batch | FlatBatch, start: int, stop: int) -> tuple[Ragged, Ragged | None, tuple[Ragged, ...]]:
+    """Return features and inputs of the tokens start, ..., stop - 1."""
     nodes, edges = batch.nodes.slice(start, stop), batch.edges
     if edges is not None:
         edges = nodes if edges is batch.nodes else edges.slice(start, stop)

@@ -1,4 +1,4 @@
-"""The order in which sequences are seen: mini-batches of similar length, reproducible from (seed, epoch), resumable."""
+"""Order of sequences: mini-batches of similar length, a function of (seed, epoch), that can be resumed."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,25 +12,22 @@ from torch.utils.data import DataLoader, DistributedSampler
 from structperc.datamodules.distributed import WHOLE, Share
 from structperc.errors import InputError
 
-POOL = 16  # batches per pool: sequences are sorted by length only within a pool, so order stays random
-TOKENS = 2**16  # per mini-batch of sequences that are learned one after the other
+POOL = 16  # batches per pool, in which sequences are sorted by length
+TOKENS = 2**16  # per mini-batch for learning sequence by sequence
 
 
 class LengthBatchSampler(DistributedSampler[list[int]]):
     """Lists of up to `batch_size` row numbers, shuffled in each epoch, or sorted by length.
 
-    The order is a function of (seed, epoch), so that a resumed run sees what an uninterrupted one would have seen.
-    Dynamic programs cost max(length) dependent steps per batch: the rows of a batch come from a pool of 16 batches
-    sorted by length.
+    The order is a function of (seed, epoch), so that a resumed run is reproducible. Dynamic programs take max(length)
+    steps per batch, so the rows of a batch come from a pool of 16 batches sorted by length.
 
-    Of several processes each gets its share of every batch of processes x batch_size rows, so that together they see
-    what one process with batches of that size does: every row once, in the same number of batches each. Shares have
-    about as many tokens each, since processes wait for the slowest. Where the last batch is too small for all
-    processes, those before it are larger.
+    Each of several processes gets its share of every batch of processes x batch_size rows, with about the same number
+    of tokens. All processes have the same number of batches: if the last batch is too small, the one before is larger.
 
-    With `by_length` false, the order does not depend on the size of batches: for learners of one sequence at a time.
+    With by_length=False the order does not depend on the batch size, for learning sequence by sequence.
 
-    The base class tells Lightning that rows are distributed already.
+    Derived from DistributedSampler so that Lightning does not distribute the rows again.
 
     Raises:
         InputError: batch_size < 1; fewer rows than processes.
@@ -54,26 +51,26 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         self.by_length = by_length and batch_size * share.processes > 1
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; the trainer calls this at the start of each one."""
+        """Set the epoch. Called by the trainer at the start of each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
         return len(self._cut(np.arange(len(self.lengths)), self._size))
 
     def __iter__(self) -> Iterator[list[int]]:
-        yield from (self._own(batch).tolist() for batch in self._batches())
+        yield from (self._rows_of_process(batch).tolist() for batch in self._batches())
 
-    def _own(self, batch: np.ndarray) -> np.ndarray:
-        """This process's rows of a batch in their order: assigned from the longest on, forth and back."""
+    def _rows_of_process(self, batch: np.ndarray) -> np.ndarray:
+        """Return the rows of this process in their order: rows are assigned by length, back and forth."""
         process, processes = self.share
         turn, place = np.divmod(np.arange(len(batch)), processes)
-        dealt_to = np.where(turn % 2, processes - 1 - place, place)
-        from_the_longest = np.argsort(-self.lengths[batch], kind="stable")
-        return batch[np.sort(from_the_longest[dealt_to == process])]
+        assigned = np.where(turn % 2, processes - 1 - place, place)
+        by_length = np.argsort(-self.lengths[batch], kind="stable")
+        return batch[np.sort(by_length[assigned == process])]
 
     @property
     def _size(self) -> int:
-        """Rows of a batch of all processes."""
+        """Number of rows of a batch of all processes."""
         return self.batch_size * self.share.processes
 
     def _batches(self) -> list[np.ndarray]:
@@ -88,17 +85,16 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         return [batches[i] for i in random.permutation(len(batches))]
 
     def _cut(self, order: np.ndarray, size: int) -> list[np.ndarray]:
-        """Pieces of `size` rows; a last one with fewer rows than processes goes to the one before."""
+        """Split into pieces of `size` rows; a last piece with fewer rows than processes joins the one before."""
         starts = range(0, len(order), size)
         enough = [start for start in starts if start == 0 or len(order) - start >= self.share.processes]
         return np.split(order, enough[1:]) if enough else []
 
 
 def sequential_batch_size(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
-    """Return the default batch size of each process for sequences that are learned one after the other.
+    """Return the default batch size per process for learning sequence by sequence: about 65,000 tokens.
 
-    A mini-batch has about 65,000 tokens, so that the overhead of the trainer does not count. The number of mini-batches
-    in an epoch is a multiple of the number of processes.
+    The number of mini-batches in an epoch is a multiple of the number of processes.
     """
     steps = processes * max(1, round(int(np.sum(lengths)) / (TOKENS * processes**2)))
     return max(1, math.ceil(len(lengths) / (steps * processes)))
@@ -108,10 +104,10 @@ STATE = ("epoch", "seen", "steps")  # steps: mini-batches of an epoch
 
 
 class ResumableSampler(DistributedSampler[Any]):
-    """The order of another sampler, without the items of one epoch that an interrupted run has seen.
+    """The order of another sampler, without the items of an interrupted epoch that were seen.
 
     Raises:
-        InputError: when an epoch is continued that had another number of items.
+        InputError: the interrupted epoch had another number of items.
     """
 
     def __init__(self, order: DistributedSampler[Any]) -> None:
@@ -120,7 +116,7 @@ class ResumableSampler(DistributedSampler[Any]):
         self.before = dict.fromkeys(STATE, 0)  # of the interrupted run
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; the trainer calls this at the start of each one."""
+        """Set the epoch. Called by the trainer at the start of each epoch."""
         self.order.set_epoch(epoch)
         self.epoch, self.seen = epoch, 0
 
@@ -136,8 +132,8 @@ class ResumableSampler(DistributedSampler[Any]):
         first = self.before["seen"] if self.before["epoch"] == self.epoch else 0
         if first and self.before["steps"] != self.steps:
             raise InputError(
-                f"ckpt_path: it was written within an epoch of {self.before['steps']} mini-batches, there are "
-                f"{self.steps} now; set data.batch_size and trainer.devices as they were"
+                f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {self.steps}; "
+                "set data.batch_size and trainer.devices as before"
             )
         for number, item in enumerate(islice(self.order, first, None), first + 1):
             self.seen = number
@@ -145,26 +141,26 @@ class ResumableSampler(DistributedSampler[Any]):
 
 
 class ResumableLoader(DataLoader[Any]):
-    """A loader with a `ResumableSampler`, whose state the trainer keeps in its checkpoints."""
+    """A loader with a `ResumableSampler`, whose state is saved in checkpoints."""
 
     def state_dict(self) -> dict[str, int]:
-        """Return the current epoch, how many of its mini-batches were seen, and how many there are."""
+        """Return the current epoch, and the numbers of its mini-batches seen and in all."""
         return {name: getattr(self.sampler, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Skip the mini-batches that were seen before. Raises InputError for an invalid state."""
+        """Skip the mini-batches seen before. Raises InputError for an invalid state."""
         known = isinstance(state, dict) and all(type(state.get(name)) is int and state[name] >= 0 for name in STATE)
         if not known:
-            raise InputError("checkpoint: the number of mini-batches seen is missing; use another one, or train again")
+            raise InputError("checkpoint: missing number of mini-batches seen; use another checkpoint, or train again")
         assert isinstance(self.sampler, ResumableSampler)
         self.sampler.before = state
 
 
 def batches_seen(trainer: pl.Trainer) -> int | None:
-    """Return how many mini-batches of its first epoch a resumed run has seen; None if it begins with a whole epoch.
+    """Return the number of mini-batches that a resumed run has seen in its first epoch; None for a whole epoch.
 
-    If a checkpoint was written after a mini-batch rather than after an epoch, this is a number, perhaps 0, and the
-    trainer does not call `on_train_epoch_start` for the epoch.
+    For a checkpoint written after a mini-batch this is a number, possibly 0, and the trainer does not call
+    `on_train_epoch_start` for the epoch.
     """
     if not trainer.fit_loop.restarted_mid_epoch:
         return None
@@ -172,9 +168,9 @@ def batches_seen(trainer: pl.Trainer) -> int | None:
 
 
 def mark_unfinished_epoch(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
-    """Mark the epoch of a checkpoint as unfinished if it ended, by steps or time, before its last mini-batch.
+    """Mark the epoch of a checkpoint as unfinished if training stopped before its last mini-batch.
 
-    The trainer counts such an epoch as finished, and a resumed run would begin the next one within it.
+    Lightning counts such an epoch as finished, so that a resumed run would begin the next one.
     """
     loop = checkpoint["loops"]["fit_loop"]
     seen = loop["epoch_loop.batch_progress"]["current"]["completed"]

@@ -1,8 +1,9 @@
 """Data modules for column files, treebanks, tables, the hub, the embedded corpus and data sets in memory."""
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOptions
@@ -13,14 +14,43 @@ from structperc.data.read_options import DOCSTART, LineFormat, Separator
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.tables import TableOptions, dataset_corpus, read_table
 from structperc.data.tag_schemes import Scheme
-from structperc.datamodules.base import SPLITS, SequenceDataModule, SplitFiles, check_splits, split_file
+from structperc.data.text_files import expand_path
+from structperc.datamodules.base import SPLITS, SequenceDataModule, check_splits
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+logger = logging.getLogger("pytorch_lightning.structperc")
+DEFAULT_SPLITS = {"train": ("train",), "dev": ("dev", "validation"), "test": ("test",)}
 
-class Conll(SequenceDataModule):
+
+class FileDataModule(SequenceDataModule):
+    """Base class of data modules that read a file for each split."""
+
+    path: str  # folder
+    files: dict[str, str]  # by split
+
+    def set_files(self, path: str, files: dict[str, str], options: Mapping[str, Any]) -> None:
+        """Set folder, files and reading options. Raises InputError for an unknown split."""
+        check_splits("data.files", files)
+        self.path, self.files, self.file_options = path, files, options
+
+    def split_file(self, split: str) -> Path | None:
+        """Return the file of a split, with environment variables expanded; None if `files` names none."""
+        return expand_path(Path(self.path) / self.files[split]) if split in self.files else None
+
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return the name of the file and its content; None if `files` names no file for the split."""
+        file = self.split_file(split)
+        return None if file is None else (str(file), self.read_file(file))
+
+    @abstractmethod
+    def read_file(self, file: Path) -> Corpus:
+        """Return a file as a corpus of sequences of the unit."""
+
+
+class Conll(FileDataModule):
     """CoNLL column files in a folder.
 
     Args:
@@ -30,7 +60,7 @@ class Conll(SequenceDataModule):
         docstart: first field of the lines that open a document.
         comments: drop comments, lines that begin with "#" and have another number of fields than the tokens.
         encoding: of the files.
-        separator: "whitespace" (spaces and tabs), or "tab" for fields that hold spaces.
+        separator: "whitespace" (spaces and tabs), or "tab" for fields that contain spaces.
         options: those of `SequenceDataModule`.
     """
 
@@ -46,30 +76,24 @@ class Conll(SequenceDataModule):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        check_splits("data.files", files)
-        self.path, self.files, self.columns, self.encoding = path, files, columns, encoding
+        self.columns, self.encoding = columns, encoding
         self.line_format = LineFormat(separator, comments, docstart)
-        self.in_files = SplitFiles(
-            path, files, {"columns": columns, **self.line_format._asdict(), "encoding": encoding}
-        )
+        self.set_files(path, files, {"columns": columns, **self.line_format._asdict(), "encoding": encoding})
 
     def training_files(self) -> dict[str, Any]:
-        """Return the options of all sources, with a role for each column of the training file, "_" for unread ones."""
+        """Return the options of the base class, and the role of each column of the training file, "_" if unused."""
         found = super().training_files()
-        file = split_file(self.path, self.files, "train")
+        file = self.split_file("train")
         width = 0 if file is None else field_count(first_lines(file, self.encoding), self.line_format)
         roles = [role or "_" for role in self.columns]
         return {**found, "columns": [*roles, *["_"] * (width - len(roles))]}
 
-    def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return the file's name and the split, or None if `files` names no file for it."""
-        file = split_file(self.path, self.files, split)
-        if file is None:
-            return None
-        return str(file), read_conll_corpus(file, self.columns, self.line_format, self.unit, self.encoding)
+    def read_file(self, file: Path) -> Corpus:
+        """Return a file as a corpus."""
+        return read_conll_corpus(file, self.columns, self.line_format, self.unit, self.encoding)
 
 
-class Conllu(SequenceDataModule):
+class Conllu(FileDataModule):
     """CoNLL-U treebanks in a folder; the label is the part of speech.
 
     Args:
@@ -93,31 +117,27 @@ class Conllu(SequenceDataModule):
         **options: Any,
     ) -> None:
         super().__init__(scheme=scheme, **options)
-        check_splits("data.files", files)
-        self.path, self.files, self.tags, self.encoding = path, files, tags, encoding
-        self.in_files = SplitFiles(path, files, {"tags": tags, "encoding": encoding})
+        self.tags, self.encoding = tags, encoding
+        self.set_files(path, files, {"tags": tags, "encoding": encoding})
 
-    def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return the file's name and the split, or None if `files` names no file for it."""
-        file = split_file(self.path, self.files, split)
-        if file is None:
-            return None
-        return str(file), conllu_corpus(file, self.tags, self.unit, self.encoding)
+    def read_file(self, file: Path) -> Corpus:
+        """Return a file as a corpus."""
+        return conllu_corpus(file, self.tags, self.unit, self.encoding)
 
 
 class Hub(SequenceDataModule):
     """A data set of the Hugging Face hub, one sentence per row.
 
-    It must be open to the user (`hf auth login`), and in files: data sets that are programs are not run. Rows of other
-    kinds, streams and what is loaded otherwise can be given to `InMemory`.
+    The user needs access to it (`hf auth login`). Loading scripts are not run. For other kinds of rows and for streams
+    use `InMemory`.
 
     Args:
         hub: id, such as "eriktks/conll2003".
         columns: column of each role, such as {word: tokens, label: ner_tags}.
-        splits: the hub's name of each split.
+        splits: name on the hub of each split.
         revision: branch, tag or commit, such as "refs/convert/parquet".
         config: configuration of the data set, if it has several.
-        label_names: names of labels kept as bare numbers, by role.
+        label_names: names of labels stored as numbers, by role.
         options: those of `SequenceDataModule`.
     """
 
@@ -137,26 +157,26 @@ class Hub(SequenceDataModule):
         self.revision, self.config, self.label_names = revision, config, label_names
 
     def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return a name and the split, fetched from the hub, or None if the data set has no such split."""
-        from structperc.data.hub import hub_corpus  # needs `datasets`
+        """Return a name and a split, downloaded from the hub; None if `splits` does not name it."""
+        from structperc.data.hub import load_split  # needs `datasets`
 
         if split not in self.splits:
             return None
-        name = self.splits[split]
-        corpus = hub_corpus(self.hub, self.columns, name, self.revision, self.config, self.label_names, self.unit)
-        return f"{self.hub} ({name})", replace(corpus, name=f"{self.hub} ({name})")
+        data = load_split(self.hub, self.config, self.splits[split], self.revision)
+        name = f"{self.hub} ({self.splits[split]})"
+        return name, dataset_corpus(data, TableOptions(self.columns, self.label_names or {}), name, self.unit)
 
 
 class Synthetic(SequenceDataModule):
-    """The embedded corpus, made from a seed (see `structperc.data.synthetic`).
+    """The embedded corpus, generated from a seed (see `structperc.data.synthetic`).
 
     Args:
-        corpus_seed: of the corpus; `seed` is that of the order of training.
+        corpus_seed: seed of the corpus; `seed` is that of the order of training.
         train: number of training documents.
-        dev: number of development documents, 0 for no such split.
-        test: number of test documents, 0 for no such split.
-        ambiguity: how much is undecidable locally, 0..1.
-        unseen: share of names that training does not show, 0..1.
+        dev: number of development documents; 0: no such split.
+        test: number of test documents; 0: no such split.
+        ambiguity: probability, 0..1, of contexts that fit every class.
+        unseen: share of names, 0..1, that do not occur in the training data.
         options: those of `SequenceDataModule`.
     """
 
@@ -172,40 +192,35 @@ class Synthetic(SequenceDataModule):
     ) -> None:
         super().__init__(**options)
         sizes = {"train": train, "dev": dev, "test": test}
-        made = synthetic_splits(
+        rows = synthetic_splits(
             corpus_seed, train=train, dev=dev or 1, test=test or 1, ambiguity=ambiguity, unseen=unseen
         )
-        self.splits = {split: rows for split, rows in made.items() if sizes[split]}
+        self.splits = {split: rows[split] for split, size in sizes.items() if size}
 
     def read(self, split: str) -> "tuple[str, Dataset] | None":
-        """Return a name and the rows of the split, or None if it was asked to have no documents."""
+        """Return a name and the rows of a split; None if it has no documents."""
         return (f"embedded corpus ({split})", self.splits[split]) if split in self.splits else None
 
 
-logger = logging.getLogger("pytorch_lightning.structperc")
-NAMES = {"train": ("train",), "dev": ("dev", "validation"), "test": ("test",)}  # of splits that nobody names
-
-
-class Table(SequenceDataModule):
-    """Tables in a folder: parquet, JSON lines, CSV, or what `datasets.Dataset.save_to_disk` has written.
+class Table(FileDataModule):
+    """Tables in a folder: parquet, JSON lines, CSV, or folders of `datasets.Dataset.save_to_disk`.
 
     Args:
         path: folder; environment variables are expanded.
         files: file, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
-        columns: column of each role: {word: tokens, label: ner_tags} for a sentence, in lists or between spaces, in
-            each row; with `sentence`, whose value changes where a sentence begins, for a token in each row (an empty
-            name: an empty row of CSV ends a sentence); {text: text, spans: entities} for a document of running text in
-            each row, whose spans have start, end and label.
-            `document` has another value for each document.
-        label_names: names of labels kept as bare numbers, by role.
-        tokens: how running text is cut: "conll" or "ud", see `structperc.text`.
-        sentences: where its sentences begin: "rules", "lines" or "one"; never inside of a span.
-        misaligned: what becomes of spans that do not begin and end as tokens do: "error" lists them, "expand" extends
-            them to whole tokens, "skip" leaves them out.
-        overlaps: what becomes of spans that share a token: "error" lists them, "longest" keeps the longest.
-        offsets: what those of spans count: "characters", "utf-16" code units, as JavaScript does, or "utf-8" bytes.
-        heading: whether the first row of CSV names the columns; else these are "1", "2", ...
-        encoding: of JSON and CSV.
+        columns: column of each role. {word: tokens, label: ner_tags}: each row is a sentence, as lists or as strings
+            split at spaces. With `sentence`, whose value changes at the beginning of a sentence, each row is a token
+            (an empty name: an empty row of CSV ends a sentence). {text: text, spans: entities}: each row is a document
+            of running text, whose spans have start, end and label. `document` has another value for each document.
+        label_names: names of labels stored as numbers, by role.
+        tokens: tokenizer of running text: "conll" or "ud", see `structperc.text`.
+        sentences: sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
+        misaligned: treatment of spans whose edges are not token edges: "error" lists them, "expand" extends them to
+            whole tokens, "skip" drops them.
+        overlaps: treatment of spans that share a token: "error" lists them, "longest" keeps the longest.
+        offsets: unit of the offsets of spans: "characters", "utf-16" code units, as in JavaScript, or "utf-8" bytes.
+        heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
+        encoding: encoding of JSON and CSV.
         options: those of `SequenceDataModule`.
     """
 
@@ -225,34 +240,30 @@ class Table(SequenceDataModule):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        check_splits("data.files", files)
-        self.path, self.files, self.encoding = path, files, encoding
+        self.encoding = encoding
         text_options = TextOptions(tokens, sentences, misaligned, overlaps, offsets)
         self.reader = TableOptions(
             columns, label_names or {}, text_options, self.reading.labels or self.scheme, heading
         )
         self.reader.check("data")
-        self.in_files = SplitFiles(path, files, {**self.reader.options(), "encoding": encoding})
+        self.set_files(path, files, {**self.reader.options(), "encoding": encoding})
 
-    def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return the file's name and the split, or None if `files` names no file for it."""
-        file = split_file(self.path, self.files, split)
-        if file is None:
-            return None
-        return str(file), read_table(file, self.reader, self.encoding, self.unit)
+    def read_file(self, file: Path) -> Corpus:
+        """Return a file as a corpus."""
+        return read_table(file, self.reader, self.encoding, self.unit)
 
 
 class InMemory(SequenceDataModule):
     """Data sets of the package `datasets` in memory; for use from Python.
 
     Args:
-        data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read to
-            its end and kept, which is said.
+        data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read
+            completely and kept in memory.
         columns: column of each role, see `Table`.
         splits: the name in `data` of each split, such as {train: train, dev: validation}. Default: train, dev or
-            validation, and test, where there are such.
-        label_names: names of labels kept as bare numbers, by role; those of class labels are known.
-        tokens, sentences, misaligned, overlaps, offsets: how running text and its spans are read, see `Table`.
+            validation, and test, if present.
+        label_names: names of labels stored as numbers, by role; those of class labels are known.
+        tokens, sentences, misaligned, overlaps, offsets: options for running text and its spans, see `Table`.
         options: those of `SequenceDataModule`.
     """
 
@@ -272,28 +283,28 @@ class InMemory(SequenceDataModule):
         from datasets import Dataset, IterableDataset
 
         super().__init__(**options)
-        held = data if isinstance(data, Mapping) else {"train": data}
+        given = data if isinstance(data, Mapping) else {"train": data}
         if splits is None:
-            splits = {split: name for split in SPLITS for name in NAMES[split] if name in held}
+            splits = {split: name for split in SPLITS for name in DEFAULT_SPLITS[split] if name in given}
         check_splits("splits", splits)
-        if missing := [name for name in splits.values() if name not in held]:
-            raise InputError(f"splits: no {missing} among {list(held)}; name those that are there")
+        if missing := [name for name in splits.values() if name not in given]:
+            raise InputError(f"splits: missing {missing}; the data has {list(given)}")
         for name in splits.values():
-            if not isinstance(held[name], Dataset | IterableDataset):
-                raise InputError(f"data: {name!r} is a {type(held[name]).__name__}; give a datasets.Dataset")
-        self.data = {split: held[name] for split, name in splits.items()}
+            if not isinstance(given[name], Dataset | IterableDataset):
+                raise InputError(f"data: {name!r} is a {type(given[name]).__name__}; give a datasets.Dataset")
+        self.data = {split: given[name] for split, name in splits.items()}
         self.splits = splits
         text_options = TextOptions(tokens, sentences, misaligned, overlaps, offsets)
         self.reader = TableOptions(columns, label_names or {}, text_options, self.reading.labels or self.scheme)
         self.reader.check("data")
 
     def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return the split's name in the data and the split, or None if there is no such split."""
+        """Return a split and its name in the data; None if it is missing."""
         from datasets import IterableDataset
 
         if split not in self.data:
             return None
         data, name = self.data[split], self.splits[split]
         if isinstance(data, IterableDataset):
-            logger.info("%s: a stream, which is read to its end and kept in memory", name)
+            logger.info("%s: reading the whole stream into memory", name)
         return name, dataset_corpus(data, self.reader, name, self.unit)

@@ -8,8 +8,7 @@ from typing import Any
 from structperc.data.output import write_lines
 from structperc.data.yaml_file import read_yaml
 from structperc.errors import InputError
-from structperc.experiments.experiment import LOG, Run, run_trials
-from structperc.experiments.rows import ExperimentRow, check_same, folder_name, identity
+from structperc.experiments.experiment import LOG, ExperimentRow, Run, check_same, folder_name, identity, run_trials
 from structperc.experiments.study_file import Study, check_study, configuration_file, read_study
 from structperc.experiments.study_report import (
     RowResults,

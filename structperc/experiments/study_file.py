@@ -2,24 +2,35 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from structperc.builder import type_name
 from structperc.data.corpus import Corpus
+from structperc.data.json_data import matches_type
 from structperc.data.tag_schemes import to_iob2
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.experiments.experiment import dry_run
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow, dry_run
 from structperc.packaged_configs import PREFIX, is_packaged, packaged, packaged_root
 from structperc.progress import bar
 
-KEYS = ("baseline", "options", "rows", "seeds", "split")
-ROW_KEYS = ("command", "configs", "init_from", "options", "seeds")
-COMMANDS = ("fit", "rerank")
-SPLITS = ("dev", "test")
+TOP_TYPES: dict[str, Any] = {
+    "baseline": str,
+    "options": list[str],
+    "rows": dict[str, Any],
+    "seeds": list[int],
+    "split": Literal["dev", "test"],
+}
+ROW_TYPES: dict[str, Any] = {
+    "command": Literal["fit", "rerank"],
+    "configs": list[str],
+    "init_from": str | None,
+    "options": list[str],
+    "seeds": list[int],
+}
 RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
 BATCH_OPTIONS = ("batch_size", "eval_batch_size", "shuffle", "predict")
 
@@ -49,40 +60,52 @@ def read_study(file: str) -> Study:
       MCE-F: {configs: [FILE], init_from: CRF}    # of the same seed, unless that row has but one
     ```
     """
-    top = _mapping(read_yaml(file), file, "", KEYS, ("rows", "seeds"))
-    seeds, options = _seeds(top["seeds"], file, "seeds"), _options(top.get("options", []), file, "options")
-    rows = top["rows"]
-    if not isinstance(rows, dict) or not rows:
+    top = _checked(read_yaml(file), f"{file}: ", TOP_TYPES, ("rows", "seeds"))
+    if not top["rows"]:
         raise InputError(f"{file}: rows: name at least one row, as in CRF: {{configs: [FILE]}}")
-    made = [_row(name, row, file, seeds, options) for name, row in rows.items()]
-    for number, one in enumerate(made):
-        _check_start(one, made[:number], f"{file}: rows.{one.name}.init_from")
-    baseline = top.get("baseline", made[0].name)
-    if baseline not in [row.name for row in made]:
-        raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(rows)}")
-    return Study(file, made, baseline, _one_of(top.get("split", "dev"), SPLITS, file, "split"))
+    rows: list[ExperimentRow] = []
+    for name, given in top["rows"].items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
+        place = f"{file}: rows.{name}."
+        row = _checked(given, place, ROW_TYPES, ("configs",))
+        configs = [configuration_file(config, file) for config in row["configs"]]
+        if not configs:
+            raise InputError(f"{place}configs: name at least one file")
+        for config in configs:
+            if not Path(config).is_file():
+                raise InputError(f"{place}configs: no file {config}; relative paths start in {Path.cwd()}")
+        options = [*top.get("options", []), *row.get("options", [])]
+        seeds, command = row.get("seeds", top["seeds"]), row.get("command", "fit")
+        made = ExperimentRow(name, command, configs, options, seeds, row.get("init_from"))
+        _check_start(made, rows, f"{place}init_from")
+        rows.append(made)
+    baseline = top.get("baseline", rows[0].name)
+    if baseline not in top["rows"]:
+        raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(top['rows'])}")
+    return Study(file, rows, baseline, top.get("split", "dev"))
 
 
-def _row(name: Any, given: Any, file: str, seeds: list[int], options: list[str]) -> ExperimentRow:
-    if not isinstance(name, str) or not name.strip():
-        raise InputError(f"{file}: rows: invalid name {name!r}; write it in quotes")
-    where = f"rows.{name}"
-    row = _mapping(given, file, where, ROW_KEYS, ("configs",))
-    configs = _texts(row["configs"], file, f"{where}.configs", "[FILE, ...]")
-    configs = [configuration_file(config, file) for config in configs]
-    for config in configs:
-        if not Path(config).is_file():
-            raise InputError(f"{file}: {where}.configs: no file {config}; relative paths start in {Path.cwd()}")
-    if not configs:
-        raise InputError(f"{file}: {where}.configs: name at least one file")
-    return ExperimentRow(
-        name,
-        _one_of(row.get("command", "fit"), COMMANDS, file, f"{where}.command"),
-        configs,
-        [*options, *_options(row.get("options", []), file, f"{where}.options")],
-        _seeds(row["seeds"], file, f"{where}.seeds") if "seeds" in row else seeds,
-        row.get("init_from"),
-    )
+def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    """Return a mapping with values of these types. Raises InputError for other ones; `place` is the prefix of keys."""
+    if not isinstance(given, dict) or not given.keys() >= set(required):
+        keys = ", ".join(f"{key}: ..." for key in required)
+        raise InputError(f"{place.rstrip('. :')}: write {keys}; keys are {', '.join(types)}")
+    for key, value in given.items():
+        if key not in types:
+            raise InputError(f"{place}{key}: unknown key; known are {', '.join(types)}")
+        if not matches_type(value, types[key]):
+            raise InputError(f"{place}{key}: expected {type_name(types[key])}, got {value!r}")
+    seeds = given.get("seeds", [0])
+    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
+        raise InputError(f"{place}seeds: write different whole numbers from 0 on, as in [1, 2, 3], not {seeds}")
+    for option in given.get("options", []):
+        key, equals, _ = option.partition("=")
+        if not (key.startswith("--") and equals):
+            raise InputError(f"{place}options: invalid option {option!r}; write --KEY=VALUE")
+        if key in RESERVED_OPTIONS:
+            raise InputError(f"{place}options: a study sets {key} itself; leave it out")
+    return given
 
 
 def configuration_file(name: str, study: str) -> str:
@@ -106,46 +129,6 @@ def _check_start(row: ExperimentRow, above: Sequence[ExperimentRow], where: str)
     lacking = [seed for seed in row.seeds if seed not in source.seeds]
     if lacking and len(source.seeds) > 1:
         raise InputError(f"{where}: {source.name} has no seed {lacking[0]}; give both rows the same seeds")
-
-
-def _mapping(given: Any, file: str, where: str, known: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
-    place = f"{file}: {where}: " if where else f"{file}: "
-    if not isinstance(given, dict):
-        raise InputError(f"{place}write {', '.join(f'{key}: ...' for key in needed)}; keys are {', '.join(known)}")
-    if unknown := [key for key in given if key not in known]:
-        raise InputError(f"{place}unknown key {unknown[0]!r}; known are {', '.join(known)}")
-    if missing := [key for key in needed if key not in given]:
-        raise InputError(f"{place}{missing[0]} is missing")
-    return given
-
-
-def _one_of(given: Any, known: Sequence[str], file: str, where: str) -> str:
-    if given not in known:
-        raise InputError(f"{file}: {where}: {given!r} is invalid; choose from {', '.join(known)}")
-    return given
-
-
-def _seeds(given: Any, file: str, where: str) -> list[int]:
-    fine = isinstance(given, list) and all(type(seed) is int and 0 <= seed < 2**32 for seed in given)
-    if not fine or not given or len(set(given)) != len(given):
-        raise InputError(f"{file}: {where}: write different whole numbers from 0 on, as in [1, 2, 3], not {given!r}")
-    return given
-
-
-def _texts(given: Any, file: str, where: str, form: str) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise InputError(f"{file}: {where}: write a list, as in {form}, not {given!r}")
-    return given
-
-
-def _options(given: Any, file: str, where: str) -> list[str]:
-    for option in _texts(given, file, where, "[--data.batch_size=8]"):
-        key, equals, _ = option.partition("=")
-        if not (key.startswith("--") and equals):
-            raise InputError(f"{file}: {where}: invalid option {option!r}; write --KEY=VALUE")
-        if key in RESERVED_OPTIONS:
-            raise InputError(f"{file}: {where}: a study sets {key} itself; leave it out")
-    return given
 
 
 class Task(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.experiments.experiment import Run
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
 from structperc.reports.tables import markdown_table, wrapped_table, write_records
 

@@ -91,8 +91,8 @@ class Significance:
                 f"{run.folder}: its predictions are not of the text and gold labels of those of "
                 f"{base.system.name}: the data have changed in between; run the study in another folder (--root)"
             )
-        tokens, sentences = base.system.against(one.system)
-        return {"p_tokens": tokens.p, "p_sentences": sentences.p}
+        tests = base.system.against(one.system)
+        return {"p_tokens": tests.tokens.p, "p_sentences": tests.sentences.p}
 
     def _predictions(self, run: Run | None) -> RunPredictions | None:
         """Return the predictions of a run; None if it failed, or its words cannot be written as columns."""

@@ -11,8 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from structperc.errors import InputError
-from structperc.experiments.experiment import LOG, Run, dry_run, run_trial, run_trials
-from structperc.experiments.rows import ExperimentRow, check_same, grid_rows, identity, parse_grid, short_keys
+from structperc.experiments.experiment import (
+    LOG,
+    ExperimentRow,
+    Run,
+    check_same,
+    dry_run,
+    grid_rows,
+    identity,
+    parse_grid,
+    run_trial,
+    run_trials,
+    short_keys,
+)
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style, write_figure
 from structperc.reports.tables import percent, text_table, write_records

@@ -9,10 +9,11 @@ from numpy import ndarray
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.guided.templates import UNKNOWN
 from structperc.ragged import boundaries
 from structperc.structures import Batch, FlatBatch
 
+OFFSETS = (-2, -1, 1, 2)  # of the neighbours in a window
+UNKNOWN = -1  # label that is not decided yet
 COMPILED = (torch.float32, torch.float64)  # types that the compiled functions support
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.guided.templates import UNKNOWN
+from structperc.guided.arrays import UNKNOWN
 from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkernel_no_alloc
 
 
@@ -46,7 +46,7 @@ def best_place(queue):
 
 @subkernel_no_alloc
 def is_queued(queue, place):
-    """Return whether there is a candidate at a place."""
+    """Return True if there is a candidate at a place."""
     return queue[len(queue) // 2 + place] > -np.inf
 
 
@@ -133,15 +133,15 @@ def accept(place, chart):
 
 
 @subkernel_no_alloc
-def beside(place, easiest, text, chart):
+def neighbours(place, easiest, text, chart):
     """Return the places of the candidates next to an accepted span, 0 without one."""
     before, after = chart.ends[place, 0] - 1, chart.ends[place, 1] + 1
     return before if easiest else 0, after if after < len(text.offsets) else 0
 
 
 @subkernel_no_alloc
-def complete(place, text, chart):
-    """Return whether a span is the whole sentence."""
+def is_complete(place, text, chart):
+    """Return True if a span is the whole sentence."""
     return chart.ends[place, 0] == 1 and chart.ends[place, 1] == len(text.offsets) - 1
 
 
@@ -212,14 +212,14 @@ def best_states(M, joint, scores, highest, best, found):
 @subkernel_no_alloc
 def _close(row, label, M, joint, scores, highest):
     """Remove all hypotheses of the same state."""
-    labelled = False  # whether hypotheses of different labels differ in state
+    by_label = False  # True if hypotheses of different labels differ in state
     for i in range(4):
-        labelled |= joint[row, i] == OPEN
+        by_label |= joint[row, i] == OPEN
     for m in range(M):
         same = True
         for i in range(4):
             same &= joint[m, i] == joint[row, i]
-        if same and labelled:
+        if same and by_label:
             scores[m, label] = -np.inf
             highest[m] = _highest(m, scores)
         elif same:

@@ -4,19 +4,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structperc.guided.arrays import UNKNOWN
 from structperc.guided.chart import (
     accept,
-    beside,
     best_place,
     chart_for,
     clear,
-    complete,
+    is_complete,
     is_queued,
     last_window,
+    neighbours,
     trace,
 )
-from structperc.guided.search import context_row, first_candidates, generate, hypothesise, sentence, static_score
-from structperc.guided.templates import UNKNOWN
+from structperc.guided.search import context_row, first_candidates, generate, score_hypotheses, sentence, static_score
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 
@@ -120,9 +120,9 @@ def _visit_aggressively(text, own, data, chart, margin, most, counts):
         if label < 0:
             counts[DECISIONS] += 1
             accept(place, chart)
-            if complete(place, text, chart):
+            if is_complete(place, text, chart):
                 return
-            for near in beside(place, data.easiest, text, chart):
+            for near in neighbours(place, data.easiest, text, chart):
                 if near:
                     update_candidate(near, text, data.weights, chart, own)
         else:
@@ -144,7 +144,7 @@ def _rival(place, margin, text, weights, chart, own):
     if margin == 0:
         return -1
     gold, totals, windows, row, label = own.gold[place - 1], chart.totals, chart.windows, 0, -1
-    for m in range(hypothesise(place, text, weights, chart)):
+    for m in range(score_hypotheses(place, text, weights, chart)):
         for y in range(totals.shape[1]):
             if y != gold and (label < 0 or totals[m, y] > totals[row, label]):
                 row, label = m, y
@@ -176,7 +176,7 @@ def _visit_early(text, own, data, chart, counts):
     left = False
     while not left:
         place = best_place(chart.queue)
-        gold_state, left = own.gold_state[place], complete(place, text, chart)
+        gold_state, left = own.gold_state[place], is_complete(place, text, chart)
         counts[ERRORS] += gold_state != 0
         if gold_state < 0 or (left and gold_state > 0):
             _correct(place, data.steps + counts[DECISIONS], text, own, data, chart)
@@ -184,7 +184,7 @@ def _visit_early(text, own, data, chart, counts):
             left = True
         counts[DECISIONS] += 1
         accept(place, chart)
-        for near in beside(place, data.easiest, text, chart):
+        for near in neighbours(place, data.easiest, text, chart):
             if near and not left:
                 update_candidate(near, text, data.weights, chart, own)
 

@@ -1,19 +1,17 @@
-"""The tagger of Shen et al. 2007: context features and the model."""
+"""The bidirectional tagger of Shen et al. 2007, its update rules (Algorithm 2) and its averaging optimizer."""
 
-from itertools import accumulate
-from typing import Literal, get_args
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.guided.arrays import (
     Decisions,
     TokenArrays,
     TrainingData,
-    WeightArrays,
     WeightSums,
     check_range,
     sentence_starts,
@@ -21,93 +19,108 @@ from structperc.guided.arrays import (
     without_padding,
     writable_arrays,
 )
-from structperc.guided.rules import Aggressive, GuidedOptimizer, GuidedRule, LearningCounts
-from structperc.guided.templates import OFFSETS, parse_context
-from structperc.nonlocal_features.strings import combined
+from structperc.guided.context import ContextFeatures
+from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 
-SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are after the token
+
+class LearningCounts(NamedTuple):
+    """Counts over the sentences of a mini-batch."""
+
+    updates: int
+    decisions: int  # accepted tokens, and candidates that were chosen but not accepted
+    errors: int  # chosen candidates whose top hypothesis was not gold
 
 
-class ContextFeatures(nn.Module):
-    """Features of the labels, and words, next to a token: a row of L weights for each combination of a template.
+class GuidedRule(ABC):
+    """Base class of update rules: when a chosen candidate is accepted, and when the weights are changed.
 
-    A template fires only where all its labels are known. Combinations of k labels have L**k rows of their own. With
-    words they are hashed: all such templates share `size` rows, and combinations in one row share its weights. Row 0
-    stays zero, for templates that do not fire. Weights start at zero.
-
-    Below, F is the number of templates, those without words first, and H of those with words. A window is the labels
-    at the offsets -2, -1, 1 and 2 from the token, UNKNOWN where they are not decided.
-
-    Args:
-        templates: see `parse_context`.
-        size: rows for the templates with words.
-
-    Raises:
-        InputError: a template is invalid, or size < 1.
+    The order of inference and the scores of actions are learned together, sentence by sentence.
     """
 
-    table: nn.Parameter  # (R, L)
-    radix: Tensor  # (F, 4) int64, factors of the labels in the number of a combination
-    first: Tensor  # (F,) int64, first row
-
-    def __init__(self, templates: list, size: int = 2**18) -> None:
-        super().__init__()
-        if size < 1:
-            raise InputError(f"context.size: expected >= 1, got {size}")
-        self.templates, self.size = templates, size
-        self.parsed = tuple(sorted(parse_context(templates), key=lambda template: bool(template.words)))
-        self.exact = sum(not template.words for template in self.parsed)  # without words
-
-    def allocate(self, n_labels: int) -> None:
-        """Create the table of weights once the labels are known."""
-        offsets = [template.labels for template in self.parsed]
-        sizes = [n_labels ** len(at) for at in offsets[: self.exact]]
-        *first, hashed = accumulate(sizes, initial=1)
-        first += [hashed] * (len(offsets) - self.exact)
-        radix = [n_labels ** at.index(i) if i in at else 0 for at in offsets for i in OFFSETS]
-        self.register_buffer("radix", torch.tensor(radix, dtype=torch.int64).view(-1, len(OFFSETS)), persistent=False)
-        self.register_buffer("first", torch.tensor(first, dtype=torch.int64), persistent=False)
-        rows = hashed + self.size * (self.exact < len(offsets))
-        self.table = nn.Parameter(torch.zeros(rows, n_labels))
-
-    def keys(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """Return hashes (n, H) of the words of each template with words.
-
-        words (n,) int64 are those of sentences of lengths (B,), one after the other; outside of a sentence they are 0.
-        """
-        with_words = self.parsed[self.exact :]
-        seeds = word_hashes(map(str, with_words)).tolist()
-        ends = lengths.cumsum(0).repeat_interleave(lengths)
-        starts = ends - lengths.repeat_interleave(lengths)
-        columns = [
-            combined(torch.full_like(words, seed), *(_shifted(words, starts, ends, i) for i in template.words))
-            for template, seed in zip(with_words, seeds, strict=True)
-        ]
-        return torch.stack(columns, -1) if columns else words.new_zeros(len(words), 0)
-
-    def rows(self, windows: Tensor, keys: Tensor) -> Tensor:
-        """Return the rows (n, F) of the table for windows (n, 4) and keys (n, H); 0 where a template does not fire."""
-        from structperc.guided import search  # needs numba
-
-        none = np.zeros((0, self.table.shape[1]), np.float32)
-        return torch.from_numpy(search.rows(windows.numpy(), keys.numpy(), self.weights(none, none)))
-
-    def weights(self, node: np.ndarray, table: np.ndarray) -> WeightArrays:
-        """Return the weights of token features (R, L) and of contexts as compiled functions read them."""
-        sides = [{offset > 0 for offset in template.labels} for template in self.parsed]
-        before, after, around = (
-            np.array([f for f, side in enumerate(sides) if side == own], np.int64) for own in SIDES
-        )
-        radix, first = self.radix.cpu().numpy(), self.first.cpu().numpy()
-        return WeightArrays(node, table, radix, first, self.size, before, after, around)
+    @abstractmethod
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
 
 
-def _shifted(words: Tensor, starts: Tensor, ends: Tensor, offset: int) -> Tensor:
-    """Return the words `offset` tokens from each of words (n,), 0 outside of the sentence starts:ends of a token."""
-    places = torch.arange(len(words)) + offset
-    return words.roll(-offset).where((places >= starts) & (places < ends), 0)
+class Aggressive(GuidedRule):
+    """Accept only gold (Algorithm 2): else update, renew the queue and choose again.
+
+    A top hypothesis is gold if it gives all tokens of its span gold's labels. If not, the features of gold's last
+    action are promoted and those of the top hypothesis's last action demoted. All accepted spans thus have the gold
+    hypothesis on top; their V stay as they were when they were accepted.
+
+    With a margin (Krauth & Mézard 1987) a top hypothesis that is gold counts as an error, too, as long as
+    V(gold) <= V(rival) + margin, where the rival is the best hypothesis on the same span, with the present weights,
+    among those with another label in the last action. Such an update moves this gap by the squared norm of the
+    difference of the two actions' features.
+
+    Args:
+        margin: in units of the score; 0 for none.
+        limit: a sentence is left after `limit` updates per token of it, as not all data can be separated.
+
+    Raises:
+        InputError: margin is negative, or limit < 1.
+    """
+
+    def __init__(self, margin: float = 0.0, limit: int = 10) -> None:
+        if not margin >= 0:
+            raise InputError(f"Aggressive: margin must be >= 0, got {margin}")
+        if limit < 1:
+            raise InputError(f"Aggressive: limit must be >= 1 update per token, got {limit}")
+        self.margin, self.limit = margin, limit
+
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
+        from structperc.guided import learning  # needs numba
+
+        return LearningCounts(*learning.learn_aggressively(data, float(self.margin), int(self.limit)))
+
+
+class EarlyUpdate(GuidedRule):
+    """Accept each chosen candidate, right or wrong, while some state holds the gold hypothesis (not aggressive).
+
+    Collins & Roark 2004: when no state of the chosen candidate holds it any more, or the sentence is complete and
+    it is not on top, the features of all actions of the gold hypothesis on this span are promoted, those of the top
+    hypothesis demoted, and the sentence is left. Other spans of the sentence are not compared.
+    """
+
+    def learn(self, data: TrainingData) -> LearningCounts:
+        """Learn from each sentence once."""
+        from structperc.guided import learning  # needs numba
+
+        return LearningCounts(*learning.learn_early(data))
+
+
+class GuidedOptimizer(AveragedOptimizer):
+    """Optimizer of guided learning: perceptron updates without gradients, averaged over decisions.
+
+    The average is over the weights after each decision, those included that change nothing; after m decisions that
+    sentences of a mini-batch make at the same time, the weights count m times. float32 holds the weights exactly
+    below 2**24, float64 the sums.
+
+    Args:
+        params: those of a `GuidedModel`.
+        average: whether averages are kept, and used for evaluation.
+    """
+
+    def __init__(self, params: Iterable[Any], average: bool = True) -> None:
+        super().__init__(params, {}, average)
+
+    def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
+        """Return a step size of 1."""
+        return StepSizeRule(constant_size, (1.0,))
+
+    def sums(self, p: Tensor) -> Tensor:
+        """Return the sum for the average of a parameter, float64; without rows where none is kept."""
+        if not self.param_groups[0]["average"]:
+            return p.new_empty(0, *p.shape[1:], dtype=torch.float64)
+        return super().sums(p)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Return the value of the closure, if any; `GuidedModel.learn` has already changed the weights."""
+        return None if closure is None else closure()
 
 
 Order = Literal["easiest", "left-to-right"]
@@ -179,14 +192,13 @@ class GuidedModel(nn.Module):
         """
         gold = to_cpu(batch.gold).numpy()
         check_range(gold, self.static.node.shape[1], "label")
-        starts, easiest = sentence_starts(batch), self.order == "easiest"
+        starts, easiest, steps = sentence_starts(batch), self.order == "easiest", optimizer.param_groups[0]["steps"]
         text = self._text(batch, to_cpu(batch.words.exact))
         tables = self.static.node, self.context.table
         with writable_arrays(*tables, *map(optimizer.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
-            counts = self.rule.learn(
-                TrainingData(starts, text, gold, weights, WeightSums(*sums), optimizer.decisions, self.beam, easiest)
-            )
+            data = TrainingData(starts, text, gold, weights, WeightSums(*sums), steps, self.beam, easiest)
+            counts = self.rule.learn(data)
         optimizer.count(counts.decisions)
         return counts
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from structperc.guided.arrays import Decisions, TokenArrays, WeightArrays
+from structperc.guided.arrays import UNKNOWN, Decisions, TokenArrays, WeightArrays
 from structperc.guided.chart import (
     OPEN,
     accept,
-    beside,
     best_place,
     best_states,
     chart_for,
@@ -20,10 +19,10 @@ from structperc.guided.chart import (
     is_queued,
     join,
     last_window,
+    neighbours,
     set_score,
     trace,
 )
-from structperc.guided.templates import UNKNOWN
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 from structperc.nonlocal_features.strings import mixed
@@ -100,7 +99,7 @@ def generate(place, text, weights, chart):
     """Make or renew the candidate at a place."""
     if not is_queued(chart.queue, place):
         static_scores(place - 1, text, weights, chart.static[place])
-    M = hypothesise(place, text, weights, chart)
+    M = score_hypotheses(place, text, weights, chart)
     found, best, back, interfaces, U = chart.found, chart.best, chart.back, chart.interfaces, chart.U
     scores, pairs, spans = chart.scores, chart.pairs, chart.joint
     n = best_states(M, spans, chart.totals, chart.highest, best, found)
@@ -116,7 +115,7 @@ def generate(place, text, weights, chart):
 
 
 @subkernel_no_alloc
-def hypothesise(place, text, weights, chart):
+def score_hypotheses(place, text, weights, chart):
     """Fill in the hypotheses, contexts and ends of the candidate at a place; return the number of context pairs."""
     left, right, ends, V = chart.spans[place - 1], chart.spans[place + 1], chart.ends, chart.V
     chart.contexts[place, 0], chart.contexts[place, 1] = left, right
@@ -194,7 +193,7 @@ def _decide(start, stop, starts, text, weights, beam, easiest, found):
             place = best_place(chart.queue)
             accept(place, chart)
             found.order[s, place - 1], found.first[s, place - 1] = number, chart.back[place, 0, 0]
-            for near in beside(place, easiest, own, chart):
+            for near in neighbours(place, easiest, own, chart):
                 if near:
                     generate(near, own, weights, chart)
         if len(own.offsets) > 1:

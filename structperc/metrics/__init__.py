@@ -5,8 +5,7 @@ tensors take it second, (preds, target), as torchmetrics does.
 
 accuracy.py       accuracy of tokens and sentences
 segments.py       segment counts, precision, recall and F as tables and as single numbers
-oracle.py         the best candidate of each n-best list
-evaluation.py     all scores of a tagger
+evaluation.py     all scores of a tagger; F1 of the best candidate of each n-best list
 seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
@@ -16,8 +15,7 @@ calibration.py    confidence of tokens and segments, and how often it is right
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
 from structperc.metrics.calibration import Calibration, Reliability, bin_sums, segment_confidence, token_confidence
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
-from structperc.metrics.evaluation import Evaluation
-from structperc.metrics.oracle import OracleF1, oracle
+from structperc.metrics.evaluation import Evaluation, OracleF1, oracle
 from structperc.metrics.segments import (
     SegmentCounts,
     SegmentF1,

@@ -52,12 +52,12 @@ def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None
 
 
 def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
-    """Return whether all tokens of each sentence are right, (R,) bool in row-major order, from right (B, T) bool."""
+    """Return (R,) bool, True for sentences without a wrong token, in row-major order, given right tokens (B, T)."""
     return ~sentence_errors(right, boundaries)[: int(boundaries.first.sum())]
 
 
 def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
-    """Return whether some token of each sentence is wrong, (B * T,) bool, False after the last, from right (B, T) bool.
+    """Return (B * T,) bool, True for sentences with a wrong token, False after the last, given right tokens (B, T).
 
     The size does not depend on the number of sentences, for which a GPU would have to be synchronised.
     """
@@ -67,7 +67,7 @@ def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
 
 
 def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how many tokens are labelled correctly, and how many there are; () int64 each.
+    """Return the numbers of correctly labelled tokens and of all tokens, () int64 each.
 
     preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64.
 
@@ -81,7 +81,7 @@ def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor
 def sentence_counts(
     preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return how many sentences have no wrong token, and how many there are; () int64 each.
+    """Return the numbers of sentences without a wrong token and of all sentences, () int64 each.
 
     preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64. `sentences` (B, T) has
     a sentence number for each token, as in `sentence_boundaries`; without it each sequence is one sentence.
@@ -114,7 +114,7 @@ class ShareMetric(Metric):
 
 
 class _Accuracy(ShareMetric):
-    """Base class: right and all items, in states of their own names, since a MetricCollection merges equal states."""
+    """Base class: counts of right and of all items; a MetricCollection merges states of equal names and values."""
 
     items: str
 

@@ -1,4 +1,4 @@
-"""Confidence in tokens and segments, and its calibration: a share of 0.8 of decisions with confidence 0.8 is right."""
+"""Confidence in tokens and segments, and its calibration: of decisions with confidence 0.8, a share of 0.8 is right."""
 
 from typing import Any, NamedTuple
 
@@ -32,15 +32,15 @@ def segment_confidence(
     rows, starts, ends = segments
     if not len(rows):
         return lattice.unary.new_zeros(0)
-    goes_on = _continues(label_set).to(labels.device)
+    may_continue = _continues(label_set).to(labels.device)
     left, right = (rows, starts), (rows, ends - 1)
-    before = (previous_marginals(lattice, labels)[left] * goes_on.T[labels[left]]).sum(1)
+    before = (previous_marginals(lattice, labels)[left] * may_continue.T[labels[left]]).sum(1)
     following = next_marginals(lattice, labels)
-    after = (following[right] * goes_on[labels[right]]).sum(1)
+    after = (following[right] * may_continue[labels[right]]).sum(1)
     open_left = before.masked_fill(boundaries.first[left], 0).clamp(0, 1)
     open_right = after.masked_fill(boundaries.last[right], 0).clamp(0, 1)
-    sure = segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
-    return sure.to(lattice.unary.dtype)
+    confidence = segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
+    return confidence.to(lattice.unary.dtype)
 
 
 @torch.no_grad()
@@ -49,11 +49,11 @@ def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoun
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)
     segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
-    sure = segment_confidence(lattice, labels, segments, boundaries, label_set)
+    confidence = segment_confidence(lattice, labels, segments, boundaries, label_set)
     within = (label_set.types.to(labels.device)[labels] >= 0) & boundaries.real
     number = (first.flatten().cumsum(0) - 1).clamp(min=0).view(labels.shape)
     nothing = torch.full(labels.shape, torch.nan, dtype=lattice.unary.dtype, device=labels.device)
-    return torch.where(within, sure[number], nothing) if len(sure) else nothing
+    return torch.where(within, confidence[number], nothing) if len(confidence) else nothing
 
 
 def _continues(label_set: LabelSet) -> Tensor:

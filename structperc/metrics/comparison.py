@@ -11,11 +11,9 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics.accuracy import right_sentences, sentence_boundaries
 from structperc.metrics.segments import SegmentF1, SegmentScores, check_beta
-from structperc.metrics.seqeval import check_same_lengths, label_sequences
+from structperc.metrics.seqeval import LabelLists, check_same_lengths, label_sequences
 from structperc.metrics.significance import McNemar, mcnemar
 from structperc.reports.tables import percent, text_table
-
-Labels = Sequence[Sequence[str]]  # sentences of label names
 
 
 class System(NamedTuple):
@@ -23,21 +21,23 @@ class System(NamedTuple):
 
     name: str
     segments: SegmentScores | None  # None for labels without segments
-    tokens: Tensor  # (N,) bool, is the label right
-    sentences: Tensor  # (R,) bool, are all labels of the sentence right
+    tokens: Tensor  # (N,) bool, True where the label is right
+    sentences: Tensor  # (R,) bool, True where all labels of the sentence are right
 
     @property
     def accuracies(self) -> tuple[float, float]:
         """The shares of tokens and of sentences that are right."""
         return float(self.tokens.double().mean()), float(self.sentences.double().mean())
 
-    def against(self, other: "System") -> tuple[McNemar, McNemar]:
-        """Return McNemar's tests against another system, over tokens and over sentences."""
-        return mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
+    def against(self, other: "System", beta: float = 1.0) -> "Comparison":
+        """Return the comparison with another system, by F_beta of segments and by McNemar's tests."""
+        both = None if self.segments is None or other.segments is None else (self.segments, other.segments)
+        tests = mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
+        return Comparison((self.name, other.name), both, *tests, beta)
 
 
 def evaluate_systems(
-    gold: Labels, predictions: Sequence[Labels], scheme: str, names: Sequence[str]
+    gold: LabelLists, predictions: Sequence[LabelLists], scheme: str, names: Sequence[str]
 ) -> Iterator[System]:
     """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
 
@@ -46,17 +46,16 @@ def evaluate_systems(
     """
     if len(predictions) != len(names):
         raise InputError(f"give a name for each prediction: names has {len(names)}, predictions {len(predictions)}")
-    gold = label_sequences(gold, "gold")
-    predictions = [label_sequences(predicted, name) for name, predicted in zip(names, predictions, strict=True)]
-    for name, predicted in zip(names, predictions, strict=True):
-        check_same_lengths(gold, predicted, ("gold", name))
-    if not any(gold):
+    texts = [label_sequences(text, name) for name, text in zip(("gold", *names), (gold, *predictions), strict=True)]
+    for name, predicted in zip(names, texts[1:], strict=True):
+        check_same_lengths(texts[0], predicted, ("gold", name))
+    if not any(texts[0]):
         raise InputError("gold has no labels; give a file of labelled sentences")
-    labels = LabelSet(tuple(sorted({*chain(*gold), *chain(*chain(*predictions))})), scheme)
+    labels = LabelSet(tuple(sorted({*chain(*chain(*texts))})), scheme)
     # the whole text is one sequence, without padding
-    wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in (gold, *predictions))
+    wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in texts)
     lengths = torch.tensor([wanted.shape[1]])
-    sentences = torch.arange(len(gold)).repeat_interleave(torch.tensor([len(s) for s in gold]))[None]
+    sentences = torch.arange(len(texts[0])).repeat_interleave(torch.tensor([len(s) for s in texts[0]]))[None]
     boundaries = sentence_boundaries(lengths, wanted.shape[1], sentences)
     for name, ids in zip(names, others, strict=True):
         right = ids == wanted
@@ -101,43 +100,15 @@ class Comparison(NamedTuple):
         return [("token", self.tokens), ("sentence", self.sentences)]
 
 
-def compare(
-    gold: Labels,
-    a: Labels,
-    b: Labels,
-    scheme: str = "IOB2",
-    names: tuple[str, str] = ("A", "B"),
-    beta: float = 1.0,
-) -> Comparison:
-    """Return the comparison of two systems on one text, from gold and predicted labels of sentences.
-
-    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
-    sentences differ in number or length, and for beta <= 0.
-    """
-    check_beta(beta)
-    first, second = evaluate_systems(gold, (a, b), scheme, names)
-    segments = None if first.segments is None or second.segments is None else (first.segments, second.segments)
-    return Comparison(names, segments, *first.against(second), beta)
-
-
-class Pair(NamedTuple):
-    """McNemar's tests of two systems, over tokens and over sentences."""
-
-    a: str
-    b: str
-    tokens: McNemar
-    sentences: McNemar
-
-
 class Comparisons(NamedTuple):
     """Systems in their order. p-values are those of single pairs, not corrected for their number."""
 
     systems: list[System]
     beta: float = 1.0  # of the F measure
 
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[Comparison]:
         """Return the comparisons of each system with all that come after it."""
-        return [Pair(a.name, b.name, *a.against(b)) for a, b in combinations(self.systems, 2)]
+        return [a.against(b, self.beta) for a, b in combinations(self.systems, 2)]
 
     def columns(self) -> dict[str, list[float]]:
         """Return the scores of all systems by name, as shares in 0..1, one per system."""
@@ -155,26 +126,23 @@ class Comparisons(NamedTuple):
 
     def table(self) -> str:
         """Return a table of scores in per cent (tokens and sentences: accuracy), then the tests."""
-        tests = ["McNemar, only right:", *self._tests()]
-        return "\n".join([*self._scores(), "", *tests])
-
-    def _scores(self) -> Iterator[str]:
         columns = self.columns()
-        rows = [["", *columns]]
+        scores = [["", *columns]]
         for system, row in zip(self.systems, zip(*columns.values(), strict=True), strict=True):
-            rows.append([system.name, *map(percent, row)])
-        return text_table(rows)
-
-    def _tests(self) -> Iterator[str]:
-        rows = [["A", "B", *(head for unit in ("tokens", "sentences") for head in (f"{unit}: A", "B", "p"))]]
+            scores.append([system.name, *map(percent, row)])
+        tests = [["A", "B", *(head for unit in ("tokens", "sentences") for head in (f"{unit}: A", "B", "p"))]]
         for pair in self.pairs():
-            tests = [[str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for m in (pair.tokens, pair.sentences)]
-            rows.append([pair.a, pair.b, *tests[0], *tests[1]])
-        return text_table(rows, "<<>")
+            numbers = ((str(m.only_a), str(m.only_b), f"{m.p:.3g}") for m in (pair.tokens, pair.sentences))
+            tests.append([*pair.names, *chain(*numbers)])
+        return "\n".join([*text_table(scores), "", "McNemar, only right:", *text_table(tests, "<<>")])
 
 
 def compare_all(
-    gold: Labels, predictions: Sequence[Labels], names: Sequence[str], scheme: str = "IOB2", beta: float = 1.0
+    gold: LabelLists,
+    predictions: Sequence[LabelLists],
+    names: Sequence[str],
+    scheme: str = "IOB2",
+    beta: float = 1.0,
 ) -> Comparisons:
     """Return the comparisons of several systems on one text, from gold and predicted labels of sentences.
 
@@ -182,3 +150,20 @@ def compare_all(
     """
     check_beta(beta)
     return Comparisons(list(evaluate_systems(gold, predictions, scheme, names)), beta)
+
+
+def compare(
+    gold: LabelLists,
+    a: LabelLists,
+    b: LabelLists,
+    scheme: str = "IOB2",
+    names: tuple[str, str] = ("A", "B"),
+    beta: float = 1.0,
+) -> Comparison:
+    """Return the comparison of two systems on one text, from gold and predicted labels of sentences.
+
+    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
+    sentences differ in number or length, and for beta <= 0.
+    """
+    (pair,) = compare_all(gold, [a, b], names, scheme, beta).pairs()
+    return pair

@@ -1,10 +1,15 @@
-"""All scores of a tagger in one collection."""
+"""All scores of a tagger in one collection, and those of the best candidate of each n-best list."""
 
+from typing import Any
+
+import torch
+from torch import Tensor
 from torchmetrics import MetricCollection
 
 from structperc.data.labels import LabelSet
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy
-from structperc.metrics.segments import SegmentF1, check_beta
+from structperc.metrics.segments import SegmentF1, check_beta, segment_counts
+from structperc.structures import Candidates
 
 
 class Evaluation(MetricCollection):
@@ -40,9 +45,48 @@ class Evaluation(MetricCollection):
         return {"score": segments.f(self.beta), "precision": segments.precision, "recall": segments.recall, **shares}
 
     def table(self) -> str:
-        """Return the table of segments with token accuracy, or token accuracy alone, then sentence accuracy."""
+        """Return the table of segments (if the labels have any), token accuracy and sentence accuracy."""
         if "segments" in self:
             first = self["segments"].compute().table(self.beta)
         else:
             first = f"token accuracy: {float(self['tokens'].compute()):.2%}"
         return f"{first}\nsentence accuracy: {float(self['sentences'].compute()):.2%}"
+
+
+def oracle(
+    candidates: Candidates, target: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
+) -> Tensor:
+    """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold, target (B, T).
+
+    Ties go to the one with the fewest segments (without a gold segment all have F1 = 0, and an empty candidate is
+    perfect), then to the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
+    """
+    counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
+    correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
+    f1 = (2 * correct).double() / (found + wanted).clamp(min=1)
+    f1 = torch.where(candidates.valid, f1, -1.0)
+    best = f1 == f1.amax(1, keepdim=True)
+    return torch.where(best, found, target.shape[1] + 1).argmin(1)
+
+
+class OracleF1(SegmentF1):
+    """Segment F1 of the best candidate of each sequence, its counts summed over the corpus.
+
+    compute() -> SegmentScores, as for `SegmentF1`.
+    """
+
+    sequences: Tensor
+
+    def __init__(self, labels: LabelSet, **kwargs: Any) -> None:
+        super().__init__(labels, **kwargs)
+        # A MetricCollection merges metrics of equal states: one state must have a different name.
+        self.add_state("sequences", torch.zeros((), dtype=torch.int64), "sum")
+
+    def update(  # type: ignore[override]
+        self, candidates: Candidates, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
+    ) -> None:
+        """Count the segments of the best of candidates (B, K, T) against gold, target (B, T); see `oracle`."""
+        choice = oracle(candidates, target, lengths, self.labels, sentences)
+        rows = torch.arange(len(choice), device=choice.device)
+        self.sequences = self.sequences + len(choice)
+        super().update(candidates.labels[rows, choice], target, lengths, sentences)

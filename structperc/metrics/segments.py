@@ -316,7 +316,7 @@ class _SegmentShare(ShareMetric):
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
 
     def compute(self) -> Tensor:
-        """Return the share in 0..1, () float64; 0 where there is no segment."""
+        """Return the share in 0..1, () float64; 0 without segments."""
         counts = self.segments.double()
         if self.average == "micro":
             return self.share(*counts.sum(1))

@@ -7,7 +7,7 @@ https://github.com/chakki-works/seqeval).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from structperc.data.tag_schemes import (
     BEGIN,
@@ -23,15 +23,15 @@ from structperc.data.tag_schemes import (
     spans,
 )
 from structperc.errors import InputError
-from structperc.metrics.segments import Average, SegmentScore
+from structperc.metrics.segments import Average, SegmentScore, SegmentScores
 from structperc.spelling import counted
 
-Sentences = Iterable[Sequence[str]]
+LabelLists = Iterable[Sequence[str]]  # of label names, sentence by sentence
 Mode = Literal["strict"] | None
 
 
 def seqeval_scores(
-    y_true: Sentences, y_pred: Sentences, *, scheme: str | None = None, mode: Mode = None
+    y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None = None, mode: Mode = None
 ) -> dict[str, Any]:
     """Return the dictionary of `evaluate.load("seqeval").compute` for label names, sentence by sentence.
 
@@ -62,21 +62,36 @@ def seqeval_scores(
 
 
 def segment_precision_score(
-    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+    y_true: LabelLists,
+    y_pred: LabelLists,
+    *,
+    average: Average = "micro",
+    scheme: str | None = None,
+    mode: Mode = None,
 ) -> float:
     """Return the share of predicted segments that are correct, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
 
 def segment_recall_score(
-    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+    y_true: LabelLists,
+    y_pred: LabelLists,
+    *,
+    average: Average = "micro",
+    scheme: str | None = None,
+    mode: Mode = None,
 ) -> float:
     """Return the share of gold segments that are found, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
 
 def segment_f1_score(
-    y_true: Sentences, y_pred: Sentences, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
+    y_true: LabelLists,
+    y_pred: LabelLists,
+    *,
+    average: Average = "micro",
+    scheme: str | None = None,
+    mode: Mode = None,
 ) -> float:
     """Return the F1 of segments as one number in 0..1, for `sklearn.metrics.make_scorer` for instance.
 
@@ -101,8 +116,8 @@ def segment_f1_score(
 
 
 def classification_report(
-    y_true: Sentences,
-    y_pred: Sentences,
+    y_true: LabelLists,
+    y_pred: LabelLists,
     *,
     digits: int = 2,
     output_dict: bool = False,
@@ -159,17 +174,7 @@ def _report(types: dict[str, dict[str, Any]], averages: dict[str, dict[str, Any]
 # -- counts ---------------------------------------------------------------------------------------------------
 
 
-class _Counts(NamedTuple):
-    types: dict[str, SegmentScore]
-    tokens: int
-    correct_tokens: int
-
-    @property
-    def total(self) -> SegmentScore:
-        return SegmentScore(*map(sum, zip(*self.types.values(), strict=True))) if self.types else SegmentScore(0, 0, 0)
-
-
-def _counts(y_true: Sentences, y_pred: Sentences, scheme: str | None, mode: str | None) -> _Counts:
+def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: str | None) -> SegmentScores:
     _check_options(scheme, mode)
     gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
     check_same_lengths(gold, predicted, ("y_true", "y_pred"))
@@ -182,14 +187,14 @@ def _counts(y_true: Sentences, y_pred: Sentences, scheme: str | None, mode: str 
             count.update(span.type or "_" for span in segments)
         right += sum(a == b for a, b in zip(own, other, strict=True))
     types = {kind: SegmentScore(correct[kind], found[kind], wanted[kind]) for kind in sorted(found | wanted)}
-    return _Counts(types, sum(map(len, gold)), right)
+    return SegmentScores(types, 0, sum(map(len, gold)), right)
 
 
 def _shares(score: SegmentScore) -> dict[str, float]:
     return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
 
 
-def _averaged(counts: _Counts, average: str) -> dict[str, float]:
+def _averaged(counts: SegmentScores, average: str) -> dict[str, float]:
     if average not in get_args(Average):
         raise InputError(f"average must be micro, macro or weighted, got {average!r}")
     total = _shares(counts.total)
@@ -221,7 +226,7 @@ def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place
 
 
 def _advice(label: str) -> str:
-    """Return advice on a label that no segment scheme has."""
+    """Return advice on a label of none of the segment schemes."""
     first, _, rest = label.partition("-")
     kind, _, last = label.rpartition("-")
     meant = ("O" if label in ("o", "0") else "", f"{first.upper()}-{rest}", f"{last.upper()}-{kind}")
@@ -238,7 +243,7 @@ def _is_tag(label: str) -> bool:
 
 
 def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
-    """Yield the segments of a sentence that are written as the scheme wants them; all other labels are outside.
+    """Yield the segments of a sentence that follow the rules of the scheme; all other labels are outside.
 
     Raises InputError for a label that is not of the scheme.
     """
@@ -249,7 +254,7 @@ def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
         t += 1
         if not _begins(tags[start - 1], tags[start], scheme):
             continue
-        while _goes_on(tags[t - 1], tags[t]):
+        while _continues(tags[t - 1], tags[t]):
             t += 1
         if _ends(tags[t - 1], tags[t], scheme):
             yield Span(tags[start].type or "", start - 1, t - 1)
@@ -262,7 +267,7 @@ def _begins(before: Tag, tag: Tag, scheme: str) -> bool:
     return same if tag.prefix == BEGIN else tag.prefix == INSIDE and (before.prefix != INSIDE or not same)
 
 
-def _goes_on(before: Tag, tag: Tag) -> bool:
+def _continues(before: Tag, tag: Tag) -> bool:
     return before.prefix in (BEGIN, INSIDE) and tag.prefix in (INSIDE, END) and before.type == tag.type
 
 
@@ -289,13 +294,13 @@ def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")
     given = list(value)
-    if given and not any(is_listed(one) for one in given):
+    if given and not any(is_sequence(one) for one in given):
         raise InputError(f"{name} holds the labels of one sentence; give a list of sentences: [{name}]")
     return [_check_sentence(one, f"{name}, sentence {n}") for n, one in enumerate(given, 1)]
 
 
-def is_listed(value: object) -> bool:
-    """Return whether a value is a sequence such as a list, array or series, but neither a string nor a mapping."""
+def is_sequence(value: object) -> bool:
+    """Return True for sequences such as lists, arrays and series, but not for strings and mappings."""
     listed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
     return listed and not isinstance(value, str | bytes | Mapping)
 
@@ -317,7 +322,7 @@ def check_same_lengths(
 
 
 def _check_sentence(labels: Any, place: str) -> list[str]:
-    if not is_listed(labels):
+    if not is_sequence(labels):
         raise InputError(f"{place}: the labels of a sentence are a list of strings, not {labels!r:.40}")
     for t, label in enumerate(labels, 1):
         if not isinstance(label, str) or not label:

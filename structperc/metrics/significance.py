@@ -1,4 +1,4 @@
-"""Whether two systems differ by more than chance: over their answers, over trainings, and over documents."""
+"""Significance tests of the difference of two systems: over items, over trainings, and over documents."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ CHUNK_NUMBERS = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
 
 
 class McNemar(NamedTuple):
-    """The numbers of items that both systems, one alone or none got right, and the two-sided p-value."""
+    """Numbers of items that both systems, only one, or neither got right, and the two-sided p-value."""
 
     both: int
     only_a: int
@@ -37,12 +37,11 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: Tensor, b: Tensor) -> McNemar:
-    """Return the test of two systems; a (n,) bool and b (n,) bool say which items each of them got right.
+    """Return the test of two systems; a (n,) bool and b (n,) bool are True for the items that each got right.
 
-    McNemar 1947 in its exact form, at any number of items: under the hypothesis of equal systems, each item
-    that one alone got right is either's with probability 1/2, so only_a is binomial. With nothing to tell the
-    systems apart p = 1. Tokens of one sentence are not independent, as the test takes them to be; the
-    test on sentences is the more careful one.
+    McNemar 1947 in its exact form, at any number of items: if the systems are equal, each item that
+    only one got right belongs to either with probability 1/2, so only_a is binomial. p = 1 if only_a = only_b. The test
+    assumes independent items, which tokens of one sentence are not; the test on sentences is more conservative.
 
     Raises InputError unless both are bool and of one length.
     """

@@ -338,7 +338,7 @@ def _differ(gold, rival):
 
 @subkernel_no_alloc
 def _precedes(gap, gold, rival):
-    """Return whether the rival comes before gold (T,) in a list: it scores more, or as much and has lower labels."""
+    """Return True if the rival precedes gold (T,) in a k-best list: by its score, or for equal scores by its labels."""
     if gap != 0.0:
         return gap < 0.0
     for t in range(len(gold)):

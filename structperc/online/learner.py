@@ -20,7 +20,7 @@ from structperc.structures import FlatBatch
 
 
 class UnitArrays(NamedTuple):
-    """Sequences or sentences, learned one after the other: unit u has the tokens bounds[u], ..., bounds[u + 1] - 1."""
+    """Sequences or sentences in the order of learning: unit u has the tokens bounds[u], ..., bounds[u + 1] - 1."""
 
     bounds: ndarray  # (U + 1,) int64
     gold: ndarray  # (n,) int64
@@ -61,7 +61,7 @@ class SequenceLearner(ABC):
 class OnlineLearner(SequenceLearner):
     """Learns local weights, all sequences of a batch in one compiled call.
 
-    Weights and optimizer end up as after as many batches of one sequence that are learned by gradients: the same bits
+    Weights and optimizer end up as after training by gradients with one sequence per batch: the same bits
     where weights are whole numbers, otherwise the same up to rounding.
 
     Args:

@@ -63,7 +63,7 @@ def average_entries(entries, heads, ends, own, moved, start, weights, sums):
 
     entries: as `write_moved` writes them, of all P processes. heads (P,): the first entry of each process that is not
     averaged yet, advanced here to the next parameter; ends (P,): where its entries end. own: the rank of this process,
-    whose marks in moved (N,) are reset; weights that it alone has moved stay.
+    whose marks in moved (N,) are reset; weights that no other process has moved stay.
     """
     coming = np.empty_like(heads)
     for p in range(len(heads)):

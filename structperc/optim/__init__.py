@@ -3,16 +3,15 @@
 base.py                                 what training needs of an optimizer beyond torch's contract
 perceptron.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
 full_batch.py                           contract of steps after each pass over the corpus
-lbfgs.py, owlqn.py, line_search.py      L-BFGS and its variant for L1
+lbfgs.py, line_search.py                L-BFGS and OWL-QN, its variant for L1
 quickprop.py                            QuickProp
 wrappers.py                             Phases: one optimizer after the other; Averaging: averages for any of torch's
-schedules.py                            learning rates beside torch's schedules
+schedules.py                            schedules of learning rates, in addition to torch's
 """
 
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
 from structperc.optim.full_batch import Diverged, FullBatch, check_finite
-from structperc.optim.lbfgs import LBFGS
-from structperc.optim.owlqn import OWLQN
+from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.quickprop import QuickProp

@@ -13,21 +13,21 @@ from structperc.errors import InputError
 
 
 class TrainingProtocol:
-    """Training's requirements of an optimizer beyond torch's contract; the defaults are those of torch's optimizers."""
+    """The methods that training calls beyond those of torch; the defaults suit the optimizers of torch."""
 
     @property
     def divergence_hint(self) -> str:
-        """Advice for a training that diverges."""
+        """Advice in messages about a training that diverges."""
         return "set a smaller lr of the optimizer"
 
     @property
     def full_batch(self) -> bool:
-        """Whether a step needs objective and gradient over the whole corpus."""
+        """True if a step needs objective and gradient over the whole corpus."""
         return False
 
     @property
     def can_stop(self) -> bool:
-        """Whether the optimizer ends training by itself, with a `stop_reason`."""
+        """True if the optimizer ends training, with a `stop_reason`."""
         return False
 
     @property

@@ -13,7 +13,7 @@ from structperc.optim.base import BaseOptimizer
 
 
 class Diverged(InputError):  # noqa: N818 - reads as a sentence
-    """An objective or gradient that is not finite. The message says where, and what to change."""
+    """An objective or gradient that is not finite; the message names the place and gives advice."""
 
 
 class FullBatch(BaseOptimizer):
@@ -39,7 +39,7 @@ class FullBatch(BaseOptimizer):
         if len(self.param_groups) > 1:
             raise InputError(f"{type(self).__name__} takes one group of parameters, got {len(self.param_groups)}")
 
-    # -- what is reported ------------------------------------------------------------------------------------
+    # -- report ----------------------------------------------------------------------------------------------
 
     @property
     def stop_reason(self) -> str | None:
@@ -164,7 +164,7 @@ def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: 
 
 
 def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:
-    """Append an objective to the last `period` ones, in place; return whether it fell by too little over them.
+    """Append an objective to the last `period` ones, in place; return True if it fell by too little over them.
 
     The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
     """

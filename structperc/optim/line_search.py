@@ -1,4 +1,4 @@
-"""Line searches as state machines: one trial per call, nothing but numbers kept, so that they go into a state dict.
+"""Line searches as state machines: one trial per call; the state is numbers, which a state dict can hold.
 
 Along x + t d the value phi(t) = f(x + t d) is searched for a step t that lowers it enough.
 """
@@ -71,7 +71,7 @@ class StrongWolfe:
 
     @property
     def first(self) -> bool:
-        """Whether no step has met the first condition yet."""
+        """True until a step has met the first condition."""
         return self.low[0] == 0.0
 
     def _bracket(self, trial: Probe, lower: bool) -> None:

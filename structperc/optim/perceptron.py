@@ -43,7 +43,7 @@ class AveragedOptimizer(BaseOptimizer):
     that depends on the loss is a tensor (), so that the host need not wait for it.
     """
 
-    sequential = True  # whether each sequence of a mini-batch may be a step of its own
+    sequential = True  # True if each sequence of a mini-batch may be a step
     moved_marks: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
@@ -113,8 +113,8 @@ class AveragedOptimizer(BaseOptimizer):
         return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
-        kept = "sums" in self.state[p] and group["steps"]
-        return lazy_average(p, self.state[p]["sums"], group["steps"]) if kept else None
+        averaged = "sums" in self.state[p] and group["steps"]
+        return lazy_average(p, self.state[p]["sums"], group["steps"]) if averaged else None
 
 
 class Perceptron(AveragedOptimizer):
@@ -148,7 +148,7 @@ class GPD(AveragedOptimizer):
 
     Generalised probabilistic descent, Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
     steps whose sum is infinite and whose sum of squares is finite (Robbins & Monro 1951), as these are, it converges to
-    a local minimum with probability 1. Losses are summed over a batch: larger batches ask for a smaller lr.
+    a local minimum with probability 1. Losses are summed over a batch: larger batches need a smaller lr.
 
     Args:
         params: parameters or groups.

@@ -33,7 +33,7 @@ class QuickProp(FullBatch):
         params: parameters, one group.
         lr: factor of the slope.
         growth: longest step in units of the one before.
-        decay: weight decay, also where the objective has a prior of its own.
+        decay: weight decay, in addition to a prior of the objective.
         tolerance: see above.
         period: see above.
 
@@ -73,7 +73,7 @@ class QuickProp(FullBatch):
         self._set_point(point + step)
 
     def _has_converged(self, objective: float) -> bool:
-        """Return whether the lowest objective since the first step has converged.
+        """Return True if the lowest objective since the first step has converged.
 
         The start does not count: where gold and its rivals tie, as at weights of zero, an objective may jump up first.
         """
@@ -92,7 +92,7 @@ class QuickProp(FullBatch):
 
 def quickprop_step(slope: Tensor, before: Tensor, step: Tensor, lr: float, growth: float) -> Tensor:
     """Return the next step (n,) from the slope S (n,), the one before S' (n,) and the step d' (n,) between."""
-    downhill = slope * step.sign()  # below 0 where S asks for the direction of d'
+    downhill = slope * step.sign()  # below 0 where S points to the direction of d'
     flat = downhill <= growth / (1 + growth) * before * step.sign()
     parabola = torch.where(flat, growth, slope / (before - slope)).clamp_(-growth, growth)
     linear = torch.where(downhill < 0, slope, 0.0).where(step != 0, slope)

@@ -41,7 +41,7 @@ class WarmupDecay(Schedule):
     1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
 
     Args:
-        optimizer: whose groups have a learning rate.
+        optimizer: its groups have learning rates.
         warmup: W, as a share of all steps.
         decay: f.
         end: share of lr that is left when training ends.
@@ -105,11 +105,11 @@ _FALLS = {
 
 
 class InverseTime(Schedule):
-    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs learned by SGD, with 0.05.
+    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs trained by SGD, with 0.05.
 
     Args:
-        optimizer: whose groups have a learning rate.
-        rate: how fast it falls.
+        optimizer: its groups have learning rates.
+        rate: speed of the decay.
 
     Raises:
         InputError: rate is negative.
@@ -127,5 +127,5 @@ class InverseTime(Schedule):
 
 
 def interval(schedule: LRScheduler) -> Interval:
-    """Return whether a schedule counts steps or epochs; of torch's, OneCycleLR and CyclicLR count steps."""
+    """Return the unit that a schedule counts; of torch's schedules, OneCycleLR and CyclicLR count steps."""
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -1,4 +1,4 @@
-"""Optimizers made of others: one after the other, or with an average of the weights."""
+"""Optimizers that contain others: one after the other, or with an average of the weights."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ class _Wrapper(BaseOptimizer):
 
     @property
     def full_batch(self) -> bool:
-        """Whether a step of the active optimizer needs the gradient over the whole corpus."""
+        """True if a step of the active optimizer needs the gradient over the whole corpus."""
         return training_protocol(self.active).full_batch
 
     @property
@@ -87,7 +87,7 @@ class Phases(_Wrapper):
 
     @property
     def can_stop(self) -> bool:
-        """Whether the second optimizer ends training by itself."""
+        """True if the second optimizer ends training."""
         return training_protocol(self.optimizers[-1]).can_stop
 
     @property
@@ -136,7 +136,7 @@ class Averaging(_Wrapper):
         decay: weight of the average so far at a step, such as 0.999.
 
     Raises:
-        InputError: start < 0, a decay outside of 0..1, an optimizer that has evaluation weights of its own.
+        InputError: start < 0, a decay outside of 0..1, an optimizer that already has evaluation weights.
     """
 
     def __init__(self, params: Iterable[Any], of: MakeOptimizer, start: int = 0, decay: float | None = None) -> None:
@@ -147,7 +147,7 @@ class Averaging(_Wrapper):
         self.start, self.decay = start, decay
         if isinstance(self.active, TrainingProtocol):
             name = type(self.active).__name__
-            raise InputError(f"Averaging: {name} has evaluation weights of its own; use it without Averaging")
+            raise InputError(f"Averaging: {name} already has evaluation weights; use it without Averaging")
         self.averages: dict[Tensor, Tensor] = {}
         self.averaged = self.epoch = 0  # number of steps in the averages, present epoch
         self._share_state()

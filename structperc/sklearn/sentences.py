@@ -8,7 +8,7 @@ import numpy as np
 
 from structperc.errors import InputError
 from structperc.features import format_weighted_features
-from structperc.metrics.seqeval import counted, is_listed, label_sequences
+from structperc.metrics.seqeval import counted, is_sequence, label_sequences
 
 LISTS = (list, tuple, set, frozenset)
 PARTS = (Mapping, *LISTS)
@@ -141,14 +141,14 @@ def _sentences(X: Any, instead: str, name: str) -> list[Any]:
 
 def _has_columns(sentence: Mapping[str, Any]) -> bool:
     """Whether a dict is one of columns, and not one of the features of a token."""
-    return is_listed(sentence.get(WORD)) or (bool(sentence) and all(map(is_listed, sentence.values())))
+    return is_sequence(sentence.get(WORD)) or (bool(sentence) and all(map(is_sequence, sentence.values())))
 
 
 def _form(sentence: Any, place: str) -> Form | None:
     """The form of a sentence, None for one without tokens."""
     if isinstance(sentence, Mapping):
         return "columns"
-    if not is_listed(sentence):
+    if not is_sequence(sentence):
         raise InputError(f"{place} is {sentence!r:.40}; a sentence is a list of tokens, so split it into words")
     if not len(sentence):
         return None
@@ -168,7 +168,7 @@ def _columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[
         raise InputError(f"{place} has columns {', '.join(map(str, found)) or 'none'}; give {wanted}")
     columns = {}
     for role in roles:
-        if not is_listed(found[role]):
+        if not is_sequence(found[role]):
             raise InputError(f"{place}: column {role!r} is {found[role]!r:.40}; give a list of strings")
         columns[role] = _strings(found[role], f"{place}, column {role!r}", "a value")
     for role in roles:

@@ -25,7 +25,7 @@ from structperc.data.synthetic import synthetic_corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures
-from structperc.guided.templates import OFFSETS, UNKNOWN
+from structperc.guided.arrays import OFFSETS, UNKNOWN
 from structperc.scorers import SparseLinear
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger

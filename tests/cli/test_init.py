@@ -135,12 +135,12 @@ def test_holdout_without_a_type(written, caplog):
         (
             "1\tRom\tB-ORG\tB-LOC\n2\tAG\tI-ORG\tO\n3\tBonn\tB-LOC\tO\n\n",
             {"columns": ["_", "word", "label", "_"]},
-            "columns 3, 4 have labels of the same types: column 3 is learned",
+            "columns 3, 4 have labels of the same types: column 3 is the label",
         ),
         (
             "Rom\tB-LOC\tB-ORG\nAG\tO\tI-ORG\nBonn\tO\tB-LOC\n\n",
             {"columns": ["word", "_", "label"]},
-            "column 3 is learned",
+            "column 3 is the label",
         ),
         ("New York\tB-LOC\nis\tO\n\n", {"separator": "tab"}, "spaces"),
         ("on O\nRome B-LOC\n\n\ufeff\n", {"scheme": "IOB2"}, None),

@@ -323,7 +323,7 @@ def test_survives_a_description_in_json(criterion):
 def test_contract_covers_the_package():
     classes = [value for value in vars(package).values() if inspect.isclass(value)]
     bases = {base for cls in classes for base in cls.__mro__[1:]}
-    parts = (Criterion, package.Measure, package.Smoothing, package.Units)
+    parts = (Criterion, package.Measure, package.Smoothing, package.CountedUnits)
     concrete = {cls for cls in classes if issubclass(cls, parts) and cls not in bases}
     covered = {type(part) for criterion in CRITERIA for part in criterion.modules()}
     assert concrete == covered

@@ -138,9 +138,9 @@ def test_uneven_sentences(sentences, message):
 
 
 def test_documents_must_be_known_and_together():
-    with pytest.raises(InputError, match=r"f: .*'document' .*unit: sentence"):
+    with pytest.raises(InputError, match=r"f: .*'document'.*unit: sentence"):
         Corpus.from_dataset(dataset().remove_columns("document"), "document", name="f")
-    with pytest.raises(InputError, match="not next to each other"):
+    with pytest.raises(InputError, match="not adjacent"):
         Corpus.from_dataset(dataset().select([0, 2, 1]), "document")
     with pytest.raises(InputError, match=r"'doc'.*sentence, document"):
         Corpus.from_dataset(dataset(), "doc")

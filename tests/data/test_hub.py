@@ -128,8 +128,8 @@ def test_download_then_offline(server, tmp_path):
         HF_ENDPOINT=server,
     )
     assert found == EXPECTED
-    assert revision == "hub owner/tiny: no revision 'v2'; change `revision`"
-    assert owner == "hub owner/small: no such data set, or not open to you; change `hub`"
+    assert revision == "hub owner/tiny: unknown revision 'v2'; change `revision`"
+    assert owner == "hub owner/small: data set not found, or access denied; change `hub`"
     assert split.startswith('hub owner/tiny: Unknown split "dev"')
     assert column == "hub owner/tiny: no columns ['words'] among ['tokens', 'ner_tags']; change columns"
     assert read(tmp_path, ("owner/tiny", COLUMNS, {}), HF_HUB_OFFLINE="1") == [EXPECTED]
@@ -153,7 +153,7 @@ def test_without_network_one_line_at_once(tmp_path, environment, message):
 
 
 def load(monkeypatch, data):
-    monkeypatch.setattr(hub_module, "_load", lambda *arguments: data)
+    monkeypatch.setattr(hub_module, "load_split", lambda *arguments: data)
 
 
 def test_rows_become_a_corpus_without_documents(monkeypatch):

@@ -282,7 +282,7 @@ def test_unknown_labels(where, place):
     label_set = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
     with pytest.raises(InputError) as error:
         label_set.encode(["O", "B-LOC"], where)
-    advice = "change it or leave it out, or train with a sentence that has it"
+    advice = "change or remove it, or train with a sentence that has it"
     known = "the training data has O, B-PER, I-PER"
     assert str(error.value) == f"{place}: unknown label 'B-LOC'; {known}; {advice}"
 

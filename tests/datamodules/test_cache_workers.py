@@ -15,7 +15,7 @@ from structperc.data.arrays import ArrayWriter
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.synthetic import synthetic_splits
-from structperc.datamodules import arrays
+from structperc.datamodules import encoded
 from structperc.datamodules.cache import CorpusCache
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
@@ -45,9 +45,9 @@ def text(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """All is cut into many pieces, each worth a worker."""
-    monkeypatch.setattr(arrays, "PIECE", 37)
+    monkeypatch.setattr(encoded, "PIECE", 37)
     monkeypatch.setattr(View.chunks, "__defaults__", (37,))
-    monkeypatch.setattr(arrays, "WORTH", 1)
+    monkeypatch.setattr(encoded, "PIECES_PER_WORKER", 1)
     for module in (exact_index, hashed_index):
         monkeypatch.setattr(module, "MIN_CHUNKS", 1)
 
@@ -115,7 +115,7 @@ def test_weights_begin_in_any_piece(text, tmp_path, seen):
 def test_invalid_cache_workers(tmp_path):
     with pytest.raises(InputError, match=r"data.cache_workers .*0"):
         Conll(".", {}, COLUMNS, cache=str(tmp_path), cache_workers=0)
-    with pytest.raises(InputError, match=r"data.cache_workers: .*data.cache, "):
+    with pytest.raises(InputError, match=r"data.cache_workers.*data.cache"):
         Conll(".", {}, COLUMNS, cache_workers=2)
 
 

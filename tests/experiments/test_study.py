@@ -12,7 +12,7 @@ from scipy.stats import binom, ttest_rel
 
 from structperc.cli.main import main
 from structperc.experiments import experiment, study_file
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow
 from structperc.experiments.study_file import Task, digests
 from structperc.experiments.study_report import RowResults, markdown, study_lines, type_columns
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from structperc.errors import InputError
-from structperc.experiments.rows import ExperimentRow
+from structperc.experiments.experiment import ExperimentRow
 from structperc.experiments.study_report import COST_LABELS, RowResults, plot_comparison, plot_study
 from structperc.reports.figures import check_figure, plain_log_ticks, series_style, write_figure
 

@@ -10,8 +10,7 @@ import pytest
 from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.experiments import experiment
-from structperc.experiments.experiment import Run, failure_line
-from structperc.experiments.rows import grid_rows, parse_grid, short_keys, split_values
+from structperc.experiments.experiment import Run, failure_line, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
 
 KEY = "model.features.init_args.cutoff"

@@ -9,7 +9,8 @@ import torch
 
 from structperc.data.words import word_hashes
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, LearningCounts
-from structperc.guided.templates import UNKNOWN, parse_context
+from structperc.guided.arrays import UNKNOWN
+from structperc.guided.context import parse_context
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch, Words, real_tokens

@@ -7,7 +7,8 @@ import torch
 
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
-from structperc.guided.templates import SETS, UNKNOWN, parse_context
+from structperc.guided.arrays import UNKNOWN
+from structperc.guided.context import SETS, parse_context
 
 L = 4
 ALL = list(itertools.product([UNKNOWN, *range(L)], repeat=4))  # windows

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from structperc.guided.templates import UNKNOWN
+from structperc.guided.arrays import UNKNOWN
 from tests.guided.reference import Reference, Sentence
 from tests.guided.tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from structperc.guided import chart
+from structperc.guided.arrays import UNKNOWN
 from structperc.guided.chart import OPEN, make_queue
-from structperc.guided.templates import UNKNOWN
 from structperc.kernels.jit import kernel
 
 

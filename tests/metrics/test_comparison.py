@@ -117,12 +117,12 @@ TEXTS = {"a": A, "b": B, "gold": GOLD}
 @pytest.mark.parametrize("beta", [1.0, 2.0])
 def test_every_pair_is_what_comparing_two_gives(beta):
     result = compare_all(GOLD, list(TEXTS.values()), list(TEXTS), beta=beta)
-    assert [(pair.a, pair.b) for pair in result.pairs()] == list(combinations(TEXTS, 2))
+    assert [pair.names for pair in result.pairs()] == list(combinations(TEXTS, 2))
     for pair in result.pairs():
-        two = compare(GOLD, TEXTS[pair.a], TEXTS[pair.b], beta=beta)
-        assert (pair.tokens, pair.sentences) == (two.tokens, two.sentences)
+        two = compare(GOLD, *(TEXTS[name] for name in pair.names), names=pair.names, beta=beta)
+        assert pair == two
         rows = {name: pytest.approx((x, y)) for name, x, y in two.rows()}
-        places = [list(TEXTS).index(name) for name in (pair.a, pair.b)]
+        places = [list(TEXTS).index(name) for name in pair.names]
         found = {name: tuple(column[i] for i in places) for name, column in result.columns().items()}
         assert found[f"F{beta:g}"] == rows[f"F{beta:g}"]
         assert (found["precision"], found["recall"]) == (rows["precision"], rows["recall"])

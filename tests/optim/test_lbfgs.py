@@ -8,8 +8,7 @@ import torch
 from scipy.optimize import minimize, rosen, rosen_der
 
 from structperc.optim import LBFGS, OWLQN
-from structperc.optim.lbfgs import CHUNK, LimitedMemory, dot, inner
-from structperc.optim.owlqn import pseudo_gradient
+from structperc.optim.lbfgs import CHUNK, LimitedMemory, dot, inner, pseudo_gradient
 
 
 def logistic(seed=0, N=200, D=40):

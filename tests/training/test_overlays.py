@@ -9,8 +9,7 @@ from structperc.cli.main import main
 from structperc.data import yaml_file
 from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
-from structperc.experiments.experiment import dry_run
-from structperc.experiments.rows import identity
+from structperc.experiments.experiment import dry_run, identity
 from structperc.training.overlays import DEEPEST, compose_all, read_configuration
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"

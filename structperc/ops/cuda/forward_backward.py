@@ -48,33 +48,60 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
     pairs = lattice.scratch(B, 1 if lattice.stationary else T, L, L, dtype=summed) if with_pairs else lattice.scratch(0)
     if not B or not T:
         return total.zero_(), nodes, pairs.zero_().to(unary.dtype)
-    blocks, later = lattice.blocks(), lattice.scratch(B, 2, L)
+    blocks, before, later = lattice.blocks(), lattice.scratch(B, T, L), lattice.scratch(B, 2, L)
     with on_device_of(unary):
         _both_passes[(lattice.programs(blocks),)](
-            *lattice.tables, later, total, nodes, pairs, PAIRS=with_pairs, **blocks
+            *lattice.tables, before, later, total, nodes, pairs, PAIRS=with_pairs, **blocks
         )  # fmt: skip
     return total, nodes, pairs.to(unary.dtype)
 
 
 @triton.jit(do_not_specialize=SHAPES)
 def _both_passes(
-    unary, edge, lengths, B, T, eb, et, ei, ej, later, total, nodes, pairs, PAIRS: constexpr,
+    unary, edge, lengths, B, T, eb, et, ei, ej, before, later, total, nodes, pairs, PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); later (B, 2, L) is memory.
-
-    The forward pass fills nodes with log-sums up to each label, which the backward pass turns into probabilities.
-    """
-    work: constexpr = unary.dtype.element_ty
+    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); before (B, T, L) and later (B, 2, L) are memory."""
     b, length, longest = sequences(lengths, B, T, N)
+    carry, taken_off, invalid = _forwards(
+        unary, edge, b, length, longest, T, eb, et, ei, ej, before, L, N, P, ROWS, STATIONARY, STAGES
+    )  # fmt: skip
+    log_z = tl.where(length > 0, log_sum(carry, 1).to(tl.float64) + taken_off, 0.0)
+    log_z = tl.where(invalid > 0, float("nan"), log_z)
+    tl.store(total + b, log_z.to(total.dtype.element_ty), mask=b < B)
+    tl.debug_barrier()
+    _backwards(
+        unary, edge, b, length, longest, B, T, eb, et, ei, ej, before, later, invalid, nodes, pairs, PAIRS,
+        L, N, P, ROWS, STATIONARY, STAGES,
+    )  # fmt: skip
+    if tl.max(invalid, 0) > 0:
+        tl.debug_barrier()
+        _fill_invalid(b, length, longest, T, invalid, nodes, pairs, PAIRS, L, N, P, ROWS, STATIONARY)
+        tl.debug_barrier()
+    for t in range(padding_from(b, length, B, T), T):
+        padding = (b < B) & (t >= length)
+        put_rows(nodes, tl.zeros((N, P), unary.dtype.element_ty), b, t, padding, L, P, T)
+        if PAIRS and not STATIONARY:
+            _fill_pairs(pairs, 0.0, b, t, padding, T, L, N, P, ROWS)
+    if PAIRS and not STATIONARY:
+        _fill_pairs(pairs, 0.0, b, 0, b < B, T, L, N, P, ROWS)
+
+
+@triton.jit
+def _forwards(
+    unary, edge, b, length, longest, T, eb, et, ei, ej, before,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill before (B, T, L) with log-sums up to each label.
+
+    Return those of the last tokens (N, P), the sum of what was subtracted (N,), and 1 for invalid sequences (N,).
+    """
     j = tl.arange(0, P)
+    carry = tl.zeros((N, P), unary.dtype.element_ty)
+    invalid, taken_off = tl.zeros((N,), tl.int32), tl.zeros((N,), tl.float64)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
-    carry = tl.zeros((N, P), work)
-    invalid = tl.zeros((N,), tl.int32)
-    if STATIONARY and ROWS == P:
         invalid = any_invalid(table, length > 1)
-    taken_off = tl.zeros((N,), tl.float64)
     for t in tl.range(0, longest, num_stages=STAGES):
         real, joined = t < length, follows_another(t, length)
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
@@ -86,33 +113,41 @@ def _both_passes(
             if not STATIONARY:
                 table = edges_at(edge, b, t, joined, j, j, eb, et, ei, ej, L)
                 invalid |= any_invalid(table, joined)
-            before = tl.where(joined[:, None], log_sum(table + carry[:, :, None], 1), 0.0)
-            carry = tl.where(real[:, None], before - highest[:, None] + (own - level[:, None]), carry)
-            put_rows(nodes, carry, b, t, real, L, P, T)
+            sums = tl.where(joined[:, None], log_sum(table + carry[:, :, None], 1), 0.0)
+            carry = tl.where(real[:, None], sums - highest[:, None] + (own - level[:, None]), carry)
+            put_rows(before, carry, b, t, real, L, P, T)
         else:
             for first in tl.range(0, P, ROWS, num_stages=3):
                 i = first + tl.arange(0, ROWS)
                 slab = edges_at(edge, b, t, joined, j, i, eb, et, ei, ej, L)
                 invalid |= any_invalid(slab, joined)
-                before_i = tl.where(joined[:, None], log_sum(slab + carry[:, :, None], 1), 0.0)
+                sums = tl.where(joined[:, None], log_sum(slab + carry[:, :, None], 1), 0.0)
                 place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
                 own_i = tl.load(unary + place, mask=mine, other=-float("inf"))
-                tl.store(nodes + place, before_i - highest[:, None] + (own_i - level[:, None]), mask=mine)
+                tl.store(before + place, sums - highest[:, None] + (own_i - level[:, None]), mask=mine)
             tl.debug_barrier()
-            carry = rows_at(nodes, b, t, real, L, P, T, -float("inf"))
-    log_z = tl.where(length > 0, log_sum(carry, 1).to(tl.float64) + taken_off, 0.0)
-    log_z = tl.where(invalid > 0, float("nan"), log_z)
-    tl.store(total + b, log_z.to(total.dtype.element_ty), mask=b < B)
+            carry = rows_at(before, b, t, real, L, P, T, -float("inf"))
+    return carry, taken_off, invalid
 
-    if PAIRS and STATIONARY:
-        if ROWS == P:
+
+@triton.jit
+def _backwards(
+    unary, edge, b, length, longest, B, T, eb, et, ei, ej, before, later, invalid, nodes, pairs, PAIRS: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill nodes and pairs of real tokens with probabilities, by log-sums after each label.
+
+    Over 60 lines, since matrices in registers and slabs of them take turns within one loop over tokens.
+    """
+    j = tl.arange(0, P)
+    carry = tl.zeros((N, P), unary.dtype.element_ty)
+    if STATIONARY and ROWS == P:
+        table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
+        if PAIRS:
             sums = tl.zeros((N, P, P), tl.float64)
-        else:
-            for first in range(0, P, ROWS):
-                i = first + tl.arange(0, ROWS)
-                put_pairs(pairs, tl.zeros((N, ROWS, P), work), b, 0, b < B, i, j, 1, L)
-    tl.debug_barrier()
-    carry = tl.zeros((N, P), work)
+    elif PAIRS and STATIONARY:
+        _fill_pairs(pairs, 0.0, b, 0, b < B, 1, L, N, P, ROWS)
+        tl.debug_barrier()
     for back in tl.range(0, longest, num_stages=STAGES):
         t = longest - 1 - back
         real, followed = t < length, t + 1 < length
@@ -137,7 +172,7 @@ def _both_passes(
                 tl.store(later + place, after_i, mask=mine)
             tl.debug_barrier()
             after = rows_at(later, b, t % 2, real, L, P, 2, -float("inf"))
-        node = rows_at(nodes, b, t, real, L, P, T, -float("inf")) + after
+        node = rows_at(before, b, t, real, L, P, T, -float("inf")) + after
         node = tl.exp(node - finite_or_zero(tl.max(node, 1))[:, None])
         all_of_it = tl.sum(node, 1)
         node = node / tl.where(all_of_it > 0, all_of_it, 1.0)[:, None]
@@ -165,37 +200,33 @@ def _both_passes(
                     else:
                         put_pairs(pairs, slab, b, t + 1, followed, i, j, T, L)
         carry = tl.where(real[:, None], after - highest[:, None] + own, carry)
-
     if PAIRS and STATIONARY and ROWS == P:
         sums = tl.where(((invalid > 0) & (length > 1))[:, None, None], float("nan"), sums)
-    if tl.max(invalid, 0) > 0:
-        tl.debug_barrier()
-        for t in range(0, longest):
-            spoilt = (invalid > 0) & (t < length)
-            put_rows(nodes, tl.full((N, P), float("nan"), work), b, t, spoilt, L, P, T)
-            if PAIRS and not (STATIONARY and ROWS == P):
-                spoilt &= t > 0
-                for first in range(0, P, ROWS):
-                    i = first + tl.arange(0, ROWS)
-                    unknown = tl.full((N, ROWS, P), float("nan"), work)
-                    if STATIONARY:
-                        put_pairs(pairs, unknown, b, 0, spoilt, i, j, 1, L)
-                    else:
-                        put_pairs(pairs, unknown, b, t, spoilt, i, j, T, L)
-        tl.debug_barrier()
-    nothing = tl.zeros((N, P), work)
-    for t in range(padding_from(b, length, B, T), T):
-        put_rows(nodes, nothing, b, t, (b < B) & (t >= length), L, P, T)
-    if PAIRS:
-        if STATIONARY:
-            if ROWS == P:
-                put_pairs(pairs, sums, b, 0, b < B, j, j, 1, L)
-        else:
-            for first in range(0, P, ROWS):
-                i = first + tl.arange(0, ROWS)
-                put_pairs(pairs, tl.zeros((N, ROWS, P), work), b, 0, b < B, i, j, T, L)
-                for t in range(padding_from(b, length, B, T), T):
-                    put_pairs(pairs, tl.zeros((N, ROWS, P), work), b, t, (b < B) & (t >= length), i, j, T, L)
+        put_pairs(pairs, sums, b, 0, b < B, j, j, 1, L)
+
+
+@triton.jit
+def _fill_invalid(
+    b, length, longest, T, invalid, nodes, pairs, PAIRS: constexpr,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr,
+):  # fmt: skip
+    """Fill nodes and pairs of the real tokens of invalid sequences with NaN."""
+    for t in range(0, longest):
+        spoilt = (invalid > 0) & (t < length)
+        put_rows(nodes, tl.full((N, P), float("nan"), nodes.dtype.element_ty), b, t, spoilt, L, P, T)
+        if PAIRS and not STATIONARY:
+            _fill_pairs(pairs, float("nan"), b, t, spoilt & (t > 0), T, L, N, P, ROWS)
+    if PAIRS and STATIONARY and ROWS != P:
+        _fill_pairs(pairs, float("nan"), b, 0, (invalid > 0) & (length > 1), 1, L, N, P, ROWS)
+
+
+@triton.jit
+def _fill_pairs(pairs, number, b, t, real, T, L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr):
+    """Fill the entries (L, L) of pairs (B, T, L, L) at token t with a number, where real (N,)."""
+    j = tl.arange(0, P)
+    for first in range(0, P, ROWS):
+        i = first + tl.arange(0, ROWS)
+        put_pairs(pairs, tl.zeros((N, ROWS, P), pairs.dtype.element_ty) + number, b, t, real, i, j, T, L)
 
 
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:

@@ -217,7 +217,10 @@ def _push(
     unary, edge, lengths, B, T, eb, et, ei, ej, grad_before, grad_after, earlier, later, before, after, own, steps,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill own (B, T, L) and steps (B, T or 1, L, L); the tables before them are memory (B, T, L)."""
+    """Fill own (B, T, L) and steps (B, T or 1, L, L); the tables before them are memory (B, T, L).
+
+    Over 60 lines, since the three loops over tokens replace each other's tables in place.
+    """
     b, length, longest = sequences(lengths, B, T, N)
     j = tl.arange(0, P)
     for t in range(0, longest):
