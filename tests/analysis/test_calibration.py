@@ -8,7 +8,6 @@ import torch
 
 from structperc.analysis.calibration import reliability
 from structperc.chain import KBest
-from structperc.cli.main import main
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -141,13 +140,8 @@ def folder(dev, tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        capsys.readouterr()
-        assert main(["reliability", *map(str, arguments)]) == 0
-        return capsys.readouterr().out.splitlines()
-
-    return run
+def run(run):
+    return partial(run, "reliability")
 
 
 @pytest.fixture
@@ -157,7 +151,7 @@ def fails(fails):
 
 def test_table_of_several_models(run, folder, dev):
     models = [folder / name / "1" / "model" for name in ("ml", "mce")]
-    lines = [line.split() for line in run(*models, folder / "dev.txt", "--bins", 4)]
+    lines = [line.split() for line in run(*models, folder / "dev.txt", "--bins", 4).splitlines()]
     assert lines[0] == ["model", "of", "n", "accuracy", "confidence", "ECE", "Brier"]
     found = {tuple(line[:2]): list(map(float, line[2:])) for line in lines[1:5]}
     for model, name in zip(models, ("ml/1", "mce/1"), strict=True):

@@ -16,7 +16,6 @@ from structperc.analysis.explanation_report import (
 )
 from structperc.analysis.tag_output import text_page
 from structperc.chain import KBest, kbest, path_score
-from structperc.cli.main import main
 from structperc.criteria import PerceptronLoss
 from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
@@ -552,13 +551,8 @@ def file(dev, tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        capsys.readouterr()
-        assert main(["explain", *map(str, arguments)]) == 0
-        return capsys.readouterr().out
-
-    return run
+def run(run):
+    return partial(run, "explain")
 
 
 @pytest.fixture

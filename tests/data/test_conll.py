@@ -16,6 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.read_options import LineFormat
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
+from tests.errors import refusal
 from tests.terminal import terminal
 
 NER = """-DOCSTART- -X- O O
@@ -243,9 +244,7 @@ def test_marks_of_joined_files(tmp_path):
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, options, message):
-    with pytest.raises(InputError) as error:
-        read(tmp_path, text, **options)
-    assert str(error.value).startswith(f"{tmp_path / 'a.txt'}{message}")
+    assert refusal(read, tmp_path, text, **options).startswith(f"{tmp_path / 'a.txt'}{message}")
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])

@@ -3,6 +3,7 @@ import pytest
 from structperc.data.conll import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
+from tests.errors import refusal
 
 
 def word(number, form, upos="X", xpos="Y"):
@@ -96,9 +97,7 @@ def test_documents_without_newdoc(tmp_path):
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):
-    with pytest.raises(InputError) as error:
-        read(tmp_path, text)
-    assert str(error.value).startswith(f"{tmp_path / 'a.conllu'}{message}")
+    assert refusal(read, tmp_path, text).startswith(f"{tmp_path / 'a.conllu'}{message}")
 
 
 def test_unlabelled_files_have_no_label(tmp_path):

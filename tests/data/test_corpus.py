@@ -4,6 +4,7 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
+from tests.errors import refusal
 
 SENTENCES = [
     {"word": ["a", "b"], "label": ["O", "O"]},
@@ -128,9 +129,7 @@ def test_no_sentences():
     ],
 )
 def test_uneven_sentences(sentences, message):
-    with pytest.raises(InputError) as error:
-        Corpus.from_sentences(sentences, name="f")
-    assert str(error.value).startswith(message)
+    assert refusal(Corpus.from_sentences, sentences, name="f").startswith(message)
     if set(sentences[0]) == set(sentences[-1]):
         with pytest.raises(InputError) as error:
             Corpus.from_dataset(Dataset.from_list(sentences), name="f")

@@ -16,6 +16,7 @@ from structperc.data import hub as hub_module
 from structperc.data.corpus import Corpus
 from structperc.data.hub import read_hub
 from structperc.errors import InputError
+from tests.errors import refusal
 
 COMMIT = "a" * 40
 COLUMNS = {"word": "tokens", "label": "ner_tags"}
@@ -165,10 +166,9 @@ def test_rows_become_a_corpus_without_documents(monkeypatch):
 
 def test_numbers_need_names(monkeypatch):
     load(monkeypatch, Dataset.from_dict({"tokens": [["a", "b"]], "ner_tags": [[2, 0]]}))
-    with pytest.raises(InputError) as error:
-        read_hub("owner/tiny", COLUMNS)
-    assert str(error.value).startswith("hub owner/tiny, row 1: column 'ner_tags'")
-    assert "label_names: {label: [O, B-..., ...]}" in str(error.value)
+    found = refusal(read_hub, "owner/tiny", COLUMNS)
+    assert found.startswith("hub owner/tiny, row 1: column 'ner_tags'")
+    assert "label_names: {label: [O, B-..., ...]}" in found
     data = read_hub("owner/tiny", COLUMNS, label_names={"label": ["O", "B-X", "I-X"]})
     assert data["label"] == [["I-X", "O"]]
     with pytest.raises(InputError, match="'ner_tags' has 2"):

@@ -12,17 +12,10 @@ import pytest
 from structperc.data import output
 from structperc.data.output import atomic_folder, check_output_path, open_atomic, temporary_path, write_lines
 from structperc.errors import InputError
+from tests.errors import refusal
 
 LINES = ["Anna PER\n", "schlief ä\n"]
 TEXT = "".join(LINES)
-
-
-def refused(write, *arguments):
-    """-> the one line of complaint."""
-    with pytest.raises(InputError) as error:
-        write(*arguments)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_replaced_file_keeps_permissions(tmp_path):
@@ -81,13 +74,13 @@ def test_standard_output_by_name(tmp_path):
 def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     file = tmp_path / "a.txt"
     file.write_text("old")
-    assert refused(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
+    assert refusal(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
 
     def full(number):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    assert refused(write_lines, file, LINES) == f"{file}: cannot write this file (No space left on device)"
+    assert refusal(write_lines, file, LINES) == f"{file}: cannot write this file (No space left on device)"
     assert file.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -109,7 +102,7 @@ def test_lines_that_fail_leave_what_was_there(tmp_path):
         yield "half"
         raise InputError("no more")
 
-    assert refused(write_lines, file, lines()) == "no more"
+    assert refusal(write_lines, file, lines()) == "no more"
     assert file.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -126,17 +119,17 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
         (tmp_path / "none" / "a", f"{tmp_path}/none/a: the folder {tmp_path}/none does not exist"),
         (tmp_path / "file" / "a", f"{tmp_path}/file/a: the folder {tmp_path}/file is a file"),
     ):
-        assert refused(check_output_path, path).startswith(reason)
-        assert refused(write_lines, path, LINES).startswith(reason)
+        assert refusal(check_output_path, path).startswith(reason)
+        assert refusal(write_lines, path, LINES).startswith(reason)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     for path, needed in ((tmp_path / "file", tmp_path / "file"), (tmp_path / "new", tmp_path)):
-        assert refused(check_output_path, path).endswith(f"(no permission to write to {needed})")
+        assert refusal(check_output_path, path).endswith(f"(no permission to write to {needed})")
     assert sorted(os.listdir(tmp_path)) == ["file", "to folder"]
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_a_name_that_is_too_long(tmp_path):
-    assert "File name too long" in refused(write_lines, tmp_path / ("x" * 300), LINES)
+    assert "File name too long" in refusal(write_lines, tmp_path / ("x" * 300), LINES)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_schemes, to_scheme
 from structperc.data.tag_schemes import SCHEMES, convert, spans
 from structperc.errors import InputError
+from tests.errors import refusal
 from tests.oracle import label_sequences
 
 SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
@@ -134,6 +135,4 @@ def test_parts_of_speech_are_no_segments():
     ],
 )
 def test_gold_that_cannot_be_compared(labels, target, source, message):
-    with pytest.raises(InputError) as error:
-        to_scheme([labels], "g", target, source)
-    assert message in str(error.value)
+    assert message in refusal(to_scheme, [labels], "g", target, source)

@@ -3,6 +3,7 @@ import yaml
 
 from structperc.errors import InputError
 from structperc.features.templates import TemplatePart, parse_templates, shipped_sets, template_name
+from tests.errors import refusal
 
 
 def names(text):
@@ -66,11 +67,9 @@ def test_a_template_named_twice_counts_once():
     ],
 )
 def test_bad_items_are_named(item):
-    with pytest.raises(InputError) as error:
-        parse_templates(["bias", item])
-    assert repr(item) in str(error.value) or "a b[0]" in str(error.value)
-    assert "\n" not in str(error.value)
-    assert "kazama2007" in str(error.value)
+    found = refusal(parse_templates, ["bias", item])
+    assert repr(item) in found or "a b[0]" in found
+    assert "kazama2007" in found
 
 
 @pytest.mark.parametrize("items", ["bias", {"of": ["w"], "at": [0]}])

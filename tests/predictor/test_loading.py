@@ -24,6 +24,7 @@ from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers import BaseTagger, Tagger
+from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
 
 CHILD = """
@@ -87,13 +88,6 @@ def child(program, *arguments):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def complaint(call):
-    with pytest.raises(InputError) as error:
-        call()
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_loading_and_tagging_import_nothing_heavy(saved):
@@ -212,11 +206,11 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_damaged_models_are_refused_as_ever(model, damage):
     damage(model)
-    assert complaint(lambda: structperc.load(model)) == complaint(lambda: BaseTagger.load(model))
+    assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
 
 
 def test_a_folder_that_is_none(tmp_path):
-    assert complaint(lambda: structperc.load(tmp_path / "nowhere")).endswith(
+    assert refusal(lambda: structperc.load(tmp_path / "nowhere")).endswith(
         "no saved model here (model.json is missing)"
     )
 
@@ -258,7 +252,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"mine\.Mine "):
         whole.training_step(next(iter(whole.batches(data.corpus("train")))))
     for name in ("transform_lattice", "attribute"):
-        assert "--trust mine" in complaint(lambda name=name: structperc.load(tmp_path / name))
+        assert "--trust mine" in refusal(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
     assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is Tagger
     trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
@@ -266,6 +260,6 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     assert trusted.tag(text) == own.tag(text)
     monkeypatch.delitem(sys.modules, "mine")
     (tmp_path / "mine.py").unlink()
-    gone = complaint(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
+    gone = refusal(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
     assert "features.attributes.vow: " in gone
     assert " mine" in gone

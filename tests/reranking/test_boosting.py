@@ -10,6 +10,7 @@ import torch
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples
 from structperc.reranking.boosting import best_w0
+from tests.nested import assert_same
 
 HISTORY = ("chosen", "steps", "losses", "touched")
 
@@ -187,7 +188,7 @@ def test_sequences_without_correct_candidate():
     for ranker, given in zip(both, (lists, kept), strict=True):
         ranker.start(examples_of(given, 15, 5))
         ranker.epoch()
-    assert_same_state(*both)
+    assert_same(*(ranker.state_dict() for ranker in both))
 
 
 # -- w0 -------------------------------------------------------------------------------------------------------
@@ -241,32 +242,6 @@ def test_w0_at_which_the_loss_overflows():
 # -- states ---------------------------------------------------------------------------------------------------
 
 
-def assert_same_state(a, b):
-    assert a.state_dict().keys() == b.state_dict().keys()
-    for name, value in a.state_dict().items():
-        assert torch.equal(value, b.state_dict()[name]), name
-
-
-@pytest.mark.parametrize("stop", [0, 1, 3, 4])
-def test_restored_state_ends_in_the_same_bits(stop, tmp_path):
-    examples = examples_of(drawn(1, S=40, F=30), 30, 5)
-    through = Boosting(rounds=17)
-    through.start(examples)
-    for epoch in range(5):
-        if epoch == stop:
-            torch.save(through.state_dict(), tmp_path / "state")
-        through.epoch()
-    resumed = Boosting(rounds=17)
-    resumed.load_state_dict(torch.load(tmp_path / "state"))
-    assert resumed.losses.shape == (17 * stop,)
-    resumed.start(examples)
-    for _ in range(stop, 5):
-        resumed.epoch()
-    assert len(through.losses) == 85
-    assert_same_state(through, resumed)
-    assert (resumed.objective, resumed.stop_reason) == (through.objective, through.stop_reason)
-
-
 def test_totals_of_new_lists():
     ranker = Boosting(rounds=30)
     ranker.start(examples_of(drawn(2), 15, 5))
@@ -286,26 +261,3 @@ def test_totals_of_new_lists():
     for s, (features, first, _) in enumerate(lists):
         wanted = [w0 * x + sum(weights[f] for f in own) for own, x in zip(features, first, strict=True)]
         assert total_scores[s].tolist() == pytest.approx([*wanted, *[-math.inf] * (3 - len(wanted))], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rounds": 0}, "rounds "),
-        ({"smoothing": 0.0}, "smoothing "),
-        ({"smoothing": -1.0}, "smoothing "),
-        ({"smoothing": math.nan}, "smoothing "),
-        ({"smoothing": math.inf}, "smoothing "),
-        ({"w0": math.inf}, "w0 "),
-        ({"w0": math.nan}, "w0 "),
-    ],
-    ids=str,
-)
-def test_bad_options(options, message):
-    with pytest.raises(InputError, match=message):
-        Boosting(**options)
-
-
-def test_options_are_kept():
-    options = {"rounds": 7, "smoothing": 0.5, "w0": 2.0}
-    assert {name: getattr(Boosting(**options), name) for name in options} == options

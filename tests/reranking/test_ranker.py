@@ -9,6 +9,7 @@ import torch
 from structperc.criteria import Criterion, ExponentialLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples, Ranker, VotedPerceptron
+from tests.nested import assert_same
 
 S, K, F = 15, 4, 40
 RANKERS = {
@@ -16,6 +17,7 @@ RANKERS = {
     "vote": lambda: VotedPerceptron("vote"),
     "average": lambda: VotedPerceptron("average", unit=0.5),
     "last": lambda: VotedPerceptron("last"),
+    "shuffled": lambda: VotedPerceptron("vote", unit=0.3, shuffle=True),
 }
 
 each_ranker = pytest.mark.parametrize("made", RANKERS.values(), ids=RANKERS)
@@ -124,6 +126,48 @@ def test_second_fit_of_the_same_examples(made):
     ranker.prune(ranker.used)
     with pytest.raises(InputError, match=f"{len(ranker.weights)} weights.* {F} features"):
         ranker.start(drawn(3))
+
+
+@each_ranker
+@pytest.mark.parametrize("stop", [0, 1, 3])
+def test_restored_state_ends_in_the_same_bits(made, stop, tmp_path):
+    through, resumed, loaded, new = trained(made, 1, epochs=4), made(), made(), drawn(101, step=1)
+    torch.save(trained(made, 1, epochs=stop).state_dict(), tmp_path / "state")
+    resumed.load_state_dict(torch.load(tmp_path / "state"))
+    resumed.start(drawn(1))
+    for _ in range(stop, 4):
+        resumed.epoch()
+    assert_same(through.state_dict(), resumed.state_dict())
+    assert (resumed.objective, resumed.stop_reason) == (through.objective, through.stop_reason)
+    loaded.load_state_dict(resumed.state_dict())  # totals need no start
+    assert torch.equal(totals_of(loaded, new), totals_of(through, new))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (Boosting, {"rounds": 0}),
+        *((Boosting, {"smoothing": value}) for value in (0.0, -1.0, math.nan, math.inf)),
+        *((Boosting, {"w0": value}) for value in (math.inf, math.nan)),
+        (VotedPerceptron, {"predict": "mean"}),
+        *((VotedPerceptron, {"unit": value}) for value in (0.0, math.nan)),
+    ],
+    ids=str,
+)
+def test_bad_options(kind, options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        kind(**options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (Boosting, {"rounds": 7, "smoothing": 0.5, "w0": 2.0}),
+        (VotedPerceptron, {"predict": "last", "unit": 2.0, "seed": 5, "shuffle": True}),
+    ],
+)
+def test_options_are_kept(kind, options):
+    assert {name: getattr(kind(**options), name) for name in options} == options
 
 
 @each_ranker

@@ -6,9 +6,9 @@ import random
 import pytest
 import torch
 
-from structperc.errors import InputError
 from structperc.reranking import Examples, VotedPerceptron
 from structperc.reranking import voted_perceptron as votes
+from tests.nested import assert_same
 
 F, K = 12, 5
 
@@ -176,7 +176,7 @@ def test_dropping_shared_features_changes_nothing():
     ranker = VotedPerceptron()
     ranker.start(examples_of(lists).drop_shared())
     ranker.epoch()
-    assert_same_state(ranker, trained(lists, 1))
+    assert_same(ranker.state_dict(), trained(lists, 1).state_dict())
 
 
 @pytest.mark.parametrize(("width", "cells"), [(1, 10**6), (3 * K, 10**6), (10**6, 1), (10**6, 400)])
@@ -207,41 +207,16 @@ def test_a_list_without_candidates_gets_no_votes():
 # -- orders and states ----------------------------------------------------------------------------------------
 
 
-def assert_same_state(a, b):
-    assert a.state_dict().keys() == b.state_dict().keys()
-    for name, value in a.state_dict().items():
-        assert torch.equal(value, b.state_dict()[name]), name
-
-
 def test_shuffled_passes():
     """Each has an order of its own, which the seed decides; every one has all examples."""
     lists = [([{f}, {(f + 1) % F}], [0.0, -1.0], 1) for f in range(F)]
     one, same, other = (trained(lists, 2, shuffle=True, seed=seed) for seed in (1, 1, 2))
-    assert_same_state(one, same)
+    assert_same(one.state_dict(), same.state_dict())
     assert not torch.equal(one.update_ids, other.update_ids)
     assert [int(ranker.survival.sum()) for ranker in (one, other)] == [2 * F, 2 * F]
     plain = trained(lists, 2)
     assert plain.update_ids[:2].tolist() == [0, 1]
     assert not torch.equal(one.update_ids, plain.update_ids)
-
-
-@pytest.mark.parametrize("predict", ["vote", "average", "last"])
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("stop", [0, 2])
-def test_restored_state_ends_in_the_same_bits(stop, shuffle, predict, tmp_path):
-    lists, new = drawn(8, S=40), drawn(9, correct=False)
-    options = {"predict": predict, "unit": 0.3, "shuffle": shuffle}
-    through = trained(lists, 4, **options)
-    torch.save(trained(lists, stop, **options).state_dict(), tmp_path / "state")
-    resumed = VotedPerceptron(**options)
-    resumed.load_state_dict(torch.load(tmp_path / "state"))
-    resumed.start(examples_of(lists))
-    for _ in range(stop, 4):
-        resumed.epoch()
-    assert_same_state(through, resumed)
-    loaded = VotedPerceptron(**options)
-    loaded.load_state_dict(resumed.state_dict())  # totals need no start
-    assert torch.equal(totals_of(loaded, new), totals_of(through, new))
 
 
 def test_a_loaded_state_replaces_the_votes():
@@ -250,22 +225,3 @@ def test_a_loaded_state_replaces_the_votes():
     ranker.load_state_dict(other.state_dict())
     assert torch.equal(totals_of(ranker, new), totals_of(other, new))
     assert not torch.equal(totals_of(ranker, new), before)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"predict": "mean"}, "predict "),
-        ({"unit": 0.0}, "unit "),
-        ({"unit": math.nan}, "unit "),
-    ],
-    ids=str,
-)
-def test_bad_options(options, message):
-    with pytest.raises(InputError, match=message):
-        VotedPerceptron(**options)
-
-
-def test_options_are_kept():
-    options = {"predict": "last", "unit": 2.0, "seed": 5, "shuffle": True}
-    assert {name: getattr(VotedPerceptron(**options), name) for name in options} == options

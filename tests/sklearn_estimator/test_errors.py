@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from structperc.errors import InputError
 from structperc.sklearn import SequenceTagger
+from tests.errors import refusal
 
 
 def sklearn_crfsuite_options(  # of sklearn_crfsuite.CRF 0.5
@@ -21,13 +21,6 @@ def sklearn_crfsuite_options(  # of sklearn_crfsuite.CRF 0.5
 
 WORDS, LABELS = [["Anna", "left"], ["Bo"]], [["B-PER", "O"], ["B-PER"]]
 TOKEN = {"w": "a"}
-
-
-def complaint(call, *args):
-    with pytest.raises(InputError) as caught:
-        call(*args)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def fitted(**options):
@@ -97,7 +90,7 @@ def fitted(**options):
     ],
 )
 def test_training_data(X, y, message):
-    assert complaint(SequenceTagger().fit, X, y) == message
+    assert refusal(SequenceTagger().fit, X, y) == message
 
 
 @pytest.mark.parametrize(
@@ -120,11 +113,11 @@ def test_training_data(X, y, message):
     ],
 )
 def test_options(options, message):
-    assert complaint(SequenceTagger(**options).fit, WORDS, LABELS) == message
+    assert refusal(SequenceTagger(**options).fit, WORDS, LABELS) == message
 
 
 def test_labels_of_another_scheme():
-    message = complaint(SequenceTagger(scheme="IOBES").fit, [["a"], ["b", "c"]], [["O"], ["O", "U-PER"]])
+    message = refusal(SequenceTagger(scheme="IOBES").fit, [["a"], ["b", "c"]], [["O"], ["O", "U-PER"]])
     assert message.startswith("y, sentence 2, token 2: label 'U-PER' is not of scheme IOBES")
 
 
@@ -138,7 +131,7 @@ def test_labels_of_another_scheme():
     ],
 )
 def test_algorithms_of_crfsuite_that_are_not_here(name, fact):
-    message = complaint(SequenceTagger(name).fit, WORDS, LABELS)
+    message = refusal(SequenceTagger(name).fit, WORDS, LABELS)
     assert repr(name) in message
     assert fact in message
 
@@ -171,33 +164,33 @@ def test_one_sentence_instead_of_many(form):
     tagger = SequenceTagger("averaged_perceptron", max_iterations=1).fit(X, LABELS)
     assert tagger.predict_single(X[0]) == tagger.predict(X)[0]
     for call, single in ((tagger.predict, "predict_single"), (tagger.predict_marginals, "predict_marginals_single")):
-        message = complaint(call, X[0])
+        message = refusal(call, X[0])
         assert "one sentence" in message
         assert f"[X], or call {single}(X)" in message
-        assert f"call {call.__name__}(X)" in complaint(getattr(tagger, single), X)
-    assert "[X] and [y]" in complaint(tagger.score, X[0], LABELS[0])
+        assert f"call {call.__name__}(X)" in refusal(getattr(tagger, single), X)
+    assert "[X] and [y]" in refusal(tagger.score, X[0], LABELS[0])
     if form != "names":
-        assert "[X] and [y]" in complaint(SequenceTagger().fit, X[0], LABELS[0])
+        assert "[X] and [y]" in refusal(SequenceTagger().fit, X[0], LABELS[0])
 
 
 def test_development_data():
     for dev in ((WORDS, None), (None, LABELS)):
-        assert "X_dev and y_dev" in complaint(SequenceTagger().fit, WORDS, LABELS, *dev)
-    assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
-    assert complaint(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith("X_dev has 2 sentences, y_dev")
-    message = complaint(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])
+        assert "X_dev and y_dev" in refusal(SequenceTagger().fit, WORDS, LABELS, *dev)
+    assert refusal(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
+    assert refusal(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith("X_dev has 2 sentences, y_dev")
+    message = refusal(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])
     assert message.startswith("X_dev is of the form lists of feature dicts")
 
 
 def test_another_form_than_in_training():
-    message = complaint(fitted().predict, [[TOKEN]])
+    message = refusal(fitted().predict, [[TOKEN]])
     assert message.startswith("X is of the form lists of feature dicts")
     assert message.endswith("but training had lists of words")
 
 
 def test_no_probabilities():
     message = "predict_marginals: averaged_perceptron gives scores, not probabilities; set algorithm='crf'"
-    assert complaint(fitted().predict_marginals, WORDS) == message
+    assert refusal(fitted().predict_marginals, WORDS) == message
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -12,10 +12,10 @@ from huggingface_hub import HfApi, ModelCard
 
 from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
-from structperc.errors import InputError
 from structperc.taggers import Tagger
 from structperc.taggers import hub as publishing
 from structperc.taggers.hub import push_folder
+from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
 
 FILES = {"README.md", "model.json", "model.safetensors"}
@@ -164,16 +164,9 @@ def test_scores_in_the_form_of_the_hub(hub, trained):
 # -- what is refused ----------------------------------------------------------------------------------------------
 
 
-def complaint(*arguments, **options):
-    with pytest.raises(InputError) as error:
-        push_folder(*arguments, **options)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 @pytest.mark.parametrize("repo", ["", "a/b/c", "me/x y", "me/--"])
 def test_an_id_that_is_none(hub, saved, repo):
-    assert repo in complaint(saved, repo)
+    assert repo in refusal(push_folder, saved, repo)
     assert not hub.asked
 
 
@@ -189,14 +182,14 @@ def test_an_id_that_is_none(hub, saved, repo):
 )
 def test_a_folder_that_is_not_whole_is_not_pushed(hub, saved, file, content, words):
     (saved / file).unlink() if content is None else (saved / file).write_bytes(content)
-    assert words in complaint(saved, "me/x")
+    assert words in refusal(push_folder, saved, "me/x")
     assert not hub.asked
 
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_without_permission(hub, saved, status):
     hub.refused["create"] = status
-    message = complaint(saved, "me/x")
+    message = refusal(push_folder, saved, "me/x")
     assert message.startswith("hub me/x: cannot push (")
     assert message.endswith("; log in with `hf auth login`, or give a token that may write there")
     assert not hub.commits
@@ -205,7 +198,7 @@ def test_without_permission(hub, saved, status):
 @pytest.mark.parametrize("step", ["validate-yaml", "preupload", "commit"])
 def test_refused_on_the_way(hub, saved, step):
     hub.refused[step] = 403
-    assert "hub me/x: " in complaint(saved, "me/x")
+    assert "hub me/x: " in refusal(push_folder, saved, "me/x")
     assert not hub.commits
 
 

@@ -22,6 +22,7 @@ from structperc.taggers import hub
 from structperc.taggers import model_format as model_files
 from structperc.taggers import saving as store
 from structperc.taggers.tagger import Tagger
+from tests.errors import refusal
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
 TEMPLATES = ["bias", {"of": ["w", "wl", "p2", "s1"], "at": [-1, 0, 1]}, "wl[-1]|wl[0]"]
@@ -57,11 +58,8 @@ def saved(tmp_path):
 
 
 def complaint(folder):
-    with pytest.raises(InputError) as error:
-        Tagger.load(folder)
-    message = str(error.value)
+    message = refusal(Tagger.load, folder)
     assert str(folder) in message
-    assert "\n" not in message
     return message
 
 
@@ -247,10 +245,7 @@ def test_class_that_cannot_be_imported(saved, path):
     config = json.loads((saved / "model.json").read_text())
     config["criterion"]["class_path"] = path
     (saved / "model.json").write_text(json.dumps(config))
-    with pytest.raises(InputError) as error:
-        Tagger.load(saved)
-    assert path in str(error.value)
-    assert "\n" not in str(error.value)
+    assert path in refusal(Tagger.load, saved)
 
 
 @pytest.mark.parametrize("change", ["missing", "too many", "other shape", "no keys"])

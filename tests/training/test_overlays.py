@@ -11,6 +11,7 @@ from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
 from structperc.experiments.experiment import dry_run, identity
 from structperc.training.overlays import DEEPEST, compose_all, read_configuration
+from tests.errors import refusal
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -190,10 +191,7 @@ def test_no_other_file_is_read(write, monkeypatch):
 )
 def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
     write(**files)
-    with pytest.raises(InputError) as error:
-        dry_run(["-c", "own.yaml"])
-    assert str(error.value).startswith(complaint)
-    assert "\n" not in str(error.value)
+    assert refusal(dry_run, ["-c", "own.yaml"]).startswith(complaint)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +237,7 @@ def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
 )
 def test_errors_name_file_and_line(write, below, own, complaint):
     write(below=below, own=f"overlays: [{QUICKSTART}, below.yaml]\n{own}")
-    with pytest.raises(InputError) as error:
-        dry_run(["-c", "own.yaml", "--trainer.accelerator=cpu"])
-    assert str(error.value).startswith(complaint)
+    assert refusal(dry_run, ["-c", "own.yaml", "--trainer.accelerator=cpu"]).startswith(complaint)
 
 
 def test_the_key_stands_in_files_alone(write):
