@@ -46,23 +46,18 @@ def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: F
     """
     scheme = labels.scheme
     if form == "columns":
-        return column_lines(given, probability_columns(decided, scheme), decided.labels)
+        columns = {}
+        if decided.tokens is not None and decided.segments is not None:
+            columns["p_label"] = [f"{p:.4f}" for p in decided.tokens]
+            if scheme != "none":
+                columns["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
+        return column_lines(given, columns, decided.labels)
     texts = given.texts
     found = list(zip(texts, decided.split(len(text.tokens) for text in texts), strict=True))
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
         return _json_lines(given, found, spans)
     return text_page(texts, spans, Path(given.corpus.name).name, labels.type_names)
-
-
-def probability_columns(decided: Prediction, scheme: str) -> dict[str, list[str]]:
-    """Return probabilities as columns of N strings, by name; {} without probabilities."""
-    if decided.tokens is None or decided.segments is None:
-        return {}
-    found = {"p_label": [f"{p:.4f}" for p in decided.tokens]}
-    if scheme != "none":
-        found["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
-    return found
 
 
 def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Iterator[str]:

@@ -185,9 +185,6 @@ class FileTagger:
                     raise InputError(f"{file}: this file has no tokens")
 
 
-# -- blocks ---------------------------------------------------------------------------------------------------
-
-
 def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if shown.k is None and not shown.order:
@@ -264,9 +261,6 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
             lines += [f"{w} {label}\n" for w, label in zip(sequence, one.labels, strict=True)]
             lines.append("\n")
     return TaggedBlock("".join(lines), corpus.tokens)
-
-
-# -- files ----------------------------------------------------------------------------------------------------
 
 
 def is_folder(output: str | None) -> bool:
