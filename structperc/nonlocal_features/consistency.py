@@ -64,10 +64,10 @@ class PhraseConsistency(ConsistencyFeature):
         unordered = (pairs.a <= pairs.b).nonzero().squeeze(1)
         a, b = pairs.a[unordered], pairs.b[unordered]
         one = (a == b).float().unsqueeze(1)
-        others = pairs.held.index_select(0, b).sub_(one).mul_(1 - one / 2)
+        others = pairs.occurrences.index_select(0, b).sub_(one).mul_(1 - one / 2)
         columns = unordered_column(pairs.types[a], pairs.types[b], len(segments.label_set.type_names))
         return segments.sum_columns(
-            others.mul_(pairs.held.index_select(0, a)), pairs.rows[a], columns, len(self.weight)
+            others.mul_(pairs.occurrences.index_select(0, a)), pairs.rows[a], columns, len(self.weight)
         )
 
 
@@ -87,9 +87,9 @@ class SubphraseConsistency(ConsistencyFeature):
         """Return the number of pairs of each kind in each label sequence, (B * K, C * C)."""
         if segments.compiled:
             return self.compiled(segments).subphrase
-        a, b, rows, types, held = self.strings(segments).within
+        a, b, rows, types, occurrences = self.strings(segments).within
         columns = types[a] * len(segments.label_set.type_names) + types[b]
-        products = held.index_select(0, a).mul_(held.index_select(0, b))
+        products = occurrences.index_select(0, a).mul_(occurrences.index_select(0, b))
         return segments.sum_columns(products, rows[a], columns, len(self.weight))
 
 
@@ -107,7 +107,7 @@ def majority_counts(
     highest = rank.new_full((len(pairs.types), rank.shape[1]), C + 1)  # the least rank of a class with votes
     highest.scatter_reduce_(0, names.unsqueeze(1).expand_as(rank), rank, "amax")
     wins = rank == highest.index_select(0, names)
-    entities = pairs.held.index_select(0, names).mul_(wins)
+    entities = pairs.occurrences.index_select(0, names).mul_(wins)
     return segments.sum_columns(entities, pairs.rows[names], own * C + types, C * C)
 
 
@@ -128,7 +128,7 @@ class MajorityPhrase(ConsistencyFeature):
         if segments.compiled:
             return self.compiled(segments).majority_phrase
         pairs = self.strings(segments).alike
-        others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
+        others = pairs.occurrences.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
         return majority_counts(segments, pairs, pairs.a, pairs.types[pairs.b], others)
 
 
@@ -150,6 +150,6 @@ class MajoritySuperphrase(ConsistencyFeature):
         pairs = self.strings(segments).within
         C = len(segments.label_set.type_names)
         ballots, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)
-        votes = pairs.held.new_zeros(len(ballots), pairs.held.shape[1])
-        votes.index_add_(0, of_pairs, pairs.held.index_select(0, pairs.b))
+        votes = pairs.occurrences.new_zeros(len(ballots), pairs.occurrences.shape[1])
+        votes.index_add_(0, of_pairs, pairs.occurrences.index_select(0, pairs.b))
         return majority_counts(segments, pairs, ballots // C, ballots % C, votes)

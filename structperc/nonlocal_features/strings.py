@@ -61,17 +61,17 @@ def mixed(number: Tensor) -> Tensor:
 
 
 class NamePairs(NamedTuple):
-    """Pairs of names, and how often label sequences hold these names.
+    """Pairs of names, and the number of occurrences of each name in the label sequences.
 
     A name is a string of words with a type: Washington the person and Washington the place are two. A label sequence
-    holds a name as often as it has segments of that string and that type.
+    has an occurrence of a name for each segment of that string and that type.
     """
 
     a: Tensor  # (Q,) int64, a name 0 <= u < U
     b: Tensor  # (Q,) int64, a name of the same sequence
     rows: Tensor  # (U,) int64, sequence of each name
     types: Tensor  # (U,) int64, position in `LabelSet.type_names`
-    held: Tensor  # (U, K) float32
+    occurrences: Tensor  # (U, K) float32
 
 
 class SegmentStrings:
@@ -128,8 +128,8 @@ class SegmentStrings:
         used[a] = used[b] = True
         names, number = used.nonzero().squeeze(1), used.cumsum(0) - 1
         spans = used[self.of_spans].nonzero().squeeze(1)
-        held = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
-        return NamePairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, held)
+        occurrences = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
+        return NamePairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, occurrences)
 
     def _of_names(self, values: Tensor, how: str) -> Tensor:
         """The least ("amin") or largest ("amax") of the values (E,) of the segments of each name -> (N,)."""
