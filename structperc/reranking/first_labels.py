@@ -16,7 +16,7 @@ from structperc.data.tag_schemes import Scheme
 from structperc.datamodules.distributed import share
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute
-from structperc.features.documents import Extent, Lookup, PartBuilder
+from structperc.features.documents import DocumentExtent, Lookup, PartBuilder
 from structperc.reranking.jackknife import JackKnife, TrainingPart, corpus_digest, untrained_description
 from structperc.taggers.tagger import Tagger
 
@@ -172,7 +172,7 @@ def _digest(corpus: Corpus, roles: Iterable[str]) -> str:
     return corpus_digest(corpus, roles, [corpus.sentences, np.flatnonzero(np.diff(documents))])
 
 
-def _within(first: Tagger | None) -> Extent:
+def _within(first: Tagger | None) -> DocumentExtent:
     """The extent of text on which the labels of a first model depend."""
     return "corpus" if first is not None and first.features.extent == "corpus" else "document"
 
