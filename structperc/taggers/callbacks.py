@@ -207,36 +207,28 @@ def has_validated(trainer: pl.Trainer) -> bool:
 
 
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
-    """Raise InputError for a criterion or prior that does not fit the optimizer's steps of this epoch."""
+    """Raise InputError for a criterion, prior or checkpoint that does not fit the optimizer's steps of this epoch."""
+    name, accumulated = type(criterion).__name__, trainer.accumulate_grad_batches != 1
     if optimizer.full_batch:
-        check_full_batch(optimizer, prior, trainer.accumulate_grad_batches)
+        if accumulated:
+            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+        absolute = prior is not None and prior.phi == 1
+        if absolute and isinstance(optimizer, LBFGS):
+            raise InputError(
+                "model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C"
+            )
+        if absolute and isinstance(optimizer, OWLQN):
+            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
         if batches_seen(trainer):
             raise InputError(
                 "ckpt_path: the checkpoint is from within an epoch, and full-batch optimizers need whole epochs; "
                 "use one from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
-        check_corpus_level(criterion, trainer.accumulate_grad_batches)
-
-
-def check_full_batch(optimizer: TrainingProtocol, prior: Prior | None, accumulated: int) -> None:
-    """Raise InputError for full-batch training with an unsupported prior, or with accumulated gradients."""
-    if accumulated != 1:
-        raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
-    absolute = prior is not None and prior.phi == 1
-    if absolute and isinstance(optimizer, LBFGS):
-        raise InputError("model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C")
-    if absolute and isinstance(optimizer, OWLQN):
-        raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
-
-
-def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
-    """Raise InputError for steps over several mini-batches or processes, whose counts would be lost."""
-    name = type(criterion).__name__
-    if accumulated != 1:
-        raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} replaces its counts with each mini-batch")
-    if share().processes > 1:
-        raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
+        if accumulated:
+            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts one mini-batch per step")
+        if share().processes > 1:
+            raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
 
 
 def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:

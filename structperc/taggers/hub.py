@@ -48,7 +48,7 @@ def model_card(
     """Return the text of a card.
 
     Args:
-        config: of the tagger, see `saving.to_state`.
+        config: of the tagger, see `BaseTagger.to_state`.
         arrays: tensors or arrays of the tagger.
         columns: roles of the columns that it reads, the word first.
         name: of the model, also that of its results; default: the class of the tagger.
