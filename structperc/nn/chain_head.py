@@ -38,7 +38,7 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.structures import Batch, Candidates, Lattice
 
 Reduction = Literal["mean", "sum", "none"]
-Result = TypeVar("Result")  # of a search
+SearchResult = TypeVar("SearchResult")  # of a search
 
 
 class Confidence(NamedTuple):
@@ -224,8 +224,8 @@ class ChainHead(nn.Module):
         return found
 
     def _search(
-        self, search: Callable[[Lattice], Result], logits: Tensor, places: TokenPositions, lattice: Lattice
-    ) -> Result:
+        self, search: Callable[[Lattice], SearchResult], logits: Tensor, places: TokenPositions, lattice: Lattice
+    ) -> SearchResult:
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)

@@ -168,25 +168,25 @@ class _Training:
         """Return lists of all sequences in the order of the corpus, and the seconds for all folds."""
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
-            held_out = fold_of == fold
-            lists, spent = self._fold(cache, corpus.subset(~held_out), corpus.subset(held_out), fold, n)
+            listed = fold_of == fold
+            lists, spent = self._fold(cache, corpus.subset(~listed), corpus.subset(listed), fold, n)
             parts.append(lists)
-            rows.append(np.flatnonzero(held_out))
+            rows.append(np.flatnonzero(listed))
             seconds += spent
         order = torch.from_numpy(np.argsort(np.concatenate(rows)))
         return CandidateLists.concat(parts).take(order), seconds
 
     def _fold(
-        self, cache: "ListCache", seen: Corpus, held_out: Corpus, fold: int, n: int
+        self, cache: "ListCache", training: Corpus, listed: Corpus, fold: int, n: int
     ) -> tuple[CandidateLists, float]:
         name = f"candidate lists: fold {fold + 1} of {self.plan.folds}"
-        cached = cache.load_lists(fold + 1, held_out.lengths, n)
+        cached = cache.load_lists(fold + 1, listed.lengths, n)
         if cached is not None:
             logger.info("%s: loaded from %s", name, cache.folder)
             return cached
-        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held_out))
+        logger.info("%s: training on %d sequences, listing the other %d", name, len(training), len(listed))
         started = time.perf_counter()
-        lists = list_candidates(self.train(seen, fold), held_out, n)
+        lists = list_candidates(self.train(training, fold), listed, n)
         seconds = time.perf_counter() - started
         cache.save_lists(fold + 1, lists, seconds)
         return lists, seconds
