@@ -143,7 +143,10 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.
     """
-    check_optimizer(optimizer)
+    own_steps = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
+    if own_steps or any("lr" not in group for group in optimizer.param_groups):
+        name = type(optimizer).__name__
+        raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
     try:
         schedule = make(optimizer)
     except (ValueError, TypeError, KeyError) as error:
@@ -158,14 +161,6 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
     else:
         counted = {"interval": interval(schedule), "frequency": 1}
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **counted}}
-
-
-def check_optimizer(optimizer: Optimizer) -> None:
-    """Raise InputError for an optimizer that chooses its own step sizes."""
-    own = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
-    if own or any("lr" not in group for group in optimizer.param_groups):
-        name = type(optimizer).__name__
-        raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
 
 
 def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
@@ -190,20 +185,16 @@ class PlateauScheduler(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Step each such schedule with the score or objective of this epoch."""
+        every = trainer.check_val_every_n_epoch or 1
+        validated = bool(trainer.enable_validation) and (trainer.current_epoch + 1) % every == 0
         for config in trainer.lr_scheduler_configs:
             schedule = config.scheduler
             if not isinstance(schedule, ReduceLROnPlateau):
                 continue
             if schedule.mode == "min":
                 schedule.step(pl_module.objective())  # type: ignore[operator]
-            elif has_validated(trainer):
+            elif validated:
                 schedule.step(float(trainer.callback_metrics["dev/score"]))
-
-
-def has_validated(trainer: pl.Trainer) -> bool:
-    """Return True if this epoch has ended with a validation."""
-    every = trainer.check_val_every_n_epoch or 1
-    return bool(trainer.enable_validation) and (trainer.current_epoch + 1) % every == 0
 
 
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:

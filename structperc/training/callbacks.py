@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-from collections.abc import Iterator
 from math import lcm
 from pathlib import Path
 from typing import Any
@@ -72,17 +71,14 @@ class CheckTermination(pl.Callback):
         """Raise InputError for an endless training; optimizers exist now."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
-        can_stop = any(training_protocol(optimizer).can_stop for optimizer in trainer.optimizers)
-        if can_stop or isinstance(pl_module, GlobalReranker) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
+        if isinstance(pl_module, GlobalReranker) or any(training_protocol(one).can_stop for one in trainer.optimizers):
             return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
+            if not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer):
+                return
         stop = "a callback such as structperc.training.StopWhenConverged"
         raise InputError(f"trainer.max_epochs is -1 and training would not end: set it, trainer.max_time, or {stop}")
-
-
-def _may_stop(callback: pl.Callback) -> bool:
-    """Return True for callbacks that stop a training, and for all of other libraries."""
-    known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
-    return not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer)
 
 
 class RunSummary(pl.Callback):
@@ -99,16 +95,11 @@ class RunSummary(pl.Callback):
         """Log the lines, in the first process."""
         assert isinstance(pl_module, BaseTagger)
         if trainer.is_global_zero:
-            for line in summary_lines(self.run, trainer.datamodule, pl_module):  # type: ignore[attr-defined]
-                logger.info(line)
-
-
-def summary_lines(run: Path, data: SequenceDataModule, tagger: BaseTagger) -> Iterator[str]:
-    """Yield three lines about a run, its data and its tagger."""
-    sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
-    yield f"run: {run}"
-    yield f"data: {', '.join(sizes)} {data.unit}s"
-    yield f"model: {parameters(tagger):,} weights, {counted(len(tagger.labels), 'label')}"
+            data: SequenceDataModule = trainer.datamodule  # type: ignore[attr-defined]
+            sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
+            logger.info("run: %s", self.run)
+            logger.info("data: %s %ss", ", ".join(sizes), data.unit)
+            logger.info("model: %s weights, %s", f"{parameters(pl_module):,}", counted(len(pl_module.labels), "label"))
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
