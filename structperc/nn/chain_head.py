@@ -53,7 +53,7 @@ class ChainHead(nn.Module):
     """Scores of labels, position by position -> a loss, and the best label sequences.
 
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
-    end_transitions at the last token of each sentence; what the tag scheme forbids is impossible.
+    end_transitions at the last token of each sentence; illegal pairs of labels score -inf.
 
     Tokens are the positions in `mask` with a gold label other than -100. A chain connects successive tokens across
     padding on either side, special tokens and further subwords. At prediction there is no gold, and `mask` must mark

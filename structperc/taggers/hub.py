@@ -208,7 +208,7 @@ def push_folder(
         language: for the card, a code such as "en", or several.
         branch: of the repository; default: main.
         commit_message: first line of the commit.
-        create_pr: ask for the change by a pull request.
+        create_pr: open a pull request.
 
     Raises:
         InputError: an incomplete model, a card without valid metadata, an invalid id, and errors of the hub.

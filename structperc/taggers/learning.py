@@ -331,7 +331,7 @@ class SequentialTraining(TrainingMethod):
 
     Args:
         tagger: the `Tagger` that learns.
-        learner: moves the weights.
+        learner: updates the weights.
     """
 
     batch_form: BatchForm = "flat"
