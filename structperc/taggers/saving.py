@@ -206,17 +206,12 @@ def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
-    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
+    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if getattr(module, "any_size", False))
     for name, own in state.items():
         given = weights[name]
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
             found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
             raise InputError(f"weights {name}: expected {expected}, got {found}")
-
-
-def _takes_sizes(module: nn.Module) -> bool:
-    """Whether a module takes its sizes from the state that it loads."""
-    return type(module)._load_from_state_dict is not nn.Module._load_from_state_dict
 
 
 # -- parts ---------------------------------------------------------------------------------------------------
