@@ -103,7 +103,7 @@ def test_only_json_and_safetensors_and_the_card(saved, trained):
         assert {"scorer.node", "features.node_keys"} <= tensors.keys()
 
 
-def test_needs_no_file_that_training_read(tmp_path):
+def test_saved_model_is_self_contained(tmp_path):
     lists, paths = tmp_path / "places.txt", tmp_path / "paths.tsv"
     lists.write_text("New York\nRome\n")
     paths.write_text("0101\tAnna\t3\n0110\tRome\t2\n")
@@ -127,7 +127,7 @@ def test_pushed_and_pulled_through_a_folder(tmp_path, trained):
     assert not [file for file in (tmp_path / "pushed").iterdir() if file.suffix in (".bin", ".pt", ".pkl", ".ckpt")]
 
 
-def test_training_data_alone_are_enough(tmp_path):
+def test_training_without_development_data(tmp_path):
     (tmp_path / "train.txt").write_text("Anna B-PER\nsleeps O\n\nRome B-LOC\nwaits O\n")
     config = tmp_path / "config.yaml"
     config.write_text(f"""
@@ -174,7 +174,7 @@ def test_full_disk_keeps_the_old_model(saved, monkeypatch, file):
 
 
 @pytest.mark.parametrize("moves", range(4))
-def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
+def test_failing_moves(saved, monkeypatch, moves):
     done = []
 
     def failing(source, target, replace=os.replace):
@@ -223,7 +223,7 @@ def test_other_folders_and_formats(saved, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["structperc.criteria.Gone", "no_such_package.Criterion", "Criterion"])
-def test_class_that_cannot_be_imported(saved, path):
+def test_class_without_module(saved, path):
     config = json.loads((saved / "model.json").read_text())
     config["criterion"]["class_path"] = path
     (saved / "model.json").write_text(json.dumps(config))
@@ -231,7 +231,7 @@ def test_class_that_cannot_be_imported(saved, path):
 
 
 @pytest.mark.parametrize("change", ["missing", "too many", "other shape", "no keys"])
-def test_weights_that_do_not_fit(saved, change):
+def test_mismatched_weights(saved, change):
     tensors = load_file(saved / "model.safetensors")
     if change == "missing":
         del tensors["scorer.transition"]

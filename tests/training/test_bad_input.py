@@ -135,7 +135,7 @@ def test_options_out_of_range(project, options, named):
     assert named in project.fails(*options)
 
 
-def test_stopping_by_what_is_not_measured(project, capsys):
+def test_early_stopping_by_unknown_metric(project, capsys):
     options = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=dev/f"]
     assert main(["fit", "-c", str(project.config), *options]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
@@ -144,7 +144,7 @@ def test_stopping_by_what_is_not_measured(project, capsys):
     assert "`dev/score`" in line
 
 
-def test_roots_that_are_files(project):
+def test_roots_below_files(project):
     file, reason = project.folder / "dev.txt", "cannot make this folder (Not a directory)"
     assert f"{file}/1: {reason}" in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
@@ -172,7 +172,7 @@ def test_weights_of_another_label_set(project):
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-def test_hub_without_network_says_so_at_once(tmp_path, monkeypatch, capsys):
+def test_hub_without_network(tmp_path, monkeypatch, capsys):
     def nowhere(*_, **__):
         raise socket.gaierror("there is no network")
 
