@@ -145,10 +145,10 @@ def test_early_stopping_by_unknown_metric(project, capsys):
 
 
 def test_roots_below_files(project):
-    file, reason = project.folder / "dev.txt", "cannot make this folder (Not a directory)"
-    assert f"{file}/1: {reason}" in project.fails(f"--trainer.default_root_dir={file}/1")
+    file = project.folder / "dev.txt"
+    assert f"{file}/1: " in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
-    assert f"{file}/a: {reason}" in project.fails(*grid, "--root", f"{file}/a", command="sweep")
+    assert f"{file}/a: " in project.fails(*grid, "--root", f"{file}/a", command="sweep")
 
 
 def test_unknown_command_and_configuration(tmp_path, capsys):
