@@ -15,8 +15,8 @@ from structperc.nonlocal_features import (
     Vocabulary,
     WholeEntity,
     find_segments,
+    global_feature,
     spell,
-    vocabulary,
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
@@ -29,9 +29,9 @@ def cases() -> list[Case]:
     return [make_case(seed, QUOTING) for seed in SEEDS]
 
 
-@pytest.fixture(params=[0, 100, vocabulary.PENDING])
+@pytest.fixture(params=[0, 100, global_feature.PENDING])
 def pending(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "PENDING", request.param)
+    monkeypatch.setattr(global_feature, "PENDING", request.param)
 
 
 def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, list[dict[int, set[int]]]]:
@@ -57,7 +57,7 @@ def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, li
 @pytest.mark.usefixtures("pending")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("minimum", [1, 2, 3])
-def test_keys_that_enough_sequences_have(feature: GlobalFeature, minimum: int, cases: list[Case]) -> None:
+def test_frequent_keys(feature: GlobalFeature, minimum: int, cases: list[Case]) -> None:
     found, each = collected(feature, cases)
     wanted = [key for key in set().union(*each) if sum(key in held for held in each) >= minimum]
     assert found.keys(minimum).tolist() == sorted(wanted)
@@ -117,7 +117,7 @@ def test_unknown_keys(key: int) -> None:
 
 def test_the_first_example_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for pending in (0, 100):
-        monkeypatch.setattr(vocabulary, "PENDING", pending)
+        monkeypatch.setattr(global_feature, "PENDING", pending)
         found = Vocabulary()
         for row in (5, 3, 9):
             places = torch.tensor([1, 0, 2])
