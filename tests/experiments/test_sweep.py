@@ -331,7 +331,7 @@ def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, caps
 
     (good / "1" / "results.json").unlink()
     monkeypatch.setattr(
-        experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)]) or "")
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment.resume_options(folder)]) or "")
     )
     assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
     assert "(kept)" not in capsys.readouterr().out
