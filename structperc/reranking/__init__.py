@@ -3,7 +3,7 @@
 reranker.py and global_reranker.py are the taggers. candidate_lists.py stores the lists, jackknife.py trains first
 models and caches their lists, bayes_point.py averages the weights of many passes as the start of a training.
 
-A `Reranker` adds a local score and non-local features, trained with any criterion on candidates. A
+A `Reranker` adds a local score (local_score.py) and non-local features, trained with any criterion on candidates. A
 `GlobalReranker` uses a ranker (ranker.py) trained without gradients: boosting.py or voted_perceptron.py.
 
 first_labels.py turns the labels of a first model into an attribute for templates. minimum_risk.py decodes the

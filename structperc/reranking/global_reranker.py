@@ -27,16 +27,15 @@ from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
+from structperc.reranking.local_score import FirstScore, with_local_scores
 from structperc.reranking.ranker import Examples, Ranker
 from structperc.reranking.reranker import (
-    FirstScore,
     build_first_vocabulary,
     check_lists,
     check_parts,
     freeze_first,
     parts_from_description,
     train_first_models,
-    with_local_scores,
 )
 from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.learning import TrainingMethod

@@ -1,18 +1,17 @@
-"""Re-rankers: a first model lists candidates, a re-ranker scores them locally and by non-local features."""
+"""Re-rankers: a first model lists candidates, a re-ranker with non-local features chooses among them."""
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self, cast, get_args
+from typing import Any, Self, get_args
 
 import torch
 from pytorch_lightning.utilities import move_data_to_device
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
-from structperc.chain import KBest, path_score
+from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -26,124 +25,12 @@ from structperc.optim import Perceptron
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
-from structperc.scorers import LocalWeights, SparseLinear
+from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
-
-
-# -- local scores --------------------------------------------------------------------------------------------
-
-
-class LocalScore(LocalWeights):
-    """The local scores (B, K) of a re-ranker: forward(batch, labels (B, K, T), first (B, K)), with gradients.
-
-    `first` are the first model's scores of these label sequences, finite everywhere; scores of invalid candidates are
-    ignored. Weights start at zero, except in subclasses with another start.
-    """
-
-    sparse_grad = True  # of `LocalFeatures`
-
-
-class FirstScore(LocalScore):
-    """w0 s1(y) / unit: the first model's score s1 as one feature. Re-ranking 1 of Kazama & Torisawa 2007, §6.3.
-
-    After Collins (2002), whose first model gave log-probabilities. Here scores differ by about the margin C of the
-    first model, thousands, while counts of non-local features reach ten: an update would change w0 s1 by millions and
-    the other scores by a few units. With a unit of about C both change by similar amounts. The paper has no unit: 1.
-
-    Args:
-        unit: scale of the first model's score.
-        start: w0 before training. With start = unit the re-ranker starts as the first model.
-
-    Raises:
-        InputError: unit is not positive, start not finite.
-    """
-
-    weight: nn.Parameter
-
-    def __init__(self, unit: float = 1.0, start: float = 0.0) -> None:
-        super().__init__()
-        if not unit > 0:
-            raise InputError(f"FirstScore: unit must be > 0, got {unit}")
-        if not math.isfinite(start):
-            raise InputError(f"FirstScore: start must be finite, got {start}")
-        self.unit, self.start = unit, start
-
-    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create w0 (1,), which does not depend on the sizes."""
-        self.weight = nn.Parameter(torch.full((1,), float(self.start)))
-
-    def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """Return w0 * first / unit (B, K)."""
-        return self.weight * (first / self.unit)
-
-
-class LocalFeatures(LocalScore):
-    """Local features with new weights. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
-
-    The features are "the same local features as the first model"; the first model's score is not used.
-
-    Args:
-        scorer: batch -> Lattice, in which candidates are scored.
-    """
-
-    def __init__(self, scorer: SparseLinear) -> None:
-        super().__init__()
-        self.scorer = scorer
-
-    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the scorer's weights, all zero."""
-        self.scorer.allocate(n_node, n_edge, n_labels)
-
-    def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """Return the scores (B, K) of the label sequences in the scorer's lattice."""
-        return path_score(self.scorer(batch), labels)
-
-
-class LocalSum(LocalScore):
-    """The sum of several local scores, whose weights are learned together.
-
-    The sum of `FirstScore` and `LocalFeatures` is a variant of re-ranking 2 that Kazama & Torisawa (2007) leave open:
-    the score of the first model is corrected by local features that are trained on the lists.
-
-    Args:
-        parts: at least one.
-
-    Raises:
-        InputError: no part.
-    """
-
-    def __init__(self, parts: list[LocalScore]) -> None:
-        super().__init__()
-        if not parts:
-            raise InputError("LocalSum: parts is empty; expected at least one")
-        self.parts = nn.ModuleList(parts)
-
-    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights of each part."""
-        for part in self.parts:
-            cast(LocalScore, part).allocate(n_node, n_edge, n_labels)
-
-    def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
-        """Return the sums (B, K) of the scores of the parts."""
-        return torch.stack([part(batch, labels, first) for part in self.parts]).sum(0)
-
-
-def local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Tensor:
-    """Return the local scores (B, K) of a first model's candidates; any finite number where not valid."""
-    return scorer(batch, candidates.labels, candidates.scores.where(candidates.valid, 0))
-
-
-def with_local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Candidates:
-    """Return a first model's candidates, in its order, with their local scores; -inf where not valid."""
-    local = local_scores(scorer, batch, candidates)
-    return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
-
-
-# -- the re-ranker -------------------------------------------------------------------------------------------
 
 
 class Reranker(Tagger):
