@@ -17,7 +17,7 @@ from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
-from structperc.data.tag_schemes import Scheme, check_notation
+from structperc.data.tag_schemes import Scheme, parse_notation
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import share
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
@@ -105,7 +105,10 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
-        check_notation("data.labels", labels or scheme)
+        try:
+            parse_notation(labels or scheme)
+        except InputError as error:
+            raise InputError(f"data.labels: {error}") from None
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = ReadOptions(unit=unit, labels=labels or scheme)
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle

@@ -158,7 +158,10 @@ class AllGatherLists:
         """
         processes = share().processes
         while True:
-            message, found = self._buffers(processes)
+            size = 1 + self.size  # a heading of one entry, then entries
+            if len(self._message) < size:  # buffers are reused, since new memory is slower
+                self._message, self._found = (np.empty(n * size, self.kind) for n in (1, processes))
+            message, found = self._message[:size], self._found[: processes * size]
             _heading(message[:1])[:] = write(message[1:]), number
             _gather(found, message)
             begins = np.arange(processes) * len(message)
@@ -167,16 +170,6 @@ class AllGatherLists:
             self.size = max(longest + longest // 8, self.size - self.size // 8)
             if fits:
                 return GatheredLists(found, 1 + begins, 1 + begins + lengths, numbers)
-
-    def _buffers(self, processes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return buffers for the message of this process and for those of all: a heading of one entry, then entries.
-
-        Reused by the next call, since new memory is slower.
-        """
-        size = 1 + self.size
-        if len(self._message) < size:
-            self._message, self._found = (np.empty(n * size, self.kind) for n in (1, processes))
-        return self._message[:size], self._found[: processes * size]
 
 
 def _gather(found: np.ndarray, message: np.ndarray) -> None:

@@ -269,20 +269,18 @@ class PrecomputedBatches(Dataset[Batch]):
     """
 
     def __init__(self, rows: EncodedCorpus, batch_size: int, share: Share = WHOLE) -> None:
-        order = LengthBatchSampler(rows.corpus.lengths, batch_size, shuffle=False, share=share)
-        self.batches = [_transpose(rows[batch]) for batch in order]
+        self.batches: list[Batch] = []
+        for batch in map(rows.__getitem__, LengthBatchSampler(rows.corpus.lengths, batch_size, False, share=share)):
+            nodes, edges = batch.nodes.transpose(), batch.edges
+            if edges is not None:
+                edges = nodes if edges is batch.nodes else edges.transpose()
+            self.batches.append(batch._replace(nodes=nodes, edges=edges))
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, index: int) -> Batch:
         return self.batches[index]
-
-
-def _transpose(batch: Batch) -> Batch:
-    nodes = batch.nodes.transpose()
-    same = batch.edges is batch.nodes
-    return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
 
 
 def split_batch(batch: Batch, k: int) -> Iterator[Batch]:

@@ -123,16 +123,11 @@ class ResumableSampler(DistributedSampler[Any]):
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
-    def steps(self) -> int:
-        """The number of items of an epoch."""
-        return len(self)
-
     def __iter__(self) -> Iterator[Any]:
         first = self.before["seen"] if self.before["epoch"] == self.epoch else 0
-        if first and self.before["steps"] != self.steps:
+        if first and self.before["steps"] != len(self):
             raise InputError(
-                f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {self.steps}; "
+                f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {len(self)}; "
                 "set data.batch_size and trainer.devices as before"
             )
         for number, item in enumerate(islice(self.order, first, None), first + 1):
@@ -145,7 +140,9 @@ class ResumableLoader(DataLoader[Any]):
 
     def state_dict(self) -> dict[str, int]:
         """Return the current epoch, and the numbers of its mini-batches seen and in all."""
-        return {name: getattr(self.sampler, name) for name in STATE}
+        sampler = self.sampler
+        assert isinstance(sampler, ResumableSampler)
+        return {"epoch": sampler.epoch, "seen": sampler.seen, "steps": len(sampler)}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Skip the mini-batches seen before. Raises InputError for an invalid state."""
