@@ -14,7 +14,7 @@ import numpy as np
 from structperc.data import Corpus
 from structperc.features import FeatureExtractor, Gazetteer
 from structperc.features.attributes import surface_attribute
-from structperc.features.gazetteers import TAGS
+from structperc.features.resources import TAGS
 
 TEMPLATES = ["kazama2007", "kazama2007_gazetteers"]
 LISTS = {"go": "org", "gp": "per", "gm": "misc", "gl": "loc"}

@@ -119,8 +119,7 @@ class Builder:
             raise OptionError(place, f"{path} is not a function of a trusted module")
         return cast(Callable[..., Any], found)
 
-    def trusts(self, path: str) -> bool:
-        """Return True if the module of a dotted path may be imported."""
+    def _trusts_class(self, path: str) -> bool:
         return self._trusts(path.rpartition(".")[0])
 
     def _trusts(self, module: str) -> bool:
@@ -188,11 +187,6 @@ class Builder:
         check_value(given, dict[str, Any], place)
         checked = self.fields(given, parameters_of(cls), cls.__name__, place)
         return self._arguments(checked, parameters_of(cls), place)
-
-    def _is_foreign_criterion(self, described: dict[str, Any], place: str) -> bool:
-        check_fields(described[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
-        check_value(described.get(CLASS), str, f"{place}.{CLASS}")
-        return not self.trusts(described[CLASS])
 
     # -- plain values ----------------------------------------------------------------------------------------
 
@@ -288,8 +282,11 @@ class Builder:
         if unknown := sorted(value.keys() - keys):
             advice = f"move options of the class into {OPTIONS}{did_you_mean(unknown[0], keys)}"
             raise OptionError(place, f"unexpected {unknown[0]} next to {CLASS}; {advice}")
-        if INFERENCE in value and self._is_foreign_criterion(value, place):
-            return value
+        if INFERENCE in value:
+            check_fields(value[INFERENCE], CRITERION_FIELDS, f"{place}.{INFERENCE}")
+            check_value(value.get(CLASS), str, f"{place}.{CLASS}")
+            if not self._trusts_class(value[CLASS]):
+                return value
         path = value.get(CLASS, self._implied(target, default))
         if not isinstance(path, str) or not path:
             if CLASS in value:
@@ -365,8 +362,12 @@ class Builder:
         return value
 
     def _make(self, described: dict[str, Any], target: _Target, place: str) -> Any:
-        if INFERENCE in described and self._is_foreign_criterion(described, place):
-            return _saved_criterion(described, target.bases, place)
+        if INFERENCE in described and not self._trusts_class(described[CLASS]):
+            from structperc.criteria.base import InferenceCriterion
+
+            if not issubclass(InferenceCriterion, target.bases):
+                raise OptionError(place, f"{described[CLASS]} is not a {_names(target.bases)}")
+            return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
         made = self.find(described[CLASS], target.bases, place)
         arguments = self._arguments(described.get(OPTIONS, {}), _given(made, target), place)
         arguments |= described.get(KWARGS, {})
@@ -452,15 +453,6 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise
-
-
-def _saved_criterion(described: dict[str, Any], bases: tuple[type, ...], place: str) -> Any:
-    """Return a placeholder for a criterion of a module that is not trusted."""
-    from structperc.criteria.base import InferenceCriterion
-
-    if not issubclass(InferenceCriterion, bases):
-        raise OptionError(place, f"{described[CLASS]} is not a {_names(bases)}")
-    return InferenceCriterion(described[CLASS], **described[INFERENCE], description=described)
 
 
 def _attribute(path: str) -> Any:

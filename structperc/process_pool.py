@@ -149,9 +149,6 @@ def _block_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# -- objects that are sent ------------------------------------------------------------------------------------
-
-
 class Packed(NamedTuple):
     """A pickled object, and the files of its large arrays."""
 

@@ -224,7 +224,7 @@ def test_no_room_is_a_hall():
 
 
 def core_modules() -> list[str]:
-    """All modules of the rooms before those of Lightning, without the readers, and second models that need neither."""
+    """All modules of the rooms before those of Lightning, without the readers, and re-rankers that need neither."""
     kept = [
         name
         for name in NAMES

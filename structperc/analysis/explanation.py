@@ -177,9 +177,6 @@ def check_explainable(tagger: Tagger, n: int) -> None:
         )
 
 
-# -- candidates and terms -------------------------------------------------------------------------------------
-
-
 class _ScoredCandidates(NamedTuple):
     candidates: Candidates  # B = 1, the K best by local score, with local scores
     totals: Tensor  # (K,) total scores
@@ -245,9 +242,6 @@ def _shown(order: list[int], gold: list[int]) -> list[int]:
     best = order[0]
     others = [k for k in order if 0 < k < best] if best else order[1:]
     return sorted({0, best, *others[:OTHERS], *gold})
-
-
-# -- changes --------------------------------------------------------------------------------------------------
 
 
 def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[ChangedSentence]:

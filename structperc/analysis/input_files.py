@@ -57,7 +57,9 @@ def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     lines = read_lines(file, reading.encoding)
     corpus = _treebank(tagger, file, full) if is_conllu(lines) and not reading.columns else None
     if corpus is None:
-        check_columns_format(tagger, lines, file, reading)
+        if not reading.columns and not (lines and header_names(lines[0])):
+            refuse_plain_text(tagger, lines, file)
+            check_not_text(lines, len(tagger.features.columns), file)
         assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
@@ -74,14 +76,6 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
     if GOLD not in corpus.columns:
         raise InputError(f"{file}: there are no gold labels; name their column 'label' in --columns")
     return corpus
-
-
-def check_columns_format(tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions) -> None:
-    """Raise InputError for lines that are probably not columns, unless `reading` names columns."""
-    if reading.columns or (lines and header_names(lines[0])):
-        return
-    refuse_plain_text(tagger, lines, file)
-    check_not_text(lines, len(tagger.features.columns), file)
 
 
 def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> None:
@@ -213,9 +207,6 @@ def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: S
         if tagger.labels.share_known(distinct) > HALF:
             reason = f"column {place} contains labels of the model, which reads {role} there"
             raise InputError(f"{file}: {reason}; name the columns in --columns")
-
-
-# -- tables ---------------------------------------------------------------------------------------------------
 
 
 def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:

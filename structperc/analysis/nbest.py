@@ -167,8 +167,6 @@ def _oracles(
         yield best.labels[:, 0]
 
 
-# -- text and CSV ---------------------------------------------------------------------------------------------
-
 HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_place", "chosen_place")
 
 

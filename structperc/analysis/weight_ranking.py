@@ -102,7 +102,7 @@ class WeightTable(NamedTuple):
     templates: list[tuple[str, int]]  # in the order of the rows, each with its number of rows; may be empty
 
 
-def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the tables of nodes, edges and transitions that a linear scorer has."""
     local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
     scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
@@ -117,30 +117,11 @@ def scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
         yield WeightTable("transition", weights, pairs, partial(_names_at, [""]), [])
 
 
-def named_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weight of the first model's score, then those of non-local features with few names."""
-    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
-        weight = first.weight.detach().unsqueeze(1)
-        yield WeightTable("FirstScore", weight, [""], partial(_names_at, ["first score"]), [])
-    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if not isinstance(f, GlobalFeature))
-
-
-def global_feature_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the weights of global features, of many names."""
-    yield from (_nonlocal(tagger, f) for f in tagger.nonlocal_features if isinstance(f, GlobalFeature))
-
-
 def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     def names(rows: Tensor) -> list[str]:
         return tagger.features.feature_names(kind, rows.cpu().numpy())
 
     return WeightTable(kind, weights.detach(), columns, names, tagger.features.template_sizes(kind))
-
-
-def _nonlocal(tagger: Tagger, module: nn.Module) -> WeightTable:
-    feature = cast(NonlocalFeature, module)
-    names = feature.names(tagger.labels.type_names)
-    return WeightTable(title(feature), feature.weight.detach().unsqueeze(1), [""], partial(_names_at, names), [])
 
 
 def title(part: nn.Module) -> str:
@@ -171,20 +152,23 @@ def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")
-    groups = []
-    for table in scorer_tables(tagger):
+    groups, tables = [], list(_scorer_tables(tagger))
+    for table in tables:
         columns = _columns(table, top) if table.name != "transition" else []
         groups.append(Group(_sums(table), _largest(table, top), columns, _templates(table)))
-    for table in named_feature_tables(tagger):
-        order = table.weights.flatten().abs().argsort(descending=True, stable=True)
-        groups.append(Group(_sums(table), _named(table, order), [], []))
-    groups += [Group(_sums(table), _largest(table, top), [], []) for table in global_feature_tables(tagger)]
-    return WeightGroups(groups, _transitions(tagger))
+    for first in (part for part in tagger.scorer.modules() if isinstance(part, FirstScore)):
+        names = partial(_names_at, ["first score"])
+        groups.append(_all_weights(WeightTable("FirstScore", first.weight.detach().unsqueeze(1), [""], names, [])))
+    for feature in sorted(tagger.nonlocal_features, key=lambda one: isinstance(one, GlobalFeature)):
+        names = partial(_names_at, cast(NonlocalFeature, feature).names(tagger.labels.type_names))
+        table = WeightTable(title(feature), cast(Tensor, feature.weight).detach().unsqueeze(1), [""], names, [])
+        many = isinstance(feature, GlobalFeature)
+        groups.append(Group(_sums(table), _largest(table, top), [], []) if many else _all_weights(table))
+    return WeightGroups(groups, _transitions(tables, list(tagger.labels.names)))
 
 
-def _transitions(tagger: Tagger) -> Transitions | None:
-    names = list(tagger.labels.names)
-    for table in reversed([*scorer_tables(tagger)]):
+def _transitions(tables: Sequence[WeightTable], names: list[str]) -> Transitions | None:
+    for table in reversed(tables):
         row = 0
         for template, size in table.templates or [("bias", 1)]:
             if table.name != "node" and template == "bias":
@@ -197,6 +181,11 @@ def _transitions(tagger: Tagger) -> Transitions | None:
 def _sums(table: WeightTable) -> Sums:
     mass = torch.linalg.vector_norm(table.weights, 1, dtype=torch.float64)
     return Sums(table.name, table.weights.numel(), int(table.weights.count_nonzero()), float(mass))
+
+
+def _all_weights(table: WeightTable) -> Group:
+    order = table.weights.flatten().abs().argsort(descending=True, stable=True)
+    return Group(_sums(table), _named(table, order), [], [])
 
 
 def _largest(table: WeightTable, top: int) -> list[Weight]:
@@ -243,9 +232,6 @@ def _templates(table: WeightTable) -> list[Sums]:
     parts = zip(names, sizes, nonzero, mass, strict=True)
     sums = [Sums(name, size * C, int(n.sum()), float(m.sum())) for name, size, n, m in parts]
     return sorted(sums, key=lambda one: -one.mass)
-
-
-# -- text and HTML --------------------------------------------------------------------------------------------
 
 
 def weight_lines(groups: Sequence[Group], top: int = 20) -> Iterator[str]:

@@ -11,6 +11,7 @@ from structperc.data.read_options import SEPARATORS, UNITS, ReadOptions
 from structperc.data.tag_schemes import parse_notation
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 if TYPE_CHECKING:
     from structperc.taggers.guided_tagger import GuidedTagger
@@ -213,6 +214,14 @@ def add_line_format(parser: CommandParser) -> None:
     parser.add_argument("--separator", choices=SEPARATORS, help=separator)
     comments = 'leave out comments, lines that begin with "#" and have another number of fields than the tokens'
     parser.add_argument("--comments", action=argparse.BooleanOptionalAction, help=comments)
+
+
+def add_splitting(parser: CommandParser) -> None:
+    """Add the options of the tokenizer and the sentence splitter of running text."""
+    tokens = "tokenizer of running text: as CoNLL-2003 or as UD English (default conll)"
+    parser.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=tokens)
+    sentences = "sentences of running text: by rules (default), one for each line, or one for each text"
+    parser.add_argument("--sentences", choices=SENTENCES, default="rules", help=sentences)
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:

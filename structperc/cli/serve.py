@@ -3,9 +3,8 @@
 from argparse import Namespace
 from importlib.util import find_spec
 
-from structperc.cli.arguments import CommandParser, add_model, command
+from structperc.cli.arguments import CommandParser, add_model, add_splitting, command
 from structperc.errors import InputError
-from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
@@ -14,10 +13,7 @@ def _arguments(parser: CommandParser) -> None:
     add_model(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default 127.0.0.1: this machine)")
     parser.add_argument("--port", type=int, default=8000, help="default 8000; 0: any that is free")
-    cut = "how running text is cut into tokens: as CoNLL-2003 or as UD English (default conll)"
-    parser.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
-    begin = "where its sentences end: by rules (default), with each line, or with the text"
-    parser.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
+    add_splitting(parser)
     parser.add_argument("--max-body", type=int, default=2**20, help="bytes of a request at most (default 1048576)")
     tokens = "tokens of a request at most (default 262144)"
     parser.add_argument("--max-tokens", type=int, default=2**18, help=tokens)

@@ -3,10 +3,17 @@
 import os
 from argparse import Namespace
 
-from structperc.cli.arguments import CommandParser, add_encoding, add_line_format, add_model, command, read_options
+from structperc.cli.arguments import (
+    CommandParser,
+    add_encoding,
+    add_line_format,
+    add_model,
+    add_splitting,
+    command,
+    read_options,
+)
 from structperc.data.read_options import UNITS
 from structperc.errors import InputError
-from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 
 def _arguments(parser: CommandParser) -> None:
@@ -19,10 +26,7 @@ def _arguments(parser: CommandParser) -> None:
     )
     sure = "add the probability of each label and segment; columns: before the label"
     parser.add_argument("--probabilities", action="store_true", help=sure)
-    cut = "how running text is cut into tokens: as CoNLL-2003 or as UD English (default conll)"
-    parser.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=cut)
-    begin = "where its sentences end: by rules (default), with each line, or with the text"
-    parser.add_argument("--sentences", choices=SENTENCES, default="rules", help=begin)
+    add_splitting(parser)
     roles = "roles of the file's columns, _ skips one; default: those the model reads come first"
     parser.add_argument("--columns", nargs="+", help=roles)
     parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")

@@ -185,9 +185,6 @@ class FileTagger:
                     raise InputError(f"{file}: this file has no tokens")
 
 
-# -- blocks ---------------------------------------------------------------------------------------------------
-
-
 def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if shown.k is None and not shown.order:
@@ -229,10 +226,10 @@ def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block])
 
 def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> TaggedBlock:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    decided, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
+    prediction, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
     if form == "brat":
-        return TaggedBlock("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
-    return TaggedBlock("".join(output_lines(given, decided, tagger.labels, form)), tokens)
+        return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
+    return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
@@ -264,9 +261,6 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
             lines += [f"{w} {label}\n" for w, label in zip(sequence, one.labels, strict=True)]
             lines.append("\n")
     return TaggedBlock("".join(lines), corpus.tokens)
-
-
-# -- files ----------------------------------------------------------------------------------------------------
 
 
 def is_folder(output: str | None) -> bool:

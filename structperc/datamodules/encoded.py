@@ -19,7 +19,7 @@ from structperc.data.words import word_numbers
 from structperc.datamodules.distributed import WHOLE, Share
 from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
-from structperc.features.id_lists import IdLists
+from structperc.features.arrays import IdLists
 from structperc.process_pool import Workers
 from structperc.progress import bar
 from structperc.ragged import Ragged, boundaries

@@ -140,8 +140,6 @@ def short_keys(keys: Iterable[str]) -> list[str]:
     return last if len(set(last)) == len(last) else whole
 
 
-# -- trainings ------------------------------------------------------------------------------------------------
-
 Trial = tuple[ExperimentRow, int | None]  # a row and one of its seeds, before training
 
 

@@ -72,9 +72,6 @@ def results_by_row(
     return list(found.values())
 
 
-# -- cells ----------------------------------------------------------------------------------------------------
-
-
 class TableColumn(NamedTuple):
     """A column of the printed table: its heading, and the text of its cells."""
 
@@ -123,9 +120,6 @@ def _difference(line: RowResults) -> str:
 def _runs(line: RowResults) -> str:
     done, planned = len(line.numbers), len(line.row.seeds)
     return str(planned) if done == planned else f"{done} of {planned}"
-
-
-# -- text and files -------------------------------------------------------------------------------------------
 
 
 def study_lines(lines: Sequence[RowResults], columns: Sequence[TableColumn], width: int | None = None) -> Iterator[str]:
@@ -181,8 +175,6 @@ def write_runs(path: str, lines: Sequence[RowResults]) -> None:
             flat.append({**about, **found})
     write_records(path, flat)
 
-
-# -- figures --------------------------------------------------------------------------------------------------
 
 COST_LABELS = {  # number of a run: label of its axis
     "seconds": "training (seconds)",

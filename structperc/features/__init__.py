@@ -1,14 +1,14 @@
-"""Tokens -> integer feature ids, and weights where the data bring them along.
+"""Tokens -> integer feature ids, and feature values where the data contain them.
 
 extractor.py          the feature extractor: fits a corpus, encodes corpora as ids
-templates.py          which attributes at which offsets make a feature; CRF++ template files
-sources.py            values of attributes: attributes.py, gazetteers.py, clusters.py, documents/, columns of a corpus
-windows.py            what stands at an offset from each token
-exact_index.py        each feature has an id of its own; keys.py codes of values and conjunctions of them
-hashed_index.py       features share buckets; hashing.py hashes and buckets
+templates.py          templates: attributes at offsets; CRF++ template files
+sources.py            values of attributes: attributes.py (surface), resources.py (gazetteers, clusters), documents/
+                      (whole documents), columns of a corpus
+arrays.py             attribute values and feature ids of a corpus as arrays; encoded.py cuts mini-batches from ids
+exact_index.py        numbering with an id for each feature
+hashed_index.py       numbering with buckets that features share; hashing.py computes the hashes
 weighted_features.py  features that the data list with weights
-lookup.py             ids at tokens, compiled; kernels.py other compiled loops
-id_lists.py           ids of a corpus as arrays; encoded.py mini-batches cut from them
+lookup.py             compiled lookup of ids; kernels.py other compiled loops
 """
 
 import lazy_loader

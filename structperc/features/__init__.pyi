@@ -1,4 +1,3 @@
-from .clusters import Clusters as Clusters
 from .documents import CaseElsewhere as CaseElsewhere
 from .documents import DocumentAttribute as DocumentAttribute
 from .documents import EntityMajority as EntityMajority
@@ -9,7 +8,8 @@ from .documents import SuperentityMajority as SuperentityMajority
 from .documents import TokenMajority as TokenMajority
 from .encoded import EncodedFeatures as EncodedFeatures
 from .extractor import FeatureExtractor as FeatureExtractor
-from .gazetteers import Gazetteer as Gazetteer
+from .resources import Clusters as Clusters
+from .resources import Gazetteer as Gazetteer
 from .templates import parse_templates as parse_templates
 from .templates import shipped_sets as shipped_sets
 from .weighted_features import format_weighted_features as format_weighted_features

@@ -1,13 +1,13 @@
-"""Surface attributes: what one word looks like, as a string; "" says that the attribute is absent.
+"""Surface attributes: properties of a single word as a string; "" if the attribute is absent.
 
-Names are those of Kazama & Torisawa 2007, Table 1. The word-form flags go back to Bikel et al. 1999, who give
-each word exactly one class; here every flag is asked by itself, so "EU" has both `ic` and `ac`.
-A new attribute of the library is one function and one line in `SURFACE`; a user's is a function of her own module.
+Names are those of Kazama & Torisawa 2007, Table 1. The word-form flags go back to Bikel et al. 1999, where each word
+has exactly one class; here each flag is independent of the others, so "EU" has both `ic` and `ac`.
+A new attribute of the library is a function with a name in `SURFACE`; a user's is a function of another module.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 
 from structperc.data.words import character_types, word_shape
 from structperc.errors import InputError
@@ -15,22 +15,126 @@ from structperc.user_code import function_location
 
 Attribute = Callable[[str], str]
 
-HOLDS = "1"  # the value of a flag that holds
+FLAG = "1"  # value of a flag that is set
+SURFACE: dict[str, Attribute] = {"w": str, "wl": str.lower, "shape": word_shape}
+_OTHER = re.compile("[^Aa0]")
 
 
-def word(token: str) -> str:
-    """Return the word itself: `w`."""
-    return token
+def flag(name: str) -> Callable[[Callable[[str], bool]], Attribute]:
+    """Make a predicate of words an attribute in `SURFACE` with this name: "1" where it is true, else ""."""
+
+    def decorate(predicate: Callable[[str], bool]) -> Attribute:
+        @wraps(predicate)
+        def attribute(token: str) -> str:
+            return FLAG if predicate(token) else ""
+
+        SURFACE[name] = attribute
+        return attribute
+
+    return decorate
 
 
-def lower_case(token: str) -> str:
-    """Return the down-cased word: `wl`."""
-    return token.lower()
+@flag("2d")
+def two_digits(token: str) -> bool:
+    """Flag words of exactly two digits, such as 96."""
+    return len(token) == 2 and token.isdigit()
+
+
+@flag("4d")
+def four_digits(token: str) -> bool:
+    """Flag words of exactly four digits, such as 1996."""
+    return len(token) == 4 and token.isdigit()
+
+
+@flag("d&a")
+def digit_and_letter(token: str) -> bool:
+    """Flag words with a digit and a letter, such as A8956-67."""
+    return _has_digit(token) and any(map(str.isalpha, token))
+
+
+@flag("d&-")
+def digit_and_hyphen(token: str) -> bool:
+    """Flag words with a digit and a hyphen, such as 09-96."""
+    return "-" in token and _has_digit(token)
+
+
+@flag("d&/")
+def digit_and_slash(token: str) -> bool:
+    """Flag words with a digit and a slash, such as 11/9/89."""
+    return "/" in token and _has_digit(token)
+
+
+@flag("d&,")
+def digit_and_comma(token: str) -> bool:
+    """Flag words with a digit and a comma, such as 23,000.00."""
+    return "," in token and _has_digit(token)
+
+
+@flag("d&.")
+def digit_and_period(token: str) -> bool:
+    """Flag words with a digit and a period, such as 1.00."""
+    return "." in token and _has_digit(token)
+
+
+@flag("n")
+def other_number(token: str) -> bool:
+    """Flag words of digits only whose length is neither two nor four, such as 456789."""
+    return len(token) not in (2, 4) and token.isdigit()
+
+
+@flag("ic")
+def initial_capital(token: str) -> bool:
+    """Flag words whose first character is a capital, such as Sally."""
+    return token[:1].isupper()
+
+
+@flag("ac")
+def all_capitals(token: str) -> bool:
+    """Flag words with at least one letter in which every letter is a capital, such as BBN, U.S. and F-16."""
+    return token.isupper()
+
+
+@flag("l")
+def all_lower_case(token: str) -> bool:
+    """Flag words with at least one letter in which every letter is lower case, such as can and mid-1990s."""
+    return token.islower()
+
+
+@flag("cp")
+def capital_and_period(token: str) -> bool:
+    """Flag words of one capital and a period, such as M."""
+    return len(token) == 2 and token[0].isupper() and token[1] == "."
+
+
+@flag("has_number")
+def has_number(token: str) -> bool:
+    """Flag words with a digit (Ratnaparkhi 1996)."""
+    return _has_digit(token)
+
+
+@flag("has_uppercase")
+def has_uppercase(token: str) -> bool:
+    """Flag words with a capital (Ratnaparkhi 1996)."""
+    return any(map(str.isupper, token))
+
+
+@flag("has_hyphen")
+def has_hyphen(token: str) -> bool:
+    """Flag words with a hyphen (Ratnaparkhi 1996)."""
+    return "-" in token
+
+
+def character_classes(token: str) -> str:
+    """Return the word with A for A-Z, a for a-z, 0 for 0-9 and - for other characters (Suzuki et al. 2006, 5.2)."""
+    return _OTHER.sub("-", character_types(token))
+
+
+SURFACE["pattern"] = character_classes
 
 
 def prefix(length: int) -> Attribute:
     """Return the attribute "first `length` characters", absent in shorter words: `p1`, `p2`, ..."""
-    return partial(_first, length)  # which can be pickled
+    return partial(_first, length)  # can be pickled
 
 
 def suffix(length: int) -> Attribute:
@@ -38,119 +142,8 @@ def suffix(length: int) -> Attribute:
     return partial(_last, length)
 
 
-def two_digits(token: str) -> str:
-    """Flag words of two digits and nothing else, as 96: `2d`."""
-    return _flag(len(token) == 2 and token.isdigit())
-
-
-def four_digits(token: str) -> str:
-    """Flag words of four digits and nothing else, as 1996: `4d`."""
-    return _flag(len(token) == 4 and token.isdigit())
-
-
-def digit_and_letter(token: str) -> str:
-    """Flag words with a digit and a letter, as A8956-67: `d&a`."""
-    return _flag(_has_digit(token) and any(map(str.isalpha, token)))
-
-
-def digit_and_hyphen(token: str) -> str:
-    """Flag words with a digit and a hyphen, as 09-96: `d&-`."""
-    return _flag("-" in token and _has_digit(token))
-
-
-def digit_and_slash(token: str) -> str:
-    """Flag words with a digit and a slash, as 11/9/89: `d&/`."""
-    return _flag("/" in token and _has_digit(token))
-
-
-def digit_and_comma(token: str) -> str:
-    """Flag words with a digit and a comma, as 23,000.00: `d&,`."""
-    return _flag("," in token and _has_digit(token))
-
-
-def digit_and_period(token: str) -> str:
-    """Flag words with a digit and a period, as 1.00: `d&.`."""
-    return _flag("." in token and _has_digit(token))
-
-
-def other_number(token: str) -> str:
-    """Flag words of digits and nothing else, but not two or four of them, as 456789: `n`."""
-    return _flag(len(token) not in (2, 4) and token.isdigit())
-
-
-def initial_capital(token: str) -> str:
-    """Flag words whose first character is a capital, as Sally: `ic`."""
-    return _flag(token[:1].isupper())
-
-
-def all_capitals(token: str) -> str:
-    """Flag words with at least one letter in which every letter is a capital, as BBN, U.S. and F-16: `ac`."""
-    return _flag(token.isupper())
-
-
-def all_lower_case(token: str) -> str:
-    """Flag words with at least one letter in which every letter is lower case, as can and mid-1990s: `l`."""
-    return _flag(token.islower())
-
-
-def capital_and_period(token: str) -> str:
-    """Flag words of one capital and a period, as M.: `cp`."""
-    return _flag(len(token) == 2 and token[0].isupper() and token[1] == ".")
-
-
-def character_classes(token: str) -> str:
-    """Return the word with A for A-Z, a for a-z, 0 for 0-9 and - for the rest (Suzuki et al. 2006, 5.2): `pattern`."""
-    return _OTHER.sub("-", character_types(token))
-
-
-def shape(token: str) -> str:
-    """Return the word's shape: like `pattern`, but others stay and runs become one, G.M. becomes A.A.: `shape`.
-
-    The shape is that of Collins (2002).
-    """
-    return word_shape(token)
-
-
-def has_number(token: str) -> str:
-    """Flag words with a digit anywhere (Ratnaparkhi 1996): `has_number`."""
-    return _flag(_has_digit(token))
-
-
-def has_uppercase(token: str) -> str:
-    """Flag words with a capital anywhere (Ratnaparkhi 1996): `has_uppercase`."""
-    return _flag(any(map(str.isupper, token)))
-
-
-def has_hyphen(token: str) -> str:
-    """Flag words with a hyphen anywhere (Ratnaparkhi 1996): `has_hyphen`."""
-    return _flag("-" in token)
-
-
-SURFACE: dict[str, Attribute] = {
-    "w": word,
-    "wl": lower_case,
-    "2d": two_digits,
-    "4d": four_digits,
-    "d&a": digit_and_letter,
-    "d&-": digit_and_hyphen,
-    "d&/": digit_and_slash,
-    "d&,": digit_and_comma,
-    "d&.": digit_and_period,
-    "n": other_number,
-    "ic": initial_capital,
-    "ac": all_capitals,
-    "l": all_lower_case,
-    "cp": capital_and_period,
-    "pattern": character_classes,
-    "shape": shape,
-    "has_number": has_number,
-    "has_uppercase": has_uppercase,
-    "has_hyphen": has_hyphen,
-}
-
-
 def surface_attribute(name: str) -> Attribute | None:
-    """Return the attribute called `name`: an entry of `SURFACE`, or p or s and a length; None for others."""
+    """Return the attribute with this name: an entry of `SURFACE`, or p or s and a length; None for other names."""
     if affix := re.fullmatch("([ps])([1-9][0-9]*)", name):
         kind, length = affix.groups()
         return prefix(int(length)) if kind == "p" else suffix(int(length))
@@ -158,9 +151,9 @@ def surface_attribute(name: str) -> Attribute | None:
 
 
 def attribute_path(name: str, attribute: Attribute) -> str:
-    """Return the dotted path by which a saved model names a user's attribute, a function of a module: "own.vowels".
+    """Return the dotted path under which a saved model stores a user's function: "own.vowels".
 
-    Raises InputError for what has none, such as a lambda.
+    Raises InputError for an object without such a path, such as a lambda.
     """
     module, path = getattr(attribute, "__module__", None), getattr(attribute, "__qualname__", "")
     if not module or not path or "." in path or "<" in path or not callable(attribute) or isinstance(attribute, type):
@@ -183,19 +176,12 @@ def read_attribute(attribute: Attribute, words: Sequence[str]) -> list[str]:
     return values
 
 
-_OTHER = re.compile("[^Aa0]")
-
-
 def _first(length: int, token: str) -> str:
     return token[:length] if len(token) >= length else ""
 
 
 def _last(length: int, token: str) -> str:
     return token[-length:] if len(token) >= length else ""
-
-
-def _flag(holds: bool) -> str:
-    return HOLDS if holds else ""
 
 
 def _has_digit(token: str) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from structperc.features.id_lists import FeatureIds, IdLists
+from structperc.features.arrays import FeatureIds, IdLists
 from structperc.ragged import Ragged
 
 

@@ -11,17 +11,15 @@ from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.errors import InputError
+from structperc.features.arrays import FeatureIds, View
 from structperc.features.attributes import attribute_path
-from structperc.features.clusters import Clusters
 from structperc.features.documents import DocumentAttribute, PartBuilder, restore
 from structperc.features.exact_index import ExactIndex, ExactNumbering, ExplicitVocabulary
-from structperc.features.gazetteers import Gazetteer
 from structperc.features.hashed_index import HashedIndex, HashedNumbering, HashedVocabulary
-from structperc.features.id_lists import FeatureIds
+from structperc.features.resources import Clusters, Gazetteer
 from structperc.features.sources import Attributes, Resources, Sources
 from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
 from structperc.features.weighted_features import WeightedFeatures
-from structperc.features.windows import View
 from structperc.process_pool import Workers
 
 if TYPE_CHECKING:
@@ -344,7 +342,7 @@ class FeatureExtractor:
         """Return the ids at each token of a corpus, which the view shows."""
         node, edge = self._index("node"), self._indices.get("edge")
         found = node.encode(view, self.progress)
-        nodes = found if self.weighted is None else found.beside(self.weighted.encode(corpus, len(node)))
+        nodes = found if self.weighted is None else found.concatenate(self.weighted.encode(corpus, len(node)))
         if edge is None:
             return FeatureIds(nodes, None)
         return FeatureIds(nodes, found if edge is node else edge.encode(view, self.progress))

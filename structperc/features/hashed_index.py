@@ -14,6 +14,7 @@ import numpy as np
 
 from structperc.data.json_data import check_fields
 from structperc.errors import InputError
+from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, View, boundary_names
 from structperc.features.hashing import (
     BITS,
     MAX_COUNT,
@@ -24,11 +25,8 @@ from structperc.features.hashing import (
     hashed_keys,
     string_hash,
 )
-from structperc.features.id_lists import IdLists
-from structperc.features.keys import NO_FEATURE
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template, TemplatePart, template_name
-from structperc.features.windows import MIN_CHUNKS, View, boundary_names
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
@@ -39,7 +37,7 @@ Arrays = Mapping[str, np.ndarray]
 
 SAMPLED_TOKENS = 2**14  # tokens, evenly spread over the corpus, whose features are named
 SAMPLED_NAMES = 2**15  # names that are kept, of the most frequent features of these tokens
-CHUNK = 2**16  # names counted in one call
+NAMES_CHUNK = 2**16  # names counted in one call
 
 
 class HashedNumbering:
@@ -216,7 +214,7 @@ class HashedVocabulary(NamedBuckets):
         for number, (names, times) in enumerate(groups):
             hashes = [string_hash(name, "listed") for name in names]
             keys += hashes * min(times, cutoff)
-            if len(keys) >= CHUNK:
+            if len(keys) >= NAMES_CHUNK:
                 counter.add(np.array(keys, np.uint64))
                 keys = []
             if number < SAMPLED_TOKENS:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.keys import NO_FEATURE
+from structperc.features.arrays import NO_FEATURE, View, boundary_names
 from structperc.features.templates import Template, template_name
-from structperc.features.windows import View, boundary_names
 
 Kind = Literal["value", "beyond", "template", "listed"]  # strings of different kinds have different numbers
 NO_KEY = 0  # an absent value, and the conjunction of absent values

@@ -1,9 +1,8 @@
-"""Lookup of the feature ids at each token of a corpus, compiled: all templates in one pass.
+"""Compiled lookup of the feature ids at each token of a corpus: all templates in one pass.
 
-`TemplateLookup` prepares tables for the strings of a corpus; `gathering` makes the loop over tokens. A conjunction of
-values gets its id from a table of keys with open addressing (`ExactLookup`) or from its bucket (`HashedLookup`). Both
-have the type `code` of the codes of values, the `table` that it reads for
-some templates, and the `ids` of the values of a template of one part.
+The id of a conjunction of values comes from a hash table of keys (`ExactLookup`) or from its bucket (`HashedLookup`).
+Both classes have three members: `code` is the data type of the codes of values, `table` returns the arrays that the
+compiled loop reads, and `ids` returns the ids of the values of a template of one part.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.features import hashing
+from structperc.features.arrays import NO_FEATURE, IdLists, View
 from structperc.features.hashing import NO_KEY, Buckets, template_seed
-from structperc.features.id_lists import IdLists
-from structperc.features.keys import NO_FEATURE
 from structperc.features.templates import Template, TemplatePart
-from structperc.features.windows import View
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.progress import bar
 

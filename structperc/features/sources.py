@@ -9,10 +9,8 @@ import numpy as np
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, read_attribute, surface_attribute
-from structperc.features.attributes import word as as_it_stands
-from structperc.features.clusters import Clusters
 from structperc.features.documents import DocumentAttribute, attribute_values
-from structperc.features.gazetteers import TAGS, Gazetteer
+from structperc.features.resources import TAGS, Clusters, Gazetteer
 
 _OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
 
@@ -87,7 +85,7 @@ class Sources:
         resources = self._resources
         made = name in resources.gazetteers or name in resources.documents
         surface = surface_attribute(name) if made else self._surface(name)
-        return Source("word", surface) if surface else Source(name, as_it_stands)
+        return Source("word", surface) if surface else Source(name, str)
 
     def _surface(self, name: str) -> Attribute | None:
         """Return an attribute of single strings: a surface attribute, a user's own or a prefix of clusters."""

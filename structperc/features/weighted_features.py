@@ -14,10 +14,9 @@ import numpy as np
 
 from structperc.data.corpus import Corpus, Factorized
 from structperc.errors import InputError
+from structperc.features.arrays import NO_FEATURE, IdLists
 from structperc.features.exact_index import ExplicitVocabulary
 from structperc.features.hashed_index import HashedVocabulary
-from structperc.features.id_lists import IdLists
-from structperc.features.keys import NO_FEATURE
 
 WeightedName = tuple[str, float]
 _ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})

@@ -96,19 +96,21 @@ def _add(row, label, amount, steps, weights, sums):
 
 
 @kernel
-def learn_aggressively(data, margin, limit):
-    """Learn from each sentence; return the numbers of updates, decisions and errors."""
+def learn(data, aggressive, margin, limit):
+    """Learn from each sentence by one of the two rules; return the numbers of updates, decisions and errors."""
     T = longest_sequence(data.starts)
     chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
     for s in range(len(data.starts) - 1):
         text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
-        if len(own.gold):
-            _visit_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
+        if len(own.gold) and aggressive:
+            _learn_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
+        elif len(own.gold):
+            _learn_early(text, own, data, chart, counts)
     return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
 
 
 @subkernel_no_alloc
-def _visit_aggressively(text, own, data, chart, margin, most, counts):
+def _learn_aggressively(text, own, data, chart, margin, most, counts):
     """Learn from one sentence until it has its gold labels, or `most` updates are made."""
     clear(chart)
     for place in first_candidates(data.easiest, text):
@@ -155,20 +157,8 @@ def _rival(place, margin, text, weights, chart, own):
     return label
 
 
-@kernel
-def learn_early(data):
-    """Learn from each sentence; return the numbers of updates, decisions and errors."""
-    T = longest_sequence(data.starts)
-    chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
-    for s in range(len(data.starts) - 1):
-        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
-        if len(own.gold):
-            _visit_early(text, own, data, chart, counts)
-    return counts[UPDATES], counts[DECISIONS], counts[ERRORS]
-
-
 @subkernel_no_alloc
-def _visit_early(text, own, data, chart, counts):
+def _learn_early(text, own, data, chart, counts):
     """Learn from one sentence until it is labelled, or the gold hypothesis is lost."""
     clear(chart)
     for place in first_candidates(data.easiest, text):

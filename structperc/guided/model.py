@@ -75,7 +75,7 @@ class Aggressive(GuidedRule):
         """Learn from each sentence once."""
         from structperc.guided import learning  # needs numba
 
-        return LearningCounts(*learning.learn_aggressively(data, float(self.margin), int(self.limit)))
+        return LearningCounts(*learning.learn(data, True, float(self.margin), int(self.limit)))
 
 
 class EarlyUpdate(GuidedRule):
@@ -90,7 +90,7 @@ class EarlyUpdate(GuidedRule):
         """Learn from each sentence once."""
         from structperc.guided import learning  # needs numba
 
-        return LearningCounts(*learning.learn_early(data))
+        return LearningCounts(*learning.learn(data, False, 0.0, 0))
 
 
 class GuidedOptimizer(AveragedOptimizer):

@@ -32,7 +32,7 @@ def segment_confidence(
     rows, starts, ends = segments
     if not len(rows):
         return lattice.unary.new_zeros(0)
-    may_continue = _continues(label_set).to(labels.device)
+    may_continue = ((label_set.types >= 0) & ~label_set.opening).to(labels.device)  # (L, L), label j after i
     left, right = (rows, starts), (rows, ends - 1)
     before = (previous_marginals(lattice, labels)[left] * may_continue.T[labels[left]]).sum(1)
     following = next_marginals(lattice, labels)
@@ -54,11 +54,6 @@ def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoun
     number = (first.flatten().cumsum(0) - 1).clamp(min=0).view(labels.shape)
     nothing = torch.full(labels.shape, torch.nan, dtype=lattice.unary.dtype, device=labels.device)
     return torch.where(within, confidence[number], nothing) if len(confidence) else nothing
-
-
-def _continues(label_set: LabelSet) -> Tensor:
-    """Return (L, L) bool, True where label j after label i belongs to the segment of i."""
-    return (label_set.types >= 0) & ~label_set.opening
 
 
 MAX_BINS = 10_000  # bins

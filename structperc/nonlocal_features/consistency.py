@@ -1,29 +1,35 @@
-"""Consistency features: entities with equal words, or with the words of one inside another.
+"""Consistency features: entities with the same words, with the words of one inside another, or in one enumeration.
 
 They count in candidates of the tagger itself; features of the labels of a first model are in
-`features/documents/majorities.py`. For few candidates on a CPU, kernels.py counts.
+`features/documents/majorities.py`. For few candidates on a CPU the compiled functions of kernels.py count.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature, ordered_pairs, unordered_column, unordered_pairs
-from structperc.nonlocal_features.segments import CandidateSegments, StringCounts
+from structperc.nonlocal_features.candidate_text import CandidateText, Spans, build_text, find_spans
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import NamePairs, SegmentStrings
 
 
 class ConsistencyFeature(NonlocalFeature):
-    """A feature of documents that asks which segments have the same words.
+    """Base class of features that count pairs of segments in a document by their words.
 
     Args:
-        match: "exact", or "folded" to compare words without their case, as headlines in capitals need it.
+        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
     """
 
     needs_documents = True
+    template: str  # name of the counts, a field of `StringCounts`
+    ordered = True  # False if pairs of types in any order are counted, C (C + 1) / 2 instead of C * C
 
     def __init__(self, match: Literal["exact", "folded"] = "exact") -> None:
         super().__init__()
@@ -31,75 +37,70 @@ class ConsistencyFeature(NonlocalFeature):
             raise InputError(f"match: {match!r} is not known; choose exact or folded")
         self.match = match
 
-    def strings(self, segments: CandidateSegments) -> SegmentStrings:
-        """Return the strings of the segments, compared as `match` says."""
-        return segments.exact if self.match == "exact" else segments.folded
+    def names(self, types: Sequence[str]) -> list[str]:
+        """Return the names of the counts, such as "phrase(LOC,PER)" or "phrase_folded(LOC,PER)"."""
+        pairs = ordered_pairs if self.ordered else unordered_pairs
+        return pairs(self.template if self.match == "exact" else f"{self.template}_{self.match}", types)
 
-    def compiled(self, segments: CandidateSegments) -> StringCounts:
-        """Return what compiled functions count, words compared as `match` says."""
-        return segments.exact_counts if self.match == "exact" else segments.folded_counts
+    def counts(self, segments: CandidateSegments) -> Tensor:
+        """Return the counts of each pair of types in each label sequence, (B * K, F)."""
+        exact = self.match == "exact"
+        if segments.compiled:
+            return getattr(segments.exact_counts if exact else segments.folded_counts, self.template)
+        return self.tensor_counts(segments, segments.exact if exact else segments.folded)
 
-    def named(self, name: str) -> str:
-        """Return "phrase", or "phrase_folded", so that both can be in one tagger."""
-        return name if self.match == "exact" else f"{name}_{self.match}"
+    @abstractmethod
+    def tensor_counts(self, segments: CandidateSegments, strings: SegmentStrings) -> Tensor:
+        """Return the counts, (B * K, F), computed by tensor operations."""
 
 
 class PhraseConsistency(ConsistencyFeature):
-    """Pairs of entities with the same words, counted by the pair of their classes in any order.
+    """Pairs of entities with the same words, counted by the unordered pair of their classes.
 
     "Same phrases in a document tend to have the same entity class" (Kazama & Torisawa 2007, section 5, after Finkel,
-    Grenager & Manning 2005). Counted from the numbers n_c of entities of class c with these words: n_c n_d for two
-    classes, n_c (n_c - 1) / 2 for one.
+    Grenager & Manning 2005). With n_c entities of class c with these words, there are n_c n_d pairs of two classes and
+    n_c (n_c - 1) / 2 pairs of one class. Names are such as "phrase(LOC,PER)".
     """
 
-    def names(self, types: Sequence[str]) -> list[str]:
-        """Return C (C + 1) / 2 names, such as "phrase(LOC,PER)"."""
-        return unordered_pairs(self.named("phrase"), types)
+    template, ordered = "phrase", False
 
-    def counts(self, segments: CandidateSegments) -> Tensor:
+    def tensor_counts(self, segments: CandidateSegments, strings: SegmentStrings) -> Tensor:
         """Return the number of pairs of each kind in each label sequence, (B * K, C (C + 1) / 2)."""
-        if segments.compiled:
-            return self.compiled(segments).phrase
-        pairs = self.strings(segments).alike
+        pairs = strings.equal_pairs
         unordered = (pairs.a <= pairs.b).nonzero().squeeze(1)
         a, b = pairs.a[unordered], pairs.b[unordered]
         one = (a == b).float().unsqueeze(1)
-        others = pairs.held.index_select(0, b).sub_(one).mul_(1 - one / 2)
+        others = pairs.counts.index_select(0, b).sub_(one).mul_(1 - one / 2)
         columns = unordered_column(pairs.types[a], pairs.types[b], len(segments.label_set.type_names))
-        return segments.sum_columns(
-            others.mul_(pairs.held.index_select(0, a)), pairs.rows[a], columns, len(self.weight)
-        )
+        products = others.mul_(pairs.counts.index_select(0, a))
+        return segments.sum_columns(products, pairs.rows[a], columns, len(self.weight))
 
 
 class SubphraseConsistency(ConsistencyFeature):
     """Pairs of entities (A, B) where A's words are a proper contiguous part of B's, counted by (class A, class B).
 
     "A sub-phrase of a phrase tends to have the same entity class as the phrase" (Kazama & Torisawa 2007, section 5,
-    after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Counted from
-    the numbers of entities of each class with the words of A, and with those of B.
+    after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Names have the
+    class of the part first, such as "subphrase(LOC,ORG)".
     """
 
-    def names(self, types: Sequence[str]) -> list[str]:
-        """Return C * C names, the class of the part first, such as "subphrase(LOC,ORG)"."""
-        return ordered_pairs(self.named("subphrase"), types)
+    template = "subphrase"
 
-    def counts(self, segments: CandidateSegments) -> Tensor:
+    def tensor_counts(self, segments: CandidateSegments, strings: SegmentStrings) -> Tensor:
         """Return the number of pairs of each kind in each label sequence, (B * K, C * C)."""
-        if segments.compiled:
-            return self.compiled(segments).subphrase
-        a, b, rows, types, held = self.strings(segments).within
+        a, b, rows, types, counts = strings.contained_pairs
         columns = types[a] * len(segments.label_set.type_names) + types[b]
-        products = held.index_select(0, a).mul_(held.index_select(0, b))
+        products = counts.index_select(0, a).mul_(counts.index_select(0, b))
         return segments.sum_columns(products, rows[a], columns, len(self.weight))
 
 
 def majority_counts(
     segments: CandidateSegments, pairs: NamePairs, names: Tensor, types: Tensor, votes: Tensor
 ) -> Tensor:
-    """Count the entities of each name by (their class, the class that has most votes) -> (B * K, C * C).
+    """Count the entities of each name by (their class, the class with most votes) -> (B * K, C * C).
 
-    votes (Q, K) are those for class types (Q,), as entities of names (Q,) see it. Where no class has votes, entities
-    do not count. Of classes with equally many votes the entities' own comes first, then the lowest number.
+    votes (Q, K) are the votes for classes types (Q,) that entities of names (Q,) receive. Entities without votes do
+    not count. Of classes with equally many votes the entities' own comes first, then the lowest number.
     """
     C, own = len(segments.label_set.type_names), pairs.types[names]
     precedence = torch.where(types == own, C, C - 1 - types)
@@ -107,28 +108,24 @@ def majority_counts(
     highest = rank.new_full((len(pairs.types), rank.shape[1]), C + 1)  # the least rank of a class with votes
     highest.scatter_reduce_(0, names.unsqueeze(1).expand_as(rank), rank, "amax")
     wins = rank == highest.index_select(0, names)
-    entities = pairs.held.index_select(0, names).mul_(wins)
+    entities = pairs.counts.index_select(0, names).mul_(wins)
     return segments.sum_columns(entities, pairs.rows[names], own * C + types, C * C)
 
 
 class MajorityPhrase(ConsistencyFeature):
-    """Entities that are not the only one with their words, counted by (own class, majority class of the others).
+    """Entities with the same words as others, counted by (own class, majority class of the others).
 
     The majority version of phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
-    entity counts once. Of classes that equally many of the others have, the entity's own is the majority if it is
-    among them, else the first in the order of the types.
+    entity counts once. Of equally frequent classes of the others, the entity's own is the majority if it is among
+    them, else the first in the order of the types. Names are such as "majority_phrase(LOC,ORG)".
     """
 
-    def names(self, types: Sequence[str]) -> list[str]:
-        """Return C * C names, the majority second, such as "majority_phrase(LOC,ORG)"."""
-        return ordered_pairs(self.named("majority_phrase"), types)
+    template = "majority_phrase"
 
-    def counts(self, segments: CandidateSegments) -> Tensor:
+    def tensor_counts(self, segments: CandidateSegments, strings: SegmentStrings) -> Tensor:
         """Return the number of entities of each kind in each label sequence, (B * K, C * C)."""
-        if segments.compiled:
-            return self.compiled(segments).majority_phrase
-        pairs = self.strings(segments).alike
-        others = pairs.held.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
+        pairs = strings.equal_pairs
+        others = pairs.counts.index_select(0, pairs.b).sub_((pairs.a == pairs.b).float().unsqueeze(1))
         return majority_counts(segments, pairs, pairs.a, pairs.types[pairs.b], others)
 
 
@@ -139,17 +136,105 @@ class MajoritySuperphrase(ConsistencyFeature):
     entity counts once, whatever the number of entities that contain its words. Ties as in `MajorityPhrase`.
     """
 
-    def names(self, types: Sequence[str]) -> list[str]:
-        """Return C * C names, the majority second, such as "majority_superphrase(LOC,ORG)"."""
-        return ordered_pairs(self.named("majority_superphrase"), types)
+    template = "majority_superphrase"
 
-    def counts(self, segments: CandidateSegments) -> Tensor:
+    def tensor_counts(self, segments: CandidateSegments, strings: SegmentStrings) -> Tensor:
         """Return the number of entities of each kind in each label sequence, (B * K, C * C)."""
-        if segments.compiled:
-            return self.compiled(segments).majority_superphrase
-        pairs = self.strings(segments).within
+        pairs = strings.contained_pairs
         C = len(segments.label_set.type_names)
         ballots, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)
-        votes = pairs.held.new_zeros(len(ballots), pairs.held.shape[1])
-        votes.index_add_(0, of_pairs, pairs.held.index_select(0, pairs.b))
+        votes = pairs.counts.new_zeros(len(ballots), pairs.counts.shape[1])
+        votes.index_add_(0, of_pairs, pairs.counts.index_select(0, pairs.b))
         return majority_counts(segments, pairs, ballots // C, ballots % C, votes)
+
+
+class ConjunctionConsistency(NonlocalFeature):
+    """Pairs of entities of one chain, as in "U.S., EU, and Japan", counted by the unordered pair of their classes.
+
+    "Entities tend to have the same entity class if they are in the same conjunctive or disjunctive expression"
+    (Kazama & Torisawa 2007, section 5). A chain is a maximal run of neighbouring entities of one sentence where all
+    tokens between two neighbours are connectors, and there is at least one. All pairs of its members count.
+
+    Args:
+        connectors: connecting words, compared without their case.
+    """
+
+    connecting: Tensor  # hashes of the connectors
+
+    def __init__(self, connectors: Sequence[str] = (",", "and", "or", "&", "nor")) -> None:
+        super().__init__()
+        if isinstance(connectors, str) or not connectors:
+            raise InputError(f'connectors: give a list of words, such as [",", "and"], not {connectors!r}')
+        self.connectors = list(connectors)
+        hashes = torch.from_numpy(word_hashes(word.casefold() for word in self.connectors))
+        self.register_buffer("connecting", hashes, persistent=False)
+
+    def names(self, types: Sequence[str]) -> list[str]:
+        """Return C (C + 1) / 2 names, such as "conjunction(LOC,PER)"."""
+        return unordered_pairs("conjunction", types)
+
+    def counts(self, segments: CandidateSegments) -> Tensor:
+        """Return the number of pairs of each kind in each label sequence, (B * K, C (C + 1) / 2)."""
+        C = len(segments.label_set.type_names)
+        connects = torch.isin(segments.batch.words.folded, self.connecting)
+        if segments.compiled:
+            from structperc.nonlocal_features.kernels import count_chains  # needs a compiler
+
+            flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
+            return torch.from_numpy(count_chains(*segments.lists, *flat, C))
+        text = expressions(segments, connects)
+        copies, starts, members = find_chains(find_spans(text, segments.label_set), connects, C)
+        a, b = torch.triu_indices(C, C, device=connects.device)
+        one = (a == b).float()
+        pairs = members[:, a] * (members[:, b] - one) * (1 - one / 2)
+        chain, column = pairs.nonzero().unbind(1)
+        rows, F = starts // connects.shape[1], len(self.weight)
+        places = rows[chain] * F + column
+        sums = text.tally(copies[chain], places, len(connects) * F, pairs[chain, column])
+        return segments.per_candidate(sums, F)
+
+
+class Chains(NamedTuple):
+    """Chains of segments; an unconnected segment is a chain of one."""
+
+    copies: Tensor  # (H,) int64, the copy of the text that contains it
+    starts: Tensor  # (H,) int64, b * T + t of its first token
+    members: Tensor  # (H, C) float32, number of segments of each type
+
+
+def find_chains(spans: Spans, connects: Tensor, C: int) -> Chains:
+    """Join neighbouring segments of one copy if all tokens between them, at least one, are connectors (B, T)."""
+    connectors = pad(connects.flatten().cumsum(0), (1, 0))
+    between = spans.starts[1:] - spans.ends[:-1]
+    connected = (connectors[spans.starts[1:]] - connectors[spans.ends[:-1]] == between) & (between > 0)
+    apart = ~connected | (spans.copies[1:] != spans.copies[:-1])
+    opens = torch.cat([torch.ones_like(spans.starts[:1], dtype=torch.bool), apart])
+    first = opens.nonzero().squeeze(1)
+    members = ((opens.cumsum(0) - 1) * C + spans.types).bincount(minlength=len(first) * C)
+    return Chains(spans.copies[first], spans.starts[first], members.view(-1, C).float())
+
+
+def expressions(segments: CandidateSegments, connects: Tensor) -> CandidateText:
+    """Return the text of runs of tokens that may be in segments, with at least one connector (B, T)."""
+    kept = segments.possible | bridges(connects, segments.possible)
+    run = (~kept).flatten().cumsum(0).view_as(kept)
+    connected = torch.zeros(kept.numel() + 1, dtype=torch.bool, device=kept.device)
+    connected[run[kept & connects]] = True
+    kept = kept & connected[run]
+
+    text = segments.text
+    inside = kept.flatten()[text.starts].nonzero().squeeze(1)
+    variants = (text.taken - text.firsts.unsqueeze(1)).index_select(0, inside + 1)
+    return build_text(
+        segments.candidate_labels, kept, segments.batch.first, text.starts[inside], variants, int(text.sizes.max())
+    )
+
+
+def bridges(connects: Tensor, possible: Tensor) -> Tensor:
+    """Return the runs of connectors (B, T) outside segments between two tokens that may be in segments (B, T)."""
+    T = connects.shape[1]
+    t = torch.arange(T, device=connects.device)
+    connects = connects & ~possible
+    before = t.where(~connects, 0).cummax(1).values
+    after = t.where(~connects, T - 1).flip(1).cummin(1).values.flip(1)
+    return connects & possible.gather(1, before) & possible.gather(1, after)

@@ -1,4 +1,4 @@
-"""Hashes of strings of words; which segments have the same words, and which contain the words of others."""
+"""Hashes of word strings; pairs of segments with the same words, and of segments that contain the words of others."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -10,18 +10,17 @@ from torch.nn.functional import pad
 from structperc.nonlocal_features.candidate_text import CandidateText, Spans
 from structperc.ragged import spread
 
-BASE, ROW = 0x5851F42D4C957F2D, 0x2545F4914F6CDD1D  # odd, so that multiplying by them loses nothing modulo 2**64
-UPPER = 0xFFFFFFFF  # of the upper half of a number, without its sign
+BASE, ROW = 0x5851F42D4C957F2D, 0x2545F4914F6CDD1D  # odd, so that multiplication modulo 2**64 is a bijection
+UPPER = 0xFFFFFFFF  # mask of the upper half after a shift, without the sign
 INVERSE = pow(BASE, -1, 2**64) - 2**64  # as int64
 
 
 class Hashes:
-    """Strings have the same number if they have the same words, in any batch.
+    """Polynomial hashes of word strings, equal for equal strings of any batches.
 
-    Polynomial prefix sums of the numbers of the words, modulo 2**64, so that a string costs one subtraction. The
-    numbers of words are 63 random bits: two given strings that differ share a number with a probability of about
-    2**-63, so that among the 10,000 strings of a large batch any two do with 5e-12. (It is larger for long strings
-    that have the same words in certain regular orders.)
+    Prefix sums of the numbers of the words modulo 2**64, so that a string costs one subtraction. The numbers of words
+    are 63 random bits: two different strings collide with a probability of about 2**-63, and any two of the 10,000
+    strings of a large batch with 5e-12. (It is larger for long strings of the same words in certain regular orders.)
     """
 
     def __init__(self, words: Tensor) -> None:
@@ -32,18 +31,18 @@ class Hashes:
         self.sums = pad((words.flatten() * powers).cumsum(0), (1, 0))
 
     def __call__(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """Strings of the places starts <= b * T + t < ends -> their numbers, int64."""
+        """Return the hashes, int64, of the strings at places starts <= b * T + t < ends."""
         return (self.sums[ends] - self.sums[starts]) * self.inverse_powers[starts]
 
     def of_rows(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """Return numbers of strings as a call does, but equal strings of two sequences have different numbers."""
+        """Return hashes of strings that differ for equal strings of different sequences."""
         return self(starts, ends) + starts // self.T * ROW
 
 
 def combined(first: Tensor, *others: Tensor | int) -> Tensor:
-    """Return a number, int64, for each tuple of numbers, given as columns that broadcast.
+    """Return the hash, int64, of each tuple of numbers, given as columns that broadcast.
 
-    Tuples of the same length that differ share a number about as rarely as random numbers of 64 bits do.
+    Different tuples of the same length collide about as rarely as random numbers of 64 bits.
     """
     number = first
     for other in others:
@@ -52,30 +51,26 @@ def combined(first: Tensor, *others: Tensor | int) -> Tensor:
 
 
 def mixed(number: Tensor) -> Tensor:
-    """Return a bijection of int64 after which neighbours are far apart and sums mean nothing.
-
-    It says the same of a tensor, of an array and, compiled, of a number.
-    """
+    """Mix the bits of a number by a bijection of int64; the same for tensors, arrays and, compiled, numbers."""
     number = (number ^ ((number >> 32) & UPPER)) * ROW
     return number ^ ((number >> 32) & UPPER)
 
 
 class NamePairs(NamedTuple):
-    """Pairs of names, and how often label sequences hold these names.
+    """Pairs of names, and the number of occurrences of each name in each label sequence.
 
-    A name is a string of words with a type: Washington the person and Washington the place are two. A label sequence
-    holds a name as often as it has segments of that string and that type.
+    A name is a string of words with a type: Washington (person) and Washington (place) are two names.
     """
 
     a: Tensor  # (Q,) int64, a name 0 <= u < U
     b: Tensor  # (Q,) int64, a name of the same sequence
     rows: Tensor  # (U,) int64, sequence of each name
     types: Tensor  # (U,) int64, position in `LabelSet.type_names`
-    held: Tensor  # (U, K) float32
+    counts: Tensor  # (U, K) float32, segments of each label sequence with this name
 
 
 class SegmentStrings:
-    """The G different strings of words that the segments of a batch have, each of one sequence, and their N names."""
+    """The G different strings of the segments of each sequence of a batch, and their N names."""
 
     def __init__(self, words: Tensor, text: CandidateText, spans: Spans, C: int) -> None:
         """Words (B, T) int64; C types."""
@@ -88,16 +83,16 @@ class SegmentStrings:
         self.lengths = self._of_names(spans.ends - spans.starts, "amax")
 
     @cached_property
-    def alike(self) -> NamePairs:
-        """All pairs of names (a, b) of one string that one label sequence may have, also (b, a) and (a, a)."""
+    def equal_pairs(self) -> NamePairs:
+        """Pairs of names (a, b) with the same string that may be in one label sequence, also (b, a) and (a, a)."""
         strings = torch.arange(len(self.numbers), device=self.numbers.device)
         return self._pairs(strings, strings)
 
     @cached_property
-    def within(self) -> NamePairs:
-        """All pairs of names (a, b) that one label sequence may have, with the string of a a proper part of that of b.
+    def contained_pairs(self) -> NamePairs:
+        """Pairs of names (a, b) that may be in one label sequence, where the string of a is a proper part of that of b.
 
-        Looks up the parts that are as long as some string: work O(words of all strings * different lengths).
+        Takes time O(words of all strings * different lengths).
         """
         sizes = self.lengths.unique()
         whole, size = (sizes < self.lengths.unsqueeze(1)).nonzero().unbind(1)
@@ -111,7 +106,7 @@ class SegmentStrings:
         return self._pairs(pairs // G, pairs % G)
 
     def _pairs(self, a: Tensor, b: Tensor) -> NamePairs:
-        """Pairs of strings (R,) -> those pairs of their names that have places which do not overlap."""
+        """Return the pairs of names of pairs of strings (R,) that have places which do not overlap."""
         number = self.names.new_full((len(self.numbers) * self.C,), -1)
         number[self.names] = torch.arange(len(self.names), device=number.device)
         number = number.view(-1, self.C)
@@ -123,14 +118,14 @@ class SegmentStrings:
         return self._counted(a[apart], b[apart])
 
     def _counted(self, a: Tensor, b: Tensor) -> NamePairs:
-        """Pairs of names 0 <= n < N, renumbered to those that occur, with their counts."""
+        """Return pairs of names 0 <= n < N, renumbered to the names in them, with their counts."""
         used = torch.zeros_like(self.names, dtype=torch.bool)
         used[a] = used[b] = True
         names, number = used.nonzero().squeeze(1), used.cumsum(0) - 1
         spans = used[self.of_spans].nonzero().squeeze(1)
-        held = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
-        return NamePairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, held)
+        counts = self.text.tally(self.spans.copies[spans], number[self.of_spans[spans]], len(names))
+        return NamePairs(number[a], number[b], self.first[names] // self.T, self.names[names] % self.C, counts)
 
     def _of_names(self, values: Tensor, how: str) -> Tensor:
-        """The least ("amin") or largest ("amax") of the values (E,) of the segments of each name -> (N,)."""
+        """Return the least ("amin") or largest ("amax") value (E,) of the segments of each name, (N,)."""
         return values.new_zeros(len(self.names)).scatter_reduce_(0, self.of_spans, values, how, include_self=False)

@@ -103,7 +103,7 @@ def empty_workspace():
 
 
 @kernel
-def collect(start, stop, gold, rival, features, sizes, workspace):
+def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
 
     gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the index of a weight in the node
@@ -112,7 +112,7 @@ def collect(start, stop, gold, rival, features, sizes, workspace):
     neighbours. The workspace of `empty_workspace` grows where it is too small.
     """
     L = sizes[3]
-    needed, size = 2 * _entries(start, stop, gold, rival, features), 64
+    needed, size = 2 * _count_entries(start, stop, gold, rival, features), 64
     while size < 2 * needed:
         size *= 2
     if size > len(workspace[0]):
@@ -125,31 +125,34 @@ def collect(start, stop, gold, rival, features, sizes, workspace):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
             for place in range(features.node_ends[token], features.node_ends[token + 1]):
-                row, much = np.int64(features.node_ids[place]) * L, _weight(features.node_weights, place)
-                n = _count(row + g, much, slots, keys, counts, n)
-                n = _count(row + r, -much, slots, keys, counts, n)
+                row, much = np.int64(features.node_ids[place]) * L, _value(features.node_weights, place)
+                n = _add_to_count(row + g, much, slots, keys, counts, n)
+                n = _add_to_count(row + r, -much, slots, keys, counts, n)
         if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
         if sizes[1]:
             for place in range(features.edge_ends[token], features.edge_ends[token + 1]):
-                row, much = sizes[0] + np.int64(features.edge_ids[place]) * L * L, _weight(features.edge_weights, place)
-                n = _count(row + g, much, slots, keys, counts, n)
-                n = _count(row + r, -much, slots, keys, counts, n)
+                row, much = (
+                    sizes[0] + np.int64(features.edge_ids[place]) * L * L,
+                    _value(features.edge_weights, place),
+                )
+                n = _add_to_count(row + g, much, slots, keys, counts, n)
+                n = _add_to_count(row + r, -much, slots, keys, counts, n)
         if sizes[2]:
-            n = _count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
-            n = _count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
+            n = _add_to_count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
+            n = _add_to_count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
     return keys[:n], counts[:n], workspace
 
 
 @subkernel_no_alloc
-def _weight(weights, place):
+def _value(weights, place):
     """Return the value of the feature at a place."""
     return np.float64(weights[place]) if len(weights) else 1.0
 
 
 @subkernel_no_alloc
-def _entries(start, stop, gold, rival, features):
+def _count_entries(start, stop, gold, rival, features):
     """Return the number of features at the tokens and pairs where two label sequences differ."""
     total = 0
     for t in range(stop - start):
@@ -162,7 +165,7 @@ def _entries(start, stop, gold, rival, features):
 
 
 @subkernel_no_alloc
-def _count(key, change, slots, keys, counts, n):
+def _add_to_count(key, change, slots, keys, counts, n):
     """Add a change to the count of a key, a new one after n others; return the number of keys."""
     mask = len(slots) - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
@@ -185,7 +188,7 @@ def squared_norm(counts):
 
 
 @subkernel_no_alloc
-def apply(keys, counts, scale, step, sizes, weights, sums, moved):
+def apply_changes(keys, counts, scale, step, sizes, weights, sums, moved):
     """Add scale times the changes to the weights, and scale * step times the changes to the sums of their averages.
 
     Sums and marks of moved weights are kept where their tables have rows.
@@ -265,18 +268,18 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
                 _add_cost(unary, gold, rule.cost, searched)
             exists = find_rival(searched, edges, length, gold, rule.exclude_gold, ahead, rival)
             gap -= path_score(searched, edges, rival, length)
-            if not exists or _differ(gold, rival) == 0:
+            if not exists or _count_differences(gold, rival) == 0:
                 continue
-            wrong += _wrong(unary, edges, gold, rival, gap, rule, ahead, best)
+            wrong += _count_errors(unary, edges, gold, rival, gap, rule, ahead, best)
             if not should_update(gap, rule.threshold):
                 continue
             losses[u] = -gap
             if not np.isfinite(gap):
                 return updates, wrong
             updates += 1
-            keys, counts, workspace = collect(start, stop, gold, rival, features, sizes, workspace)
+            keys, counts, workspace = collect_changes(start, stop, gold, rival, features, sizes, workspace)
             scale = size(-gap, squared_norm(counts), *numbers)
-            apply(keys, counts, scale, step + u, sizes, weights, sums, moved)
+            apply_changes(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
 
     return learn
@@ -294,9 +297,9 @@ def local_update(size: Callable[..., float]) -> Any:
     @kernel
     def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
-        keys, counts, _ = collect(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
+        keys, counts, _ = collect_changes(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
         scale = size(loss, norm + squared_norm(counts), *numbers)
-        apply(keys, counts, scale, step, sizes, weights, sums, moved)
+        apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 
     return update
@@ -311,7 +314,7 @@ def _add_cost(unary, gold, cost, total):
 
 
 @kernel
-def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):
+def _count_errors(unary, edges, gold, rival, gap, rule, workspace, best):
     """Return the number of tokens at which the best path without cost differs from gold (T,), given rival and gap.
 
     With a cost that path is searched for, in best (T,), unless the rival leads gold by less than one cost: a path that
@@ -321,14 +324,14 @@ def _wrong(unary, edges, gold, rival, gap, rule, workspace, best):
         if -gap < rule.cost:
             return 0
         find_rival(unary, edges, len(gold), gold, False, workspace, best)
-        return _differ(gold, best)
+        return _count_differences(gold, best)
     if rule.exclude_gold and not _precedes(gap, gold, rival):
         return 0
-    return _differ(gold, rival)
+    return _count_differences(gold, rival)
 
 
 @subkernel_no_alloc
-def _differ(gold, rival):
+def _count_differences(gold, rival):
     """Return the number of tokens at which gold (T,) and the rival have different labels."""
     found = 0
     for t in range(len(gold)):

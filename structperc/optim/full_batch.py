@@ -79,14 +79,18 @@ class FullBatch(BaseOptimizer):
         return returned
 
     def _evaluate(self, value: float) -> None:
-        group, point, gradient = self.param_groups[0], self._point(), self._gradient()
+        group = self.param_groups[0]
+        point = torch.cat([p.reshape(-1) for p in self._parameters()])  # a copy
+        gradient = torch.cat([flat_gradient(p) for p in self._parameters()])
         group["evaluations"] += 1
         objective = self._whole_objective(value, point)
         self._check(objective, gradient)
         group["objective"] = objective
         if group["lowest"] is None or objective < group["lowest"]:
             group["lowest"] = objective
-            self._keep_best()
+            for p in self._parameters():
+                best = self.state[p].get("best")
+                self.state[p]["best"] = p.clone() if best is None else best.copy_(p)
         self._advance(objective, point, gradient)
 
     def _whole_objective(self, value: float, point: Tensor) -> float:
@@ -119,27 +123,11 @@ class FullBatch(BaseOptimizer):
 
     # -- weights ---------------------------------------------------------------------------------------------
 
-    def _keep_best(self) -> None:
-        for p in self._parameters():
-            best = self.state[p].get("best")
-            if best is None:
-                self.state[p]["best"] = p.clone()
-            else:
-                best.copy_(p)
-
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         return self.state[p].get("best")
 
     def _parameters(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
-
-    def _point(self) -> Tensor:
-        """Return the weights of all parameters in one vector (n,), a copy."""
-        return torch.cat([p.reshape(-1) for p in self._parameters()])
-
-    def _gradient(self) -> Tensor:
-        """Return the gradients of all parameters in one vector (n,), a copy."""
-        return torch.cat([flat_gradient(p) for p in self._parameters()])
 
     def _set_point(self, point: Tensor) -> None:
         """Set the weights (n,) of the parameters."""

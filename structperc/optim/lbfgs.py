@@ -144,14 +144,12 @@ class QuasiNewton(FullBatch):
         """Return the trial point (n,) of a step."""
         return torch.add(self._vectors["point"], self._vectors["direction"], alpha=step)
 
-    def _noise(self, objective: float) -> float:
-        """Return the rounding error of an objective: sums over a corpus lose about a digit."""
-        return 10 * torch.finfo(self._parameters()[0].dtype).eps * abs(objective)
-
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         group = self.param_groups[0]
         if group["search"] is None:
-            self._allocate(point)
+            rows = 2 * group["history"]
+            table = torch.zeros(rows, rows, dtype=torch.float64)
+            self._vectors.update(vectors=point.new_zeros(rows, len(point)), table=table)
             self._report("start")
             self._accept(objective, point, gradient)
             return
@@ -162,12 +160,17 @@ class QuasiNewton(FullBatch):
         self._report(f"iteration {group['iteration'] + 1}, step {step:.3g}: {outcome.value}")
         if outcome is Outcome.ACCEPTED:
             group["iteration"] += 1
-            self._remember(point, gradient)
+            memory = self._memory
+            memory.remember(point - self._vectors["point"], gradient - self._vectors["gradient"])
+            group["pairs"] = memory.pairs
             self._accept(objective, point, gradient)
         elif outcome is Outcome.AGAIN:
             self._set_point(self._trial_point(search.step))
+        elif group["pairs"]:  # repeat the line search along the steepest descent
+            group["pairs"] = 0
+            self._begin(search.value, self._steepest_ascent())
         else:
-            self._retry(search.value)
+            self._stop("line search failed: no lower objective was found along the steepest descent")
 
     def _accept(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         """End an iteration, and begin the next one unless it was the last."""
@@ -198,28 +201,11 @@ class QuasiNewton(FullBatch):
             slope = dot(direction, ascent)
         self._vectors["direction"] = direction
         step = 1.0 if self.param_groups[0]["pairs"] else 1 / norm(ascent)
-        common: dict[str, Any] = {"limit": self.param_groups[0]["max_linesearch"], "noise": self._noise(objective)}
+        noise = 10 * torch.finfo(direction.dtype).eps * abs(objective)  # sums over a corpus lose about a digit
+        common: dict[str, Any] = {"limit": self.param_groups[0]["max_linesearch"], "noise": noise}
         search = self.search_type(value=objective, step=step, **common, **self._search_options(slope))
         self.param_groups[0]["search"] = asdict(search)
         self._set_point(self._trial_point(step))
-
-    def _retry(self, objective: float) -> None:
-        """Repeat a failed line search along the steepest descent, unless it was that."""
-        if self.param_groups[0]["pairs"]:
-            self.param_groups[0]["pairs"] = 0
-            self._begin(objective, self._steepest_ascent())
-        else:
-            self._stop("line search failed: no lower objective was found along the steepest descent")
-
-    def _allocate(self, point: Tensor) -> None:
-        rows = 2 * self.param_groups[0]["history"]
-        table = torch.zeros(rows, rows, dtype=torch.float64)
-        self._vectors.update(vectors=point.new_zeros(rows, len(point)), table=table)
-
-    def _remember(self, point: Tensor, gradient: Tensor) -> None:
-        memory = self._memory
-        memory.remember(point - self._vectors["point"], gradient - self._vectors["gradient"])
-        self.param_groups[0]["pairs"] = memory.pairs
 
     @property
     def _memory(self) -> LimitedMemory:

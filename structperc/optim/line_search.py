@@ -69,11 +69,6 @@ class StrongWolfe:
             self._narrow(trial, lower)
         return self._next(trial)
 
-    @property
-    def first(self) -> bool:
-        """True until a step has met the first condition."""
-        return self.low[0] == 0.0
-
     def _bracket(self, trial: Probe, lower: bool) -> None:
         if not lower:
             self.high = trial
@@ -97,7 +92,7 @@ class StrongWolfe:
             self.step = self._between(self.low, self.high)
         if self.trials < self.limit and self.step not in (self.low[0], math.inf):
             return Outcome.AGAIN
-        if self.first:
+        if self.low[0] == 0.0:  # no step has met the first condition
             return Outcome.FAILED
         self.step, self.last = self.low[0], True
         return Outcome.ACCEPTED if self.low == trial else Outcome.AGAIN

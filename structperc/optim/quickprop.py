@@ -62,7 +62,13 @@ class QuickProp(FullBatch):
         group, kept = self.param_groups[0], self.state[self._parameters()[0]]
         self._report(f"step {group['evaluations']}")
         if self._has_converged(objective):
-            self._stop(self._reason())
+            rise = group["objective"] - group["lowest"]
+            if rise > group["tolerance"] * abs(group["lowest"]):
+                reason = f"no progress in {group['period']} evaluations, above the lowest objective: try a smaller lr"
+            else:
+                fall = f"in {group['period']} evaluations the objective fell by less than {group['tolerance']:g}"
+                reason = f"converged: {fall}"
+            self._stop(reason)
             return
         slope = gradient.add_(point, alpha=group["decay"])
         if "slope" in kept:
@@ -82,12 +88,6 @@ class QuickProp(FullBatch):
             return False
         lowest = min([objective, *group["values"][-1:]])
         return has_converged(group["values"], lowest, group["period"], group["tolerance"])
-
-    def _reason(self) -> str:
-        group = self.param_groups[0]
-        if group["objective"] - group["lowest"] > group["tolerance"] * abs(group["lowest"]):
-            return f"no progress in {group['period']} evaluations, above the lowest objective: try a smaller lr"
-        return f"converged: in {group['period']} evaluations the objective fell by less than {group['tolerance']:g}"
 
 
 def quickprop_step(slope: Tensor, before: Tensor, step: Tensor, lr: float, growth: float) -> Tensor:

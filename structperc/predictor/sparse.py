@@ -9,7 +9,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InvalidScore
 from structperc.features import FeatureExtractor
-from structperc.features.id_lists import IdLists
+from structperc.features.arrays import IdLists
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
 from structperc.predictor.base import Prediction, Predictor, missing_probabilities
 

@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
@@ -14,16 +14,8 @@ from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
 
-SentenceColumns = list[Mapping[str, list[str]]]  # of each sentence
+DocumentColumns = list[Mapping[str, list[str]]]  # of each sentence
 PIECE = 2**14  # characters: longer jobs are labelled in pieces of this size
-
-
-class Part(NamedTuple):
-    """Sentences first, ..., stop - 1 of a job, with their prediction."""
-
-    first: int
-    stop: int
-    prediction: Prediction
 
 
 class Job(ABC):
@@ -37,12 +29,12 @@ class Job(ABC):
         self.size = size
 
     @abstractmethod
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return its sentences, {column: strings} each. Raises InputError for invalid ones."""
 
     @abstractmethod
-    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
-        """Return the prediction of a part: for each field of the answer the JSON of its items."""
+    def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
+        """Return the JSON items of each field of the answer, for the prediction of sentences first, ..., stop - 1."""
 
 
 class TextJob(Job):
@@ -57,18 +49,18 @@ class TextJob(Job):
         super().__init__(len(text))
         self.text, self._cut = text, cut
 
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return its sentences, whose only column is `word`."""
         self._found = self._cut(self.text)
         return [{"word": words} for words in self._found.word_lists]
 
-    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
+    def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
-        bounds = self._found.sentences[part.first : part.stop + 1]
+        bounds = self._found.sentences[first : stop + 1]
         a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
         own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
         found: list[dict[str, Any]] = []
-        for start, end, kind, confidence in text_spans(own, part.prediction, scheme):
+        for start, end, kind, confidence in text_spans(own, prediction, scheme):
             found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end]})
             if confidence is not None:
                 found[-1]["confidence"] = confidence
@@ -88,7 +80,7 @@ class SentencesJob(Job):
         self._columns = columns
         super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
 
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return the columns of each sentence that the tagger reads.
 
         Raises InputError for columns that are missing or of different lengths, and for empty strings.
@@ -104,13 +96,13 @@ class SentencesJob(Job):
                 raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
         return [{role: one[role] for role in self._columns} for one in self._sentences]
 
-    def to_json(self, part: Part, scheme: str) -> Mapping[str, str]:
+    def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
-        words = (len(one["word"]) for one in self._sentences[part.first : part.stop])
+        words = (len(one["word"]) for one in self._sentences[first:stop])
         bounds = list(pairwise(accumulate(words, initial=0)))
-        found = {"labels": _items([part.prediction.labels[a:b] for a, b in bounds])}
-        if part.prediction.tokens is not None:
-            found["probabilities"] = _items([part.prediction.tokens[a:b].tolist() for a, b in bounds])
+        found = {"labels": _items([prediction.labels[a:b] for a, b in bounds])}
+        if prediction.tokens is not None:
+            found["probabilities"] = _items([prediction.tokens[a:b].tolist() for a, b in bounds])
         return found
 
 
@@ -129,7 +121,7 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
     corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
     predictions = tagger.predict(corpus, tagger.probabilistic).split(map(_tokens, read))
     return [
-        _joined([job.to_json(Part(0, len(found), own), tagger.labels.scheme)]) if isinstance(found, list) else found
+        _joined([job.to_json(0, len(found), own, tagger.labels.scheme)]) if isinstance(found, list) else found
         for job, found, own in zip(jobs, read, predictions, strict=True)
     ]
 
@@ -147,12 +139,12 @@ def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None
         corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
-        part = Part(first, stop, tagger.predict(corpus, tagger.probabilistic))
-        found.append(job.to_json(part, tagger.labels.scheme))
+        prediction = tagger.predict(corpus, tagger.probabilistic)
+        found.append(job.to_json(first, stop, prediction, tagger.labels.scheme))
     yield _joined(found)
 
 
-def _read(job: Job, most: int) -> SentenceColumns | Exception:
+def _read(job: Job, most: int) -> DocumentColumns | Exception:
     try:
         rows = job.sentences()
     except InputError as error:
@@ -160,7 +152,7 @@ def _read(job: Job, most: int) -> SentenceColumns | Exception:
     return rows if _tokens(rows) <= most else too_large(most, "tokens")
 
 
-def _bounds(rows: SentenceColumns, tagger: Predictor) -> list[int]:
+def _bounds(rows: DocumentColumns, tagger: Predictor) -> list[int]:
     """Return the boundaries of pieces among sentences; there is at least one piece."""
     if tagger.reads_documents:
         return [0, len(rows)]
@@ -183,5 +175,5 @@ def _items(values: Sequence[Any]) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
 
 
-def _tokens(found: SentenceColumns | Exception) -> int:
+def _tokens(found: DocumentColumns | Exception) -> int:
     return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0

@@ -11,7 +11,7 @@ from tests.docs.written import PAGES, ROOT, blocks
 # What benchmarks measure, or run, by itself, and nobody else needs.
 INNER = {
     "structperc.features.attributes",
-    "structperc.features.gazetteers",
+    "structperc.features.resources",
     "structperc.reranking.boosting",
     "structperc.training.program",
 }

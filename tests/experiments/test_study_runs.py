@@ -38,4 +38,4 @@ def test_the_smallest_study_that_ships(in_one_process, capsys):
         assert (row["p_tokens"] == "") == (row is averaged)
     # a re-ranker has its first model, of the templates that the margin perceptron has, and non-local weights
     assert float(reranked["parameters"]) > float(margin["parameters"])
-    assert set(json.loads(results.read_text())["seconds_by_part"]) == {"folds", "first model", "second model"}
+    assert set(json.loads(results.read_text())["seconds_by_part"]) == {"folds", "first model", "re-ranker"}

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features import Clusters, FeatureExtractor, Gazetteer, keys, parse_templates
-from structperc.features import lookup as lookups
+from structperc.features import Clusters, FeatureExtractor, Gazetteer, exact_index, lookup, parse_templates
 
 PHRASES = ["ab 12", "12 12 12", "c"]
 PATHS = {"ab": "0110", "12": "10", "Ab": "111"}
@@ -136,8 +135,8 @@ def test_search_of_keys_and_short_pieces(train, other, node, data):
     extractor = make_extractor(node, [], 1)
     expected = extractor.fit_encode(train), extractor.encode(other)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "TABLE", 1)
-        patch.setattr(lookups, "LOOKUP_CHUNK", data.draw(st.integers(1, 6)))
+        patch.setattr(exact_index, "TABLE", 1)
+        patch.setattr(lookup, "LOOKUP_CHUNK", data.draw(st.integers(1, 6)))
         again = make_extractor(node, [], 1)
         found = again.fit_encode(train), again.encode(other)
     assert again.feature_names("node") == extractor.feature_names("node")
@@ -310,7 +309,7 @@ def test_real_text_equals_the_naive_extractor(corpora):
 
 
 def test_ids_of_searched_keys_are_int32(monkeypatch):
-    monkeypatch.setattr(keys, "TABLE", 1)
+    monkeypatch.setattr(exact_index, "TABLE", 1)
     corpus = Corpus.from_sentences([{"word": ["ab", "Ab", "12"]}])
     extractor = FeatureExtractor(["w[0]", "w[-1]|w[0]"], cutoff=1, progress=False)
     assert extractor.fit_encode(corpus).nodes.ids.dtype == torch.int32

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import Gazetteer
-from structperc.features.gazetteers import TAGS
+from structperc.features.resources import TAGS
 
 
 def tags(gazetteer, *sentences):

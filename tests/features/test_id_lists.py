@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.features.id_lists import IdLists
+from structperc.features.arrays import IdLists
 
 nested = st.lists(st.integers(0, 9), max_size=3)
 
@@ -26,11 +26,11 @@ def listed(found, values):
 @given(st.lists(st.tuples(nested, nested)))
 def test_beside(pairs):
     left, right = ([pair[side] for pair in pairs] for side in range(2))
-    found = of(left).beside(numbered(right))
+    found = of(left).concatenate(numbered(right))
     assert listed(found, found.ids) == [a + b for a, b in pairs]
     weights = iter(range(sum(map(len, right))))
     assert listed(found, found.weights) == [[*[1] * len(a), *(next(weights) for _ in b)] for a, b in pairs]
-    assert of(left).beside(of(right)).weights is None
+    assert of(left).concatenate(of(right)).weights is None
     assert found.ids.dtype == np.int32
     assert found.ends.dtype == np.int64
 

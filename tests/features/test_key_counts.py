@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from structperc.features.keys import TABLE, KeyCounts, frequent_keys, template_keys
+from structperc.features.arrays import View
+from structperc.features.exact_index import TABLE, KeyCounts, frequent_keys, template_keys
 from structperc.features.templates import parse_templates
-from structperc.features.windows import View
 
 
 @pytest.mark.parametrize("sizes", [[0], [5], [1, 0, 7, 300], [100] * 9])

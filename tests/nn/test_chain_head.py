@@ -231,10 +231,10 @@ def test_labels_are_names_in_order_or_by_number():
     [
         (9, "labels: got 9"),
         ("O", "labels: got 'O'"),
-        (["O", 1], "label 1 is 1, which is not a name"),
+        (["O", 1], "label 1 is 1, expected a name"),
         ({0: "O", 2: "B-X"}, "label 1 is missing"),
         ({"O": 0, "B-X": 1}, "'O' is not .*label2id"),
-        ({0: "O", "0": "B-X"}, "number 0 is there twice"),
+        ({0: "O", "0": "B-X"}, "number 0 is duplicated"),
         ({0: "O", 1: None}, "label 1 is None"),
     ],
 )
@@ -444,8 +444,8 @@ def test_what_is_wrong_is_said(wrong, complaint):
     ("words", "complaint"),
     [
         (None, "words: PhraseConsistency"),
-        ([["a"] * 3], "words: there "),
-        ([["a"] * 3, ["a"] * 2], r"words: row 1 has 2 words, but its mask \(or gold\) keeps 3 positions"),
+        ([["a"] * 3], "words: .* 2 rows"),
+        ([["a"] * 3, ["a"] * 2], r"words: row 1 has 2 words, but its mask \(or gold\) marks 3 positions"),
     ],
 )
 def test_words_are_those_of_the_tokens(words, complaint):

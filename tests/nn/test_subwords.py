@@ -49,7 +49,7 @@ def test_labels_at_first_pieces():
 @pytest.mark.parametrize(
     ("sentences", "labels", "complaint"),
     [
-        ([["a"], ["ab"] * 7], None, "1: its 7"),
+        ([["a"], ["ab"] * 7], None, "1: 7 words"),
         ([["a", " ", "b"]], None, "0: word 1"),
         ([["a", " "]], None, "0: only 1 of 2"),
         (["Anna met Bo"], None, "got text, expected a list of words"),

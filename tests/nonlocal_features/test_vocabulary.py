@@ -15,8 +15,8 @@ from structperc.nonlocal_features import (
     Vocabulary,
     WholeEntity,
     find_segments,
+    global_feature,
     spell,
-    vocabulary,
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
@@ -29,9 +29,9 @@ def cases() -> list[Case]:
     return [make_case(seed, QUOTING) for seed in SEEDS]
 
 
-@pytest.fixture(params=[0, 100, vocabulary.PENDING])
+@pytest.fixture(params=[0, 100, global_feature.PENDING])
 def pending(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "PENDING", request.param)
+    monkeypatch.setattr(global_feature, "PENDING", request.param)
 
 
 def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, list[dict[int, set[int]]]]:
@@ -117,7 +117,7 @@ def test_unknown_keys(key: int) -> None:
 
 def test_the_first_example_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for pending in (0, 100):
-        monkeypatch.setattr(vocabulary, "PENDING", pending)
+        monkeypatch.setattr(global_feature, "PENDING", pending)
         found = Vocabulary()
         for row in (5, 3, 9):
             places = torch.tensor([1, 0, 2])

@@ -33,6 +33,7 @@ from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, le
 from structperc.scorers import SparseLinear
 from structperc.signals import delay_interrupt
 from structperc.taggers.tagger import Tagger
+from tests.nested import assert_same_training, checkpoint
 
 forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
 LEARNERS = {
@@ -555,19 +556,6 @@ def with_callback(tmp_path):
     return options
 
 
-def last(run):
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-
-
-def assert_same_training(a, b):
-    assert (a["epoch"], a["global_step"]) == (b["epoch"], b["global_step"])
-    assert_same(a["state_dict"], b["state_dict"])
-    for x, y in zip(a["optimizer_states"], b["optimizer_states"], strict=True):
-        assert x["param_groups"] == y["param_groups"]
-        for key in x["state"]:
-            assert_same(x["state"][key], y["state"][key])
-
-
 @forks
 def test_program_resumes_in_the_same_bits(runs, with_callback, monkeypatch):
     starts = []
@@ -579,10 +567,10 @@ def test_program_resumes_in_the_same_bits(runs, with_callback, monkeypatch):
     assert_same(*starts)
     assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last", *serial) == 0
     assert len(starts) == 2
-    assert_same_training(last(runs.root / "1"), last(runs.root / "2"))
+    assert_same_training(runs.root / "1", runs.root / "2")
     assert runs("fit", "--trainer.max_epochs=2") == 0
     assert len(starts) == 2
-    bare, begun = (last(runs.root / name)["state_dict"]["scorer.node"] for name in ("3", "1"))
+    bare, begun = (checkpoint(runs.root / name)["state_dict"]["scorer.node"] for name in ("3", "1"))
     assert not torch.equal(bare, begun)
     assert runs("test", "--ckpt_path=best", *serial) == 0
     assert len(starts) == 2

@@ -45,7 +45,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
-    """A second model after its training."""
+    """A model after its training."""
     own = {"first": make_labels(tmp_path_factory.mktemp("stages")), **MAJORITIES}
     templates = [{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}]
     second = make_tagger(FeatureExtractor(templates, documents=own, cutoff=1, progress=False))
@@ -137,7 +137,7 @@ def second_from(folder, tmp_path):
 
 @pytest.fixture(scope="module")
 def start(trained, tmp_path_factory):
-    """The folder of the second model, as one whose neighbours are looked for in sentences."""
+    """The folder of the model, as one whose neighbours are looked for in sentences."""
     folder = tmp_path_factory.mktemp("start")
     trained.features.within = "sentence"
     trained.save(folder / "model")

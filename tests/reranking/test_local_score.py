@@ -1,4 +1,4 @@
-"""The local scores of second models against sums by hand."""
+"""The local scores of re-rankers against sums by hand."""
 
 import pytest
 import torch

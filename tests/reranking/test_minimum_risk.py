@@ -97,7 +97,7 @@ def test_what_cannot_decide_together(data, taggers):
         (taggers, [1.0], "1 temperatures for 3 taggers"),
         (taggers[:1], 0.0, "a temperature must be > 0, got 0"),
         ([taggers[0], other], 1.0, "tagger 2 has different labels"),
-        ([taggers[0], document], 1.0, "tagger 2 reads documents, the first one sentences"),
+        ([taggers[0], document], 1.0, "tagger 2 labels documents, the first one sentences"),
     ]:
         with pytest.raises(InputError, match=message):
             MinimumRisk(together, KBest(2), temperature=temperature)

@@ -23,11 +23,10 @@ from structperc.reranking import Boosting, FirstScore, VotedPerceptron
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
-from structperc.training.boosting_rounds import TABLE, dev_scores
 from structperc.training.overlays import read_configuration
 from structperc.training.program import Program
 from structperc.training.report import evaluate
-from structperc.training.reranking import check_trainer, rerank
+from structperc.training.reranking import TABLE, check_trainer, dev_scores, rerank
 from tests.nested import assert_same
 from tests.ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
 from tests.tiny import without_names

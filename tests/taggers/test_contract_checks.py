@@ -252,9 +252,9 @@ class LostAttribute(DocumentAttribute):
     ("criterion", "words"),
     [
         (Lost(), "self.beta = beta"),
-        (Changed(2.0), "option cost is 4.0, and 8.0"),
+        (Changed(2.0), "option cost is 4.0"),
         (Fixed(), "multiple values for keyword argument 'cost'"),
-        (Plain(), "plain values"),
+        (Plain(), "JSON"),
     ],
     ids=type,
 )

@@ -191,7 +191,7 @@ def test_without_permission(hub, saved, status):
     hub.refused["create"] = status
     message = refusal(push_folder, saved, "me/x")
     assert message.startswith("hub me/x: cannot push (")
-    assert message.endswith("; log in with `hf auth login`, or give a token that may write there")
+    assert "hf auth login" in message
     assert not hub.commits
 
 

@@ -170,7 +170,7 @@ def test_stopping_by_what_is_not_measured(project, capsys):
 
 
 def test_roots_that_are_files(project):
-    file, reason = project.folder / "dev.txt", "cannot make this folder (Not a directory)"
+    file, reason = project.folder / "dev.txt", "cannot create this folder (Not a directory)"
     assert f"{file}/1: {reason}" in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
     assert f"{file}/a: {reason}" in project.fails(*grid, "--root", f"{file}/a", command="sweep")

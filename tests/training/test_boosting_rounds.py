@@ -1,4 +1,4 @@
-"""Rounds of boosting: told by the strings of the lists, as files, and beside the scores in the logs of a run."""
+"""Rounds of boosting: the strings of the lists, as files, and scores in the logs of a run."""
 
 import csv
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 
 from structperc.reranking import Boosting
-from structperc.training.boosting_rounds import (
+from structperc.training.reranking import (
     FIGURE,
     SHOWN,
     TABLE,

@@ -1,4 +1,4 @@
-"""Attributes that read whole documents."""
+"""Base class of attributes that read whole documents."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,77 +11,74 @@ from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
 
-Extent = Literal["document", "corpus"]
-Lookup = Callable[[str], Factorized]  # from the name of an attribute to its value at each token
+DocumentExtent = Literal["document", "corpus"]
+Lookup = Callable[[str], Factorized]  # name of an attribute -> its value at each token
 
 
 class PartBuilder(Protocol):
-    """Makes the objects that a saved model tells of, of classes that are trusted."""
+    """Builder of the objects of a saved model, from classes of trusted modules."""
 
     trusted: tuple[str, ...]  # names of modules
 
     def part(self, described: Any, base: type, place: str) -> Any:
-        """Return the object that a description (class_path, init_args) tells of, of a class derived from `base`.
+        """Build an object from its description (class_path, init_args).
 
-        Raises InputError, naming the place, for a class that is not trusted and for options that it does not take.
+        Raises InputError, naming the place, for an untrusted class, one not derived from `base`, and invalid options.
         """
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
-        """Return the function of a dotted path, of a module that is trusted.
-
-        Raises InputError, naming the place, for any other one.
-        """
+        """Return the function with this dotted path. Raises InputError, naming the place, for untrusted modules."""
 
 
 class DocumentAttribute(ABC):
-    """A string for each token of a corpus, which all of its document decides.
+    """Base class of attributes whose value at a token depends on the whole document.
 
-    Subclasses keep their options under the names of their arguments, so that a saved model can say what it reads.
-    Labels are never read: text without labels has the same attributes. What an attribute takes from the training data
-    it takes in `learn`; those that take something also say what is saved of it, and read it again.
+    Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
+    Labels are never read. Attributes that depend on training data implement `learn`, `to_json`, `arrays` and
+    `load_state`.
     """
 
-    attributes: tuple[str, ...] = ()  # the names of those that `read` looks up, or columns
-    within: Extent = "document"  # what decides a value: the document, or all of the corpus that is read at once
+    attributes: tuple[str, ...] = ()  # names of the attributes or columns that `read` looks up
+    within: DocumentExtent = "document"  # the text on which a value depends
 
     @abstractmethod
     def read(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
-        """Return the value at each of the N tokens of a corpus, "" where there is none: N strings, or these numbered.
+        """Return the value at each of the N tokens of a corpus, "" for none: N strings, or a `Factorized`.
 
-        lookup: gives the values of the attributes that `attributes` names.
+        lookup: returns the values of an attribute listed in `attributes`.
         """
 
     def learn(self, corpus: Corpus) -> Self:
-        """Return this attribute as it is after a training corpus; it is read after that. Most learn nothing."""
+        """Return this attribute fitted to a training corpus; by default unchanged."""
         return self
 
     def start(self, corpus: Corpus) -> Self:
-        """Return this attribute of a saved model for a training that starts from that model and learns from a corpus.
+        """Return this attribute of a saved model for further training on a corpus.
 
-        Raises InputError where the values of the corpus would not be those of training data.
+        Raises InputError if the corpus would have other values than the original training data.
         """
         return self
 
     def to_json(self) -> dict[str, Any]:
         """Return class and options as plain JSON types: {"class_path": ..., "init_args": {...}}.
 
-        Attributes that have learned something add it as "state".
+        Fitted attributes add their state as "state".
         """
         return {CLASS: class_path_of(type(self)), OPTIONS: constructor_arguments(self)}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays by name that belong to what `to_json` says of what was learned."""
+        """Return the arrays of the fitted state by name; by default none."""
         return {}
 
-    def load_state(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
-        """Take back what was learned, as `to_json` and `arrays` gave it. Raises InputError for anything else."""
-        raise InputError(f"{place}: {type(self).__name__} learns nothing, but {STATE!r} is given")
+    def load_state(self, state: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
+        """Restore the state that `to_json` and `arrays` returned. Raises InputError for an invalid one."""
+        raise InputError(f"{place}: {type(self).__name__} has no state, but {STATE!r} is given")
 
 
 def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
-    """Return what an attribute reads of a corpus, numbered.
+    """Return the values of an attribute at all tokens of a corpus.
 
-    Raises InputError, with file and line of `read`, unless that is a string for each token.
+    Raises InputError, with file and line of `read`, unless it returned a string for each token.
     """
     found = attribute.read(corpus, lookup)
     numbered = found if isinstance(found, Factorized) else None
@@ -102,19 +99,18 @@ def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Looku
         )
     if numbered is None:
         return factorize(strings)
-    if numbered.numbers.dtype.kind not in "iu" or not _within(numbered.numbers, len(strings)):
+    if (
+        numbered.numbers.dtype.kind not in "iu"
+        or not ((numbered.numbers >= 0) & (numbered.numbers < len(strings))).all()
+    ):
         raise InputError(f"{place} must return numbers of its {len(strings)} distinct strings, from 0 on")
     return numbered
-
-
-def _within(numbers: np.ndarray, n: int) -> bool:
-    return bool(((numbers >= 0) & (numbers < n)).all())
 
 
 def restore(
     described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
 ) -> DocumentAttribute:
-    """Return the attribute that `to_json` and `arrays` told of. Raises InputError for an invalid description."""
+    """Return the attribute saved by `to_json` and `arrays`. Raises InputError for an invalid description."""
     options = {name: value for name, value in described.items() if name != STATE}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
     if STATE in described:

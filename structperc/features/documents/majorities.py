@@ -1,8 +1,8 @@
-"""Majority labels of a first model as features: of a word, of an entity, and of longer entities that contain it.
+"""Majority labels of a first model as attributes: of a word, of an entity, and of longer entities that contain it.
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
-dependencies in named entity recognition", section 4.1): a first model labels a document, and a second one has its
-majority labels as features of every token. Majorities within candidates are in `nonlocal_features/consistency.py`.
+dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
+are features of a second model. Majorities within candidates are in `nonlocal_features/consistency.py`.
 """
 
 from abc import abstractmethod
@@ -16,11 +16,11 @@ import numpy as np
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.tag_schemes import label_type, spans
 from structperc.errors import InputError
-from structperc.features.documents.base import DocumentAttribute, Extent, Lookup
+from structperc.features.documents.base import DocumentAttribute, DocumentExtent, Lookup
 from structperc.features.documents.mentions import mention_groups
 
 OUTSIDE = "O"
-Name = tuple[int, tuple[str, ...]]  # the document (0: the corpus), and words
+Name = tuple[int, tuple[str, ...]]  # number of the document (0 for the corpus), words
 
 
 class Entity(NamedTuple):
@@ -33,34 +33,34 @@ class Entity(NamedTuple):
 
 
 class Majority(DocumentAttribute):
-    """Base of attributes that count the labels of a first model.
+    """Base class of attributes that count the labels of a first model.
 
-    Among values that are as frequent, that which is first in the text wins. What is not abstract is final.
+    Of equally frequent values the one that comes first in the text wins. Subclasses implement `majorities` only.
 
     Args:
-        of: the attribute that the labels are: one of a first model, or a column; in any scheme of segments.
-        within: whether mentions are counted in the "document", or in all of the "corpus" that is read at once.
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
 
     Raises:
         InputError: unknown extent.
     """
 
-    def __init__(self, of: str, within: Extent = "document") -> None:
-        if within not in get_args(Extent):
+    def __init__(self, of: str, within: DocumentExtent = "document") -> None:
+        if within not in get_args(DocumentExtent):
             name = type(self).__name__
-            raise InputError(f"{name}: within must be one of {', '.join(get_args(Extent))}, got {within!r}")
+            raise InputError(f"{name}: within must be one of {', '.join(get_args(DocumentExtent))}, got {within!r}")
         self.of, self.within, self.attributes = of, within, (of,)
 
     def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
-        """Return the value at each token."""
-        return self.most(corpus, lookup(self.of))
+        """Return the majority label at each token."""
+        return self.majorities(corpus, lookup(self.of))
 
     @abstractmethod
-    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
-        """Return the value at each token, of the labels of the first model."""
+    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+        """Return the majority label at each token from the labels of the first model."""
 
     def entities(self, corpus: Corpus, labels: Factorized) -> Iterator[Entity]:
-        """Yield the entities in the order of the text; their words are compared whatever their case."""
+        """Yield the entities in the order of the text, with case-folded words."""
         words = [word.casefold() for word in corpus.columns["word"]]
         names = [labels.distinct[number] for number in labels.numbers.tolist()]
         for document, (a, b) in zip(self._documents(corpus), pairwise(corpus.sentences.tolist()), strict=True):
@@ -68,7 +68,7 @@ class Majority(DocumentAttribute):
                 yield Entity((document, tuple(words[a + start : a + end])), kind, a + start, a + end)
 
     def _documents(self, corpus: Corpus) -> list[int]:
-        """The document of each sentence."""
+        """Return the number of the document of each sentence."""
         count = len(corpus.sentences) - 1
         if self.within == "corpus":
             return [0] * count
@@ -77,13 +77,10 @@ class Majority(DocumentAttribute):
 
 
 class TokenMajority(Majority):
-    """The type of entity that most tokens with the same word have, "O" where most are in none.
+    """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities."""
 
-    The token itself counts. Words are compared whatever their case.
-    """
-
-    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
-        """Return the most frequent type of the word of each token."""
+    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+        """Return the most frequent entity type of the word of each token."""
         types = [label_type(label) or OUTSIDE for label in labels.distinct]
         groups = mention_groups(corpus) if self.within == "document" else _words(corpus)
         votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -94,12 +91,9 @@ class TokenMajority(Majority):
 
 
 class EntityMajority(Majority):
-    """The type that most entities with the same words have, at each token of an entity; elsewhere there is no value.
+    """Most frequent type of all entities with the same words; no value outside entities."""
 
-    The entity itself counts.
-    """
-
-    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
+    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
         found = list(self.entities(corpus, labels))
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
@@ -109,42 +103,39 @@ class EntityMajority(Majority):
 
 
 class SuperentityMajority(Majority):
-    """The type that most of the longer entities have in which the words of an entity stand side by side.
+    """Most frequent type of the longer entities that contain the words of an entity; no value if there is none."""
 
-    At each token of an entity; where no longer one holds it there is no value.
-    """
-
-    def most(self, corpus: Corpus, labels: Factorized) -> Factorized:
-        """Return the most frequent type of the longer entities around the words of that which each token is in."""
+    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+        """Return the most frequent type of the longer entities that contain the entity at each token."""
         found = list(self.entities(corpus, labels))
-        asked = {entity.name for entity in found}
+        names = {entity.name for entity in found}
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
         for entity in found:
-            for part in _proper_parts(entity.name) & asked:
+            for part in _proper_parts(entity.name) & names:
                 votes[part][entity.type] += 1
         return _at_entities(found, {name: _first_of(counts) for name, counts in votes.items()}, corpus.tokens)
 
 
 def _words(corpus: Corpus) -> np.ndarray:
-    """The number of the word of each token, whatever its case, (N,)."""
+    """Return the number of the case-folded word of each token, (N,)."""
     words = corpus.factorize("word")
     return factorize(list(map(str.casefold, words.distinct))).numbers[words.numbers]
 
 
 def _proper_parts(name: Name) -> set[Name]:
-    """The shorter names whose words stand side by side in a name."""
+    """Return the shorter names that are contiguous parts of a name."""
     document, words = name
     n = len(words)
     return {(document, words[a:b]) for a in range(n) for b in range(a + 1, n + 1) if b - a < n}
 
 
 def _first_of(counts: Counter[str]) -> str:
-    """The most frequent value, the first that was counted among several."""
+    """Return the most frequent value; of several, the one counted first."""
     return counts.most_common(1)[0][0]
 
 
 def _at_entities(entities: list[Entity], types: dict[Name, str], tokens: int) -> Factorized:
-    """The type of the name of each entity at its tokens, "" elsewhere and for names without a type."""
+    """Return the type of the name of each entity at its tokens, "" elsewhere and for names without a type."""
     values = [""] * tokens
     for entity in entities:
         values[entity.start : entity.end] = [types.get(entity.name, "")] * (entity.end - entity.start)

@@ -1,0 +1,10 @@
+from .base import ContextEncoder as ContextEncoder
+from .base import Encoder as Encoder
+from .base import TextModule as TextModule
+from .base import TokenEmbedder as TokenEmbedder
+from .context import BiLSTM as BiLSTM
+from .context import Window as Window
+from .token_embedders import CharCNN as CharCNN
+from .token_embedders import FeatureEmbedding as FeatureEmbedding
+from .token_embedders import WordEmbedding as WordEmbedding
+from .transformer import Transformer as Transformer
