@@ -9,7 +9,7 @@ import numpy as np
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, DistributedSampler
 
-from structperc.datamodules.distributed import WHOLE, Share
+from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.errors import InputError
 
 POOL = 16  # batches per pool, in which sequences are sorted by length
@@ -39,16 +39,16 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         batch_size: int,
         shuffle: bool,
         seed: int = 0,
-        share: Share = WHOLE,
+        group: ProcessGroup = SINGLE_PROCESS,
         by_length: bool = True,
     ) -> None:
         if batch_size < 1:
             raise InputError(f"data.batch_size must be >= 1, got {batch_size}")
-        if 0 < len(lengths) < share.processes:
-            raise InputError(f"data: {len(lengths)} sequences for {share.processes} processes; set trainer.devices: 1")
-        self.lengths, self.share = np.asarray(lengths), share
+        if 0 < len(lengths) < group.size:
+            raise InputError(f"data: {len(lengths)} sequences for {group.size} processes; set trainer.devices: 1")
+        self.lengths, self.group = np.asarray(lengths), group
         self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0
-        self.by_length = by_length and batch_size * share.processes > 1
+        self.by_length = by_length and batch_size * group.size > 1
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch. Called by the trainer at the start of each epoch."""
@@ -62,16 +62,16 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
 
     def _rows_of_process(self, batch: np.ndarray) -> np.ndarray:
         """Return the rows of this process in their order: rows are assigned by length, back and forth."""
-        process, processes = self.share
-        turn, place = np.divmod(np.arange(len(batch)), processes)
-        assigned = np.where(turn % 2, processes - 1 - place, place)
+        rank, size = self.group
+        turn, place = np.divmod(np.arange(len(batch)), size)
+        assigned = np.where(turn % 2, size - 1 - place, place)
         by_length = np.argsort(-self.lengths[batch], kind="stable")
-        return batch[np.sort(by_length[assigned == process])]
+        return batch[np.sort(by_length[assigned == rank])]
 
     @property
     def _size(self) -> int:
         """Number of rows of a batch of all processes."""
-        return self.batch_size * self.share.processes
+        return self.batch_size * self.group.size
 
     def _batches(self) -> list[np.ndarray]:
         if not self.shuffle:
@@ -87,7 +87,7 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
     def _cut(self, order: np.ndarray, size: int) -> list[np.ndarray]:
         """Split into pieces of `size` rows; a last piece with fewer rows than processes joins the one before."""
         starts = range(0, len(order), size)
-        enough = [start for start in starts if start == 0 or len(order) - start >= self.share.processes]
+        enough = [start for start in starts if start == 0 or len(order) - start >= self.group.size]
         return np.split(order, enough[1:]) if enough else []
 
 
