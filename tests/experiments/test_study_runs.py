@@ -21,7 +21,7 @@ def in_one_process(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_smallest_study_that_ships(in_one_process, capsys):
+def test_smallest_study(in_one_process, capsys):
     assert main(["study", "configs/studies/smoke.yaml"]) == 0
     root = Path("runs/studies/smoke")
     assert f"study: {root}/study.md" in capsys.readouterr().out

@@ -12,20 +12,16 @@ import pytest
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
-from tests.fuzz.attempt import Attempt, Kind
 from tests.fuzz.bench import lay_out
 from tests.fuzz.checkpoints import checkpoints
-from tests.fuzz.columns import columns
+from tests.fuzz.columns import columns, conllu, predictions
 from tests.fuzz.command_lines import command_lines
-from tests.fuzz.configurations import configurations
-from tests.fuzz.conllu import conllu
+from tests.fuzz.configurations import configurations, studies
+from tests.fuzz.damage import Attempt, Kind
 from tests.fuzz.legal import SAME, reason
 from tests.fuzz.models import models
-from tests.fuzz.outcome import Judged, Outcome, changes, judge
-from tests.fuzz.predictions import predictions
+from tests.fuzz.outcome import Judged, Outcome, changes, judge, snapshot
 from tests.fuzz.resources import clusters, gazetteers, templates, vectors
-from tests.fuzz.snapshot import snapshot
-from tests.fuzz.studies import studies
 from tests.fuzz.watch import Ran, guarded
 
 KINDS: tuple[Kind, ...] = (
