@@ -3,6 +3,7 @@
 A file contains the elements of an array, little-endian. Checksums show that a folder is complete and unchanged.
 """
 
+import hashlib
 import json
 import mmap
 import os
@@ -21,7 +22,6 @@ from structperc.data.output import write_errors
 from structperc.errors import InputError
 
 INDEX, ABOUT = "arrays.json", "about"
-READ = 2**18  # bytes per read for checksums
 ARRAY = {"dtype": str, "shape": list[int], "checksum": str}
 DTYPES = ("|u1", "<i4", "<i8", "<f4")
 
@@ -155,7 +155,9 @@ class ArrayFolder:
             for name, array in index.items():
                 check_fields(array, ARRAY, f"{INDEX}: {name}")
                 size = int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
-                if _checksum(folder / name) != (size, array["checksum"]):
+                with (folder / name).open("rb") as file:
+                    checksum = hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+                if ((folder / name).stat().st_size, checksum) != (size, array["checksum"]):
                     raise InputError(f"{name} has another size or checksum than when it was written")
             self._arrays: dict[str, dict[str, Any]] = index
             self.about: dict[str, Any] = json.loads(self.text(ABOUT))
@@ -177,13 +179,3 @@ class ArrayFolder:
         """Return a list of strings."""
         text, ends = self.array(name).whole().tobytes(), self.array(f"{name}.ends").whole().tolist()
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
-
-
-def _checksum(path: Path) -> tuple[int, str]:
-    """Return size and checksum of a file."""
-    size, total, block = 0, xxhash.xxh3_128(), memoryview(bytearray(READ))
-    with path.open("rb", buffering=0) as file:
-        while read := file.readinto(block):
-            size += read
-            total.update(block[:read])
-    return size, total.hexdigest()

@@ -206,14 +206,6 @@ def check_scheme(scheme: str) -> None:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
 
 
-def check_notation(option: str, name: str) -> None:
-    """Raise InputError, which names the option, for an unknown scheme or notation."""
-    try:
-        parse_notation(name)
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
-
-
 # -- segments -------------------------------------------------------------------------------------------------
 
 

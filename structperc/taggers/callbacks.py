@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
-from structperc.datamodules.distributed import all_gather_objects, share
+from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
@@ -76,8 +76,8 @@ class RandomStateCheckpoint(pl.Callback):
     ) -> None:
         """Keep the states of this process until the first epoch starts; warn if the checkpoint lacks them."""
         saved = checkpoint.get(KEY, [])
-        if len(saved) == share().processes:
-            self._saved = own = saved[share().process]
+        if len(saved) == process_group().size:
+            self._saved = own = saved[process_group().rank]
             torch.Generator().set_state(own["torch"])  # raises an error unless the states can be restored
             np.random.RandomState().set_state(_numpy_state(own))
             random.Random().setstate(own["python"])
@@ -218,7 +218,7 @@ def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Cri
     elif isinstance(criterion, CorpusCriterion):
         if accumulated:
             raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts one mini-batch per step")
-        if share().processes > 1:
+        if process_group().size > 1:
             raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
 
 

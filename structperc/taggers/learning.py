@@ -16,7 +16,7 @@ from torch import Tensor
 from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best
 from structperc.datamodules.base import BatchForm
-from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, share
+from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import Diverged, check_finite
@@ -292,7 +292,7 @@ class FullBatchTraining(GradientTraining):
     def penalty(self, batch: Batch | FlatBatch) -> Tensor | float:
         """Return the whole penalty of the prior for the last batch."""
         tagger = self.tagger
-        last = tagger.prior is not None and tagger.trainer.is_last_batch and share().process == 0
+        last = tagger.prior is not None and tagger.trainer.is_last_batch and process_group().rank == 0
         return tagger.prior(tagger.parameters()) if last and tagger.prior is not None else 0.0
 
     def zero_grad(self, batch_idx: int) -> None:
@@ -338,7 +338,7 @@ class SequentialTraining(TrainingMethod):
 
     def __init__(self, tagger: Any, learner: SequenceLearner) -> None:
         self.learner = learner
-        self.independent = share().processes > 1
+        self.independent = process_group().size > 1
         super().__init__(tagger)
 
     def step(self, batch: FlatBatch, batch_idx: int) -> Tensor:

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from structperc.chain import Constraints
 from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
-from structperc.datamodules.distributed import AllGatherLists, share
+from structperc.datamodules.distributed import AllGatherLists, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
@@ -179,7 +179,7 @@ class ParameterAveragingLearner(SequenceLearner):
         found = self.all_gather(partial(write_moved, tables), group["steps"])
         group["steps"] = int(found.numbers.max())
         for some in tables:
-            average_entries(found.entries, found.begins, found.ends, share().process, *some)
+            average_entries(found.entries, found.begins, found.ends, process_group().rank, *some)
         return True
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
@@ -223,5 +223,5 @@ def sync_count(trainer: pl.Trainer) -> int:
     batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
     if math.isinf(batches):
         return 1
-    times = math.ceil(FIRST_SYNCS * share().processes / (1 + trainer.current_epoch))
+    times = math.ceil(FIRST_SYNCS * process_group().size / (1 + trainer.current_epoch))
     return int((now + 1) * times // batches - now * times // batches)
