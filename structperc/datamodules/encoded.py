@@ -117,9 +117,9 @@ def write_arrays(
 
 def load_arrays(folder: ArrayFolder) -> CorpusArrays:
     """Return the arrays written by `write_arrays`."""
-    nodes, kind = _load_lists(folder, NODES), folder.about[EDGES]
+    nodes, kind = _load_lists(folder, NODES), folder.metadata[EDGES]
     edges = None if kind is None else nodes if kind == NODES else _load_lists(folder, EDGES)
-    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).whole(), folder.about[LABELLED])
+    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).read(), folder.metadata[LABELLED])
 
 
 class _ListWriter:
