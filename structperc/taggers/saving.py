@@ -203,12 +203,7 @@ def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
-    own_loading = nn.Module._load_from_state_dict  # modules with another one take their sizes from the state
-    any_size = tuple(
-        f"{prefix}."
-        for prefix, module in tagger.named_modules()
-        if type(module)._load_from_state_dict is not own_loading
-    )
+    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if getattr(module, "any_size", False))
     for name, own in state.items():
         given = weights[name]
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):

@@ -84,7 +84,7 @@ def test_batches_for_online_learning(tokens, processes, steps):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("rows", [2, 3, 8, 9, 128, 129, 130, 257, 1003])
-def test_no_process_goes_without(rows, shuffle):
+def test_batches_for_every_process(rows, shuffle):
     samplers = [LengthBatchSampler(LENGTHS[:rows], 4, shuffle, group=ProcessGroup(i, 2)) for i in range(2)]
     shares = [list(sampler) for sampler in samplers]
     assert len(shares[0]) == len(shares[1]) == len(samplers[0])

@@ -17,11 +17,13 @@ def in_one_process(tmp_path, monkeypatch):
     """Trainings run here, which saves the start of a process each; one is in a folder with the configurations."""
     monkeypatch.chdir(tmp_path)
     Path("configs").symlink_to(CONFIGS)
-    monkeypatch.setattr(experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)])))
+    monkeypatch.setattr(
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment.resume_options(folder)]))
+    )
 
 
 @pytest.mark.slow
-def test_the_smallest_study_that_ships(in_one_process, capsys):
+def test_smallest_study(in_one_process, capsys):
     assert main(["study", "configs/studies/smoke.yaml"]) == 0
     root = Path("runs/studies/smoke")
     assert f"study: {root}/study.md" in capsys.readouterr().out

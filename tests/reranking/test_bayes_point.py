@@ -210,7 +210,7 @@ def random_states():
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
-def test_random_state_stays(data, processes):
+def test_random_state_is_unchanged(data, processes):
     tagger = prepared(data, cls=Noisy)
     before = random_states()
     bayes_point(tagger, data, 2, processes)
@@ -227,7 +227,7 @@ def test_independence_of_the_random_state(data):
     assert_same(found[0], found[2])
 
 
-def test_every_parameter_that_learns(data):
+def test_trainable_parameters(data):
     tagger = prepared(data, cls=Noisy)
     found = bayes_point(tagger, data, 2)
     assert found.keys() == {"scorer.node", "scorer.transition", "extra.weight"}
@@ -251,7 +251,7 @@ def test_passes_run_on_one_thread(data, two_threads):
 
 
 @forks
-def test_forks_after_threads_were_at_work(data, two_threads):
+def test_forks_after_threads(data, two_threads):
     table = torch.rand(500, 500, requires_grad=True)
     (table @ table).sum().backward()
     expected = bayes_point(prepared(data), data, 3)
@@ -372,7 +372,7 @@ def test_an_interrupted_wait_leaves_no_process():
 
 
 @forks
-def test_a_consumer_that_stops_leaves_no_process():
+def test_stopped_consumer():
     results = forked(lambda number: time.sleep(60 if number else 0) or {}, 9, 3)
     next(results)
     assert len(passes()) == 2
@@ -513,7 +513,7 @@ def test_an_optimizer_may_be_made_before_or_after(data):
     assert_same(weights_of(before), weights_of(after))
 
 
-def test_a_second_fit_of_one_trainer_goes_on(data, tmp_path):
+def test_second_fit_of_one_trainer(data, tmp_path):
     tagger, whole = prepared(data), prepared(data)
     trainer = fit(tagger, data, tmp_path, [BayesPoint(2)])
     trainer.fit_loop.max_epochs = 2
@@ -576,14 +576,14 @@ def test_program_resumes_in_the_same_bits(runs, with_callback, monkeypatch):
     assert len(starts) == 2
 
 
-def test_program_says_what_is_wrong(runs, with_callback, capsys):
+def test_program_with_invalid_options(runs, with_callback, capsys):
     assert main(runs.arguments("fit", *with_callback(passes=0))) == 2
     assert "BayesPoint: passes " in capsys.readouterr().err
     assert not runs.root.exists()
 
 
 @forks
-def test_program_names_a_pass_that_fails(runs, with_callback, capsys):
+def test_program_with_a_failing_pass(runs, with_callback, capsys):
     wrong = "--model.optimizer=torch.optim.Adam"  # takes no sparse gradients
     assert main(runs.arguments("fit", *with_callback(2, 2), wrong)) == 2
     complaint = capsys.readouterr().err.strip().splitlines()[-1]

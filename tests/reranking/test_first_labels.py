@@ -94,7 +94,7 @@ def test_templates_read_the_labels(trained):
     assert trained.features.columns == ["word"]
 
 
-def test_a_saved_second_model_has_the_first_one(trained, data, tmp_path, monkeypatch):
+def test_saved_first_model(trained, data, tmp_path, monkeypatch):
     trained.save(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     again = Tagger.load("model")
@@ -202,7 +202,7 @@ def test_models_without_first_labels(trained, data):
             restore(told, {**kept, **one}, Builder(), "here")
 
 
-def test_what_cannot_be_learned(data):
+def test_invalid_training(data):
     words = Corpus.from_sentences([{"word": ["Bo"]}])
     for attribute, message in [
         (FirstLabels(), "set first"),

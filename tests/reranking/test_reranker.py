@@ -233,7 +233,7 @@ def test_without_weights_the_first_model_decides(cache, data, local):
     assert made.label(corpus) == made.first.label(corpus)
 
 
-def test_fewer_labellings_than_candidates(cache, data):
+def test_fewer_paths_than_candidates(cache, data):
     """-inf of what does not exist neither wins nor leads to NaN, whatever the sign of w0."""
     made = make_reranker(cache)
     made.train_first(data, **TRAINER)
@@ -330,7 +330,7 @@ def test_training_is_the_margin_rule_on_the_lists(cache):
 
 
 @each_local
-def test_only_the_second_model_learns(cache, data, local):
+def test_first_model_is_frozen(cache, data, local):
     made = make_reranker(cache, local)
     made.train_first(data, **TRAINER)
     before = {name: p.clone() for name, p in made.named_parameters()}
@@ -345,7 +345,7 @@ def test_only_the_second_model_learns(cache, data, local):
     assert changed == {"scorer", "nonlocal_features"}
 
 
-def test_parameters_that_learn_come_first(cache, data):
+def test_order_of_parameters(cache, data):
     """Averages in checkpoints are found by the numbers that the optimizer gives its parameters."""
     made = make_reranker(cache, LOCAL["local features"])
     made.train_first(data, **TRAINER)

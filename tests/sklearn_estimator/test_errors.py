@@ -129,7 +129,7 @@ def test_labels_of_another_scheme():
         ("lbgfs", "crf, averaged_perceptron"),
     ],
 )
-def test_algorithms_of_crfsuite_that_are_not_here(name, fact):
+def test_algorithms_of_crfsuite(name, fact):
     message = refusal(SequenceTagger(name).fit, WORDS, LABELS)
     assert repr(name) in message
     assert fact in message
@@ -147,7 +147,7 @@ def test_options_of_sklearn_crfsuite(name):
     assert "unknown parameter" not in str(caught.value)
 
 
-def test_an_option_that_is_almost_right():
+def test_misspelled_option():
     with pytest.raises(TypeError, match=r"max_iteration: .*max_iterations"):
         SequenceTagger(max_iteration=5)
 

@@ -23,7 +23,7 @@ values = st.recursive(
 
 
 @given(st.one_of(st.dictionaries(names, values, max_size=4), st.lists(names), st.sets(names)))
-def test_features_are_those_of_python_crfsuite(token):
+def test_features_equal_python_crfsuite(token):
     (theirs,) = pycrfsuite.ItemSequence([token]).items()
     found = list(features_of(token, "here"))
     assert {name for name, _ in found} == set(theirs)

@@ -84,7 +84,7 @@ def test_sync_interval_grows(options, expected, mixtures, tmp_path):
     assert all(looks.mixed)
 
 
-def test_checkpoints_hold_what_is_mixed(mixtures, monkeypatch, tmp_path):
+def test_averages_in_checkpoints(mixtures, monkeypatch, tmp_path):
     sync = ParameterAveragingLearner.sync
 
     def ahead(self):  # another process has made more steps, and moved all weights

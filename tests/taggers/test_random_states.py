@@ -159,7 +159,7 @@ class Trainer:
     train_dataloader = ()
 
 
-def test_each_process_takes_up_its_own(monkeypatch, caplog):
+def test_states_of_processes(monkeypatch, caplog):
     process = {}
     monkeypatch.setattr(random_states, "process_group", lambda: process["group"])
     saved, drawn = [], []

@@ -73,7 +73,7 @@ def by_hand(schedule, steps, per=1):
     ],
     ids=["StepLR", "CosineAnnealingLR", "OneCycleLR", "CyclicLR"],
 )
-def test_torchs_are_stepped_as_torch_means_them(schedule, per):
+def test_schedules_of_torch(schedule, per):
     assert rates(schedule) == pytest.approx(by_hand(schedule, STEPS, per))
 
 
@@ -93,7 +93,7 @@ def test_accumulated_steps():
     assert len(rates(lambda o: WarmupDecay(o, 0), epochs=-1, max_steps=5)) == 5
 
 
-def test_a_longer_training_is_planned_anew():
+def test_longer_training():
     """As it is resumed: optimizer, then schedule."""
     rates = []
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -154,7 +154,7 @@ def test_rate_of_online_optimizers(average):
         (lambda o: torchs.ReduceLROnPlateau(o, "max"), Watched, "mode max needs development data"),
     ],
 )
-def test_what_does_not_go_together_is_refused(schedule, optimizer, complaint):
+def test_invalid_combinations(schedule, optimizer, complaint):
     assert complaint in refusal(trained, schedule, optimizer)
 
 

@@ -271,7 +271,7 @@ def test_parameter_averaging_of_two_processes(case, two):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ONLINE])
-def test_two_processes_learn_what_one_learns(case, two):
+def test_two_processes_equal_one(case, two):
     tolerance = CASES[case][-1]
     weights, logged, epochs, table = trained(case, 1)
     assert any(name.startswith("served") for name in weights) or CASES[case][1] is not LBFGS
@@ -293,7 +293,7 @@ def test_tables_count_every_token_once(two):
 
 
 @pytest.mark.slow
-def test_the_bayes_point_is_that_of_all_data(two):
+def test_bayes_point_of_all_data(two):
     expected = bayes_start(1)
     assert any(w.any() for w in expected.values())
     for found in two:
@@ -317,7 +317,7 @@ def test_sum_of_gradients(two):
 
 
 @pytest.mark.slow
-def test_processes_know_each_other(two):
+def test_shares_of_processes(two):
     assert [found["group"] for found in two] == [(0, 2), (1, 2)]
     assert [found["all_reduce_sum"] for found in two] == [3, 3]
     assert [found["all_gather_objects"] for found in two] == [["a", "b", "c"]] * 2
@@ -422,7 +422,7 @@ CONFIGS = ROOT / "configs" / "embedded"
     ],
     ids=["guided", "re-ranker", "spawned"],
 )
-def test_what_cannot_be_trained_together(arguments, complaint, fails, tmp_path):
+def test_invalid_strategies(arguments, complaint, fails, tmp_path):
     root = f"--trainer.default_root_dir={tmp_path}"
     assert complaint in fails(*arguments, root, "--trainer.devices=2", "--trainer.accelerator=cpu")
     assert not list(tmp_path.iterdir())

@@ -142,7 +142,7 @@ def test_resumed_after_any_evaluation(runs, options):
     assert_weights(whole_run / "model", weights_in(resumed / "model"))
 
 
-def test_a_finished_run_stays_as_it_is(runs, caplog):
+def test_finished_run(runs, caplog):
     options = [*FULL, *MAP, *LBFGS, *LOWEST, "--model.optimizer.tolerance=0.5", "--model.optimizer.period=2"]
     assert runs("fit", *options, "--trainer.max_epochs=50") == 0
     run = runs.root / "1"
@@ -287,7 +287,7 @@ def test_options_out_of_range(complaint, runs, options, message):
         (["--model.scorer.init_args.transitions=false"], "scorer.transition"),
     ],
 )
-def test_models_to_start_from_that_do_not_fit(complaint, map_model, options, message):
+def test_mismatched_init_from(complaint, map_model, options, message):
     given = [*MAP, *LBFGS, f"--model.init_from={map_model}", *options]
     found = complaint(*given)
     assert found.startswith(f"model.init_from: {map_model} ")

@@ -36,7 +36,7 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_what_steps_have_ended_goes_on(name, runs, recwarn):
+def test_resumed_after_max_steps(name, runs, recwarn):
     """Within the first epoch, then within the second."""
     options = [*SMALL, *LEARNERS[name]]
     assert runs("fit", *options) == 0
@@ -49,7 +49,7 @@ def test_what_steps_have_ended_goes_on(name, runs, recwarn):
     assert not [one for one in recwarn if "monitored key" in str(one.message)]  # an epoch cut short has no score
 
 
-def test_what_a_callback_has_saved_goes_on(runs, tmp_path):
+def test_resumed_from_a_callback(runs, tmp_path):
     """After the last mini-batch of an epoch, before it was over, and after the first one of the next."""
     saves = ["--trainer.callbacks+=pytorch_lightning.callbacks.ModelCheckpoint", "--trainer.callbacks.save_top_k=-1"]
     saves += [f"--trainer.callbacks.dirpath={tmp_path}", "--trainer.callbacks.filename={step}"]
@@ -61,7 +61,7 @@ def test_what_a_callback_has_saved_goes_on(runs, tmp_path):
         assert_same_training(runs.root / str(number), runs.root / "2")
 
 
-def test_guided_learning_goes_on(runs):
+def test_guided_learning_is_resumed(runs):
     guided = ["fit", "-c", str(CONFIGS / "embedded" / "guided.yaml"), f"--trainer.default_root_dir={runs.root}", *SMALL]
     for options in ([], ["--trainer.max_steps=3"], ["--ckpt_path=last"]):
         assert main([*guided, *options]) == 0
