@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.words import LOWER, word_kind, word_shape
 from structperc.nonlocal_features.global_feature import (
     GlobalFeature,
+    LexiconFeature,
     Occurrences,
     lexicon_shape,
     lexicon_shapes,
@@ -36,7 +36,7 @@ class Anchored(NamedTuple):
 
 
 class EntityFeature(GlobalFeature):
-    """A template of which each entity has one or several strings. A subclass gives their numbers."""
+    """Base class of templates with one or several strings for each entity."""
 
     @abstractmethod
     def anchored(self, segments: CandidateSegments) -> Anchored:
@@ -95,7 +95,7 @@ class LastWord(EntityFeature):
 
 
 class LastWordLowerCase(EntityFeature):
-    """Whether the last word begins with a lower case letter: LWLC=l_e, which is 1 or 0."""
+    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0."""
 
     template = "LWLC"
 
@@ -114,20 +114,14 @@ class LastWordLowerCase(EntityFeature):
 class ShapeFeature(EntityFeature):
     """Strings of the shapes of words: f, or g for a template with a lexicon."""
 
-    lexicon: LowerCaseLexicon | None
-
-    def __init__(self, typed: bool = True) -> None:
-        super().__init__(typed)
-        self.lexicon = None
-
     def shapes(self, segments: CandidateSegments) -> Hashes:
         """Return the numbers of strings of shapes."""
         words = segments.batch.words
-        return Hashes(words.shapes if self.lexicon is None else lexicon_shapes(words, self.lexicon))
+        return Hashes(lexicon_shapes(words, self.lexicon) if isinstance(self, LexiconFeature) else words.shapes)
 
     def spell_shapes(self, words: Sequence[str]) -> str:
         """Write the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
-        lexicon = self.lexicon
+        lexicon = self.lexicon if isinstance(self, LexiconFeature) else None
         shapes = [word_shape(word) if lexicon is None else lexicon_shape(word, lexicon) for word in words]
         return f"{self.template}={' '.join(shapes)}"
 
@@ -178,62 +172,37 @@ class Suffixes(ShapeFeature):
         return self.spell_shapes(words[end - part - 1 : end][::-1])
 
 
-class LexiconShapes(ShapesOfEntity):
-    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: words usually in lower case; by default those of the training data.
-    """
+class LexiconShapes(LexiconFeature, ShapesOfEntity):
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0"."""
 
     template = "GF"
 
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
-
-class LexiconPrefixes(Prefixes):
-    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e. Args as `LexiconShapes`."""
+class LexiconPrefixes(LexiconFeature, Prefixes):
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
 
     template = "PF2"
 
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
-
-class LexiconSuffixes(Suffixes):
-    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s. Args as `LexiconShapes`."""
+class LexiconSuffixes(LexiconFeature, Suffixes):
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s."""
 
     template = "SF2"
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
 
 # -- words around the boundaries of an entity ------------------------------------------------------------------------
 
 
-class BoundaryFeature(EntityFeature):
+class BoundaryFeature(LexiconFeature, EntityFeature):
     """Strings of the words in windows around one boundary of an entity, in all combinations of w and g.
 
     Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The figure's lines on
     trigrams are lost in our copy; they are taken to be 16 at either boundary, all forms of the two windows of three
     words across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: words usually in lower case; by default those of the training data.
     """
 
     windows: tuple[tuple[str, tuple[int, ...]], ...]
     at_end = False
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
         """Return the strings of all segments, window after window."""

@@ -182,6 +182,19 @@ class GlobalFeature(NonlocalFeature):
         super()._load_from_state_dict(state_dict, prefix, *options)
 
 
+class LexiconFeature(GlobalFeature):
+    """A template with the flag g of a lexicon.
+
+    Args:
+        typed: strings differ for entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+    """
+
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
+
+
 @lru_cache(maxsize=64)
 def name_hashes(names: tuple[str | None, ...]) -> Tensor:
     """Return numbers (n,) int64 of names; None, which stands for no name, has the number 0."""

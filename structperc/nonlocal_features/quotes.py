@@ -12,7 +12,7 @@ from structperc.data.tag_schemes import spans
 from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_kind
 from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import (
-    GlobalFeature,
+    LexiconFeature,
     Occurrences,
     lexicon_shapes,
     name_hashes,
@@ -40,12 +40,8 @@ class Quotes(NamedTuple):
     lower: Tensor  # (Q,) int64, those that begin with a lower case letter: l
 
 
-class QuoteFeature(GlobalFeature):
-    """A template that is anchored on pairs of quotation marks, of which each has two strings."""
-
-    def __init__(self, typed: bool, lexicon: LowerCaseLexicon | None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
+class QuoteFeature(LexiconFeature):
+    """Base class of templates with two strings for each pair of quotation marks."""
 
     def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: CandidateSegments) -> Occurrences:
         """Return the occurrences of quotes (Q,), from numbers (Q, K) of part 0, 1 and types (Q, K) in all label
@@ -69,7 +65,7 @@ class QuotedTags(QuoteFeature):
 
     Args:
         limit: quotes with e - s >= limit have no string. (The number is illegible in our copy of the paper.)
-        lexicon: which words are usually in lower case; by default those that are so in the training data.
+        lexicon: words that are usually in lower case; by default those of the training data.
 
     Raises:
         InputError: a limit that leaves no word between the marks.
@@ -118,20 +114,13 @@ class QuotedTags(QuoteFeature):
 
 
 class QuotedEntity(QuoteFeature):
-    """Whether quoted words are one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
+    """Flag of quoted words that are exactly one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
     with an upper and a lower case letter; b is 1 if u > l.
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: which words are usually in lower case; by default those that are so in the training data.
     """
 
     template = "QF"
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed, lexicon)
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Return two strings for each pair of quotation marks."""
