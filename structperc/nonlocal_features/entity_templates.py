@@ -28,11 +28,11 @@ from structperc.ragged import spread
 
 
 class Anchored(NamedTuple):
-    """The strings of the segments of a batch, by number."""
+    """Numbers of the strings of the segments of a batch."""
 
-    spans: Tensor  # (A,) int64, which of `CandidateSegments.spans`
-    parts: Tensor  # (A,) int64, which string of the template
-    numbers: Tensor  # (A,) int64, number of what follows the = in it
+    spans: Tensor  # (A,) int64, index into `CandidateSegments.spans`
+    parts: Tensor  # (A,) int64, number of the string in the template
+    numbers: Tensor  # (A,) int64, hash of the string after its =
 
 
 class EntityFeature(GlobalFeature):
@@ -40,22 +40,22 @@ class EntityFeature(GlobalFeature):
 
     @abstractmethod
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of each segment that some candidate has."""
+        """Return the numbers of the strings of each segment of any candidate."""
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Return the strings of the segments of each candidate."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
-        held = segments.holders.select(spans)
-        row = held.row_ids
+        holders = segments.holders.select(spans)
+        row = holders.row_ids
         spans = spans[row]
         starts, ends, types, _ = (values[spans] for values in segments.spans)
         first = starts % segments.possible.shape[1]
-        return Occurrences(held.ids, keys[row], first, first + ends - starts, types, parts[row])
+        return Occurrences(holders.ids, keys[row], first, first + ends - starts, types, parts[row])
 
 
 def stack_parts(numbers: list[Tensor]) -> Anchored:
-    """Return the strings of segments, from the numbers (E,) of part 0, 1, ... of each segment."""
+    """Return the strings of segments from the numbers (E,) of part 0, 1, ... of each segment."""
     columns = torch.stack(numbers, 1)
     E, P = columns.shape
     spans = torch.arange(E, device=columns.device)
@@ -76,7 +76,7 @@ class WholeEntity(EntityFeature):
         return stack_parts([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"WE={' '.join(words[start:end])}"
 
 
@@ -90,7 +90,7 @@ class LastWord(EntityFeature):
         return stack_parts([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"LW={words[end - 1]}"
 
 
@@ -104,7 +104,7 @@ class LastWordLowerCase(EntityFeature):
         return stack_parts([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"LWLC={word_kind(words[end - 1]) & LOWER}"
 
 
@@ -120,7 +120,7 @@ class ShapeFeature(EntityFeature):
         return Hashes(lexicon_shapes(words, self.lexicon) if isinstance(self, LexiconFeature) else words.shapes)
 
     def spell_shapes(self, words: Sequence[str]) -> str:
-        """Write the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
+        """Return the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
         lexicon = self.lexicon if isinstance(self, LexiconFeature) else None
         shapes = [word_shape(word) if lexicon is None else lexicon_shape(word, lexicon) for word in words]
         return f"{self.template}={' '.join(shapes)}"
@@ -136,7 +136,7 @@ class ShapesOfEntity(ShapeFeature):
         return stack_parts([self.shapes(segments)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return self.spell_shapes(words[start:end])
 
 
@@ -152,7 +152,7 @@ class Prefixes(ShapeFeature):
         return Anchored(spans, part, self.shapes(segments)(starts, starts + part + 1))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         return self.spell_shapes(words[start : start + part + 1])
 
 
@@ -162,13 +162,13 @@ class Suffixes(ShapeFeature):
     template = "SF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return as many strings for each segment as it has words; their numbers are read forwards, as unique."""
+        """Return as many strings for each segment as it has words; they are hashed forwards."""
         spans, part = spread(segments.spans.ends - segments.spans.starts)
         ends = segments.spans.ends[spans]
         return Anchored(spans, part, self.shapes(segments)(ends - part - 1, ends))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         return self.spell_shapes(words[end - part - 1 : end][::-1])
 
 
@@ -196,9 +196,9 @@ class LexiconSuffixes(LexiconFeature, Suffixes):
 class BoundaryFeature(LexiconFeature, EntityFeature):
     """Strings of the words in windows around one boundary of an entity, in all combinations of w and g.
 
-    Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The figure's lines on
-    trigrams are lost in our copy; they are taken to be 16 at either boundary, all forms of the two windows of three
-    words across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
+    Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The lines on trigrams are
+    illegible in our copy of the figure; we assume 16 at each boundary, all forms of the two windows of three words
+    across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
     """
 
     windows: tuple[tuple[str, tuple[int, ...]], ...]
@@ -214,7 +214,7 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
         return stack_parts([combined(*(around[t][bit] for t, bit in part)) for part in parts])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         name, window, bits = self._parts()[part]
         place = end - 1 if self.at_end else start
         forms = (spelled(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True))
