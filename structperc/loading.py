@@ -25,11 +25,11 @@ from structperc.taggers.model_format import (
     read_configuration,
 )
 
-Unit = Literal["sequence", "sentence"]
+CriterionUnit = Literal["sequence", "sentence"]
 CRITERIA: dict[str, dict[str, Any]] = {  # whose models predict the best path of the lattice: class, types of options
     "structperc.criteria.PerceptronLoss": {},
-    "structperc.criteria.MarginLoss": {"C": float, "unit": Unit},
-    "structperc.criteria.HingeLoss": {"cost": float, "unit": Unit},
+    "structperc.criteria.MarginLoss": {"C": float, "unit": CriterionUnit},
+    "structperc.criteria.HingeLoss": {"cost": float, "unit": CriterionUnit},
     "structperc.criteria.CRFLoss": {},
 }
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)

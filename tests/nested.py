@@ -1,6 +1,23 @@
-"""Comparison of checkpoints."""
+"""Reading and comparing checkpoints."""
+
+from pathlib import Path
+from typing import Any
 
 import torch
+
+from structperc.taggers.callbacks import KEY
+
+
+def checkpoint(run: Path, name: str = "last") -> dict[str, Any]:
+    """A checkpoint of a run."""
+    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
+
+
+def assert_same_training(a: Path, b: Path) -> None:
+    """Two runs have come to the same state, bit for bit."""
+    states = checkpoint(a), checkpoint(b)
+    for part in ("epoch", "global_step", "state_dict", "optimizer_states", "lr_schedulers", KEY):
+        assert_same(*(state.get(part) for state in states))
 
 
 def assert_same(a, b):

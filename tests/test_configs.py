@@ -33,7 +33,7 @@ SINGLE = [path for path in STUDIES if path not in COLLECTIONS]
 each_study = pytest.mark.parametrize("path", SINGLE, ids=[path.stem for path in SINGLE])
 
 
-def test_there_are_configurations():
+def test_configurations():
     assert "quickstart" in NAMES
     assert "smoke" in [path.stem for path in STUDIES]
     assert read_yaml(CONFIGS / "quickstart.yaml").keys() == {"seed_everything", "trainer", "data", "model"}

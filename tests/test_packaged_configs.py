@@ -112,7 +112,7 @@ def test_the_list_and_one_of_them(run, fails):
 
 
 @pytest.mark.slow
-def test_a_wheel_has_all_that_is_needed(tmp_path):
+def test_files_of_the_wheel(tmp_path):
     """Built from a copy, without network; then the package is looked at in a new process that has no repository."""
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()

@@ -49,14 +49,14 @@ def test_an_error_in_a_worker_ends_all(left):
     assert left() == set()
 
 
-def test_a_worker_that_is_killed_ends_all(left):
+def test_killed_worker(left):
     found = Workers(2, "buy memory").each(partial(partial, signal.raise_signal), [signal.SIGKILL, 0])
     with pytest.raises(InputError, match=r"; buy memory$"):
         next(found)
     assert left() == set()
 
 
-def test_a_worker_that_cannot_begin_ends_all(left):
+def test_worker_that_cannot_start(left):
     with pytest.raises(FileNotFoundError):
         list(Workers(2).each(partial(os.stat, "/nowhere/at/all"), [1, 2]))
     assert left() == set()

@@ -28,7 +28,7 @@ def at_once(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "seen"), [({}, True), ({"said": False}, False), ({"said": True, "show": False}, False)]
 )
-def test_terminals_show_one_line_that_goes(given, seen):
+def test_bar_in_a_terminal(given, seen):
     with terminal(30) as written:
         assert copy_context().run(steps, **given) == [1, 2, 3]
     lines = written.text.split("\r")
@@ -38,13 +38,13 @@ def test_terminals_show_one_line_that_goes(given, seen):
 
 
 @pytest.mark.parametrize(("given", "seen"), [({}, False), ({"said": True}, True)])
-def test_files_get_bars_that_are_asked_for(given, seen):
+def test_bars_in_files(given, seen):
     with redirect_stderr(io.StringIO()) as written:
         assert copy_context().run(steps, **given) == [1, 2, 3]
     assert (WHAT in written.getvalue()) == seen
 
 
-def test_what_is_said_holds_for_its_context():
+def test_options_of_a_context():
     copy_context().run(show_bars, True)
     with redirect_stderr(io.StringIO()) as written:
         assert list(bar([1], WHAT)) == [1]

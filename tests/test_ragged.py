@@ -32,7 +32,7 @@ def drawn_rows(data, lists):
 
 
 @given(nested)
-def test_lists_and_what_they_say_of_themselves(lists):
+def test_properties_of_lists(lists):
     made = ragged(lists)
     assert listed(made) == lists
     assert made.counts.tolist() == [len(one) for one in lists]
@@ -96,7 +96,7 @@ def numbered(lists):
 
 
 @given(nested, st.data())
-def test_weights_stay_with_their_ids(lists, data):
+def test_weights_of_ids(lists, data):
     whole = numbered(lists)
     rows = torch.tensor(drawn_rows(data, lists), dtype=torch.int64)
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(lists))] * 2)))

@@ -127,7 +127,7 @@ READERS = [by_names, by_tensors, by_metric, by_units, by_nonlocal_features]
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-def test_all_read_what_the_reference_reads(reader, scheme):
+def test_readers_equal_the_reference(reader, scheme):
     for seed in range(25):
         draw = random.Random(seed)
         label_set = LabelSet.from_corpus([f"{next(iter(SCHEMES[scheme]))}-{kind}" for kind in "XY"], scheme)
@@ -139,7 +139,7 @@ def test_all_read_what_the_reference_reads(reader, scheme):
 
 
 @pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
-def test_counts_are_those_of_the_reference(scheme):
+def test_counts_equal_the_reference(scheme):
     for seed in range(25):
         draw = random.Random(seed)
         label_set = LabelSet.from_corpus([f"{next(iter(SCHEMES[scheme]))}-X"], scheme)

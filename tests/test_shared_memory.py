@@ -20,7 +20,7 @@ def sent():
     }
 
 
-def test_what_arrives_is_what_was_sent(sent, tmp_path):
+def test_pack_and_load(sent, tmp_path):
     for folder, files in ((tmp_path, 2), (None, 0)):
         packed = pack(sent, folder)
         assert len(packed.files) == len(list(tmp_path.iterdir())) == files
@@ -42,6 +42,6 @@ def test_private_copies_of_arrays(tmp_path):
     np.testing.assert_array_equal(other, LONG)
 
 
-def test_files_that_cannot_be_written_are_told(tmp_path):
+def test_missing_folder(tmp_path):
     with pytest.raises(FileNotFoundError):
         pack(LONG, tmp_path / "none")

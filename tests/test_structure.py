@@ -138,7 +138,7 @@ def test_the_walk_finds_the_package():
     assert {"scorers", "criteria", "chain"} <= {room(name) for _, name in imported(tagger)}
 
 
-def test_every_folder_and_file_is_in_a_room():
+def test_every_module_has_a_package():
     assert {room(name) for name in NAMES} <= RANK.keys()
 
 
@@ -215,7 +215,7 @@ def test_no_modules_import_each_other_in_a_circle():
     assert circles(imports) == []
 
 
-def test_no_room_is_a_hall():
+def test_size_of_packages():
     lines = Counter()
     for path, name in zip(FILES, NAMES, strict=True):
         lines[room(name)] += len(path.read_text(encoding="utf-8").splitlines())
@@ -224,7 +224,7 @@ def test_no_room_is_a_hall():
 
 
 def core_modules() -> list[str]:
-    """All modules of the rooms before those of Lightning, without the readers, and second models that need neither."""
+    """All modules of the rooms before those of Lightning, without the readers, and re-rankers that need neither."""
     kept = [
         name
         for name in NAMES
@@ -250,7 +250,7 @@ def test_core_without_lightning_and_datasets():
     assert hub == "structperc.data.hub datasets is blocked"
 
 
-def test_files_are_named_after_what_they_hold():
+def test_names_of_files():
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "types", "nonlocal", "base_utils"}
     assert not {path.stem for path in [*FILES, *PACKAGE.rglob("*/")]} & vague
 

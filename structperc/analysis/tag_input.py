@@ -26,7 +26,7 @@ from structperc.data.text_files import Block, Ends, line_ends, nowhere
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
-from structperc.text.tokenizer import SENTENCES, TOKENIZERS, Cut, Split
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS, SentenceSplitter, Tokenizer
 
 PREFIX = f"{PREDICTED}_"  # of new fields of JSON lines whose names are taken
 NEW = ("labels", "probabilities", "spans")
@@ -47,12 +47,12 @@ class TextSplitting(NamedTuple):
     sentences: str = "rules"
 
     @property
-    def tokenizer(self) -> Cut:
+    def tokenizer(self) -> Tokenizer:
         """The tokenizer of running text."""
         return TOKENIZERS[self.tokens]
 
     @property
-    def split(self) -> Split:
+    def split(self) -> SentenceSplitter:
         """The sentence splitter of running text."""
         return SENTENCES[self.sentences]
 

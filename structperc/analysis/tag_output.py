@@ -29,16 +29,16 @@ class MarkedText(NamedTuple):
     spans: list[TextSpan]
 
 
-def marked_texts(given: TagInput, decided: Prediction, scheme: str) -> list[MarkedText]:
+def marked_texts(given: TagInput, prediction: Prediction, scheme: str) -> list[MarkedText]:
     """Return each document with its spans; columns without document boundaries are one document."""
     texts = given.texts
     if given.plan.form == "columns" and not given.plan.above.marked:
         texts = [join_words(given.corpus.sentences_of(given.corpus.columns["word"]))]
-    found = zip(texts, decided.split(len(text.tokens) for text in texts), strict=True)
+    found = zip(texts, prediction.split(len(text.tokens) for text in texts), strict=True)
     return [MarkedText(text.text, text_spans(text, part, scheme)) for text, part in found]
 
 
-def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: Format) -> Iterator[str]:
+def output_lines(given: TagInput, prediction: Prediction, labels: LabelSet, form: Format) -> Iterator[str]:
     """Return the lines of a prediction, with their ends.
 
     Columns: those of the input, then probabilities if there are any (of the label, and of the segment of the token,
@@ -47,13 +47,13 @@ def output_lines(given: TagInput, decided: Prediction, labels: LabelSet, form: F
     scheme = labels.scheme
     if form == "columns":
         columns = {}
-        if decided.tokens is not None and decided.segments is not None:
-            columns["p_label"] = [f"{p:.4f}" for p in decided.tokens]
+        if prediction.tokens is not None and prediction.segments is not None:
+            columns["p_label"] = [f"{p:.4f}" for p in prediction.tokens]
             if scheme != "none":
-                columns["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in decided.segments]
-        return column_lines(given, columns, decided.labels)
+                columns["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in prediction.segments]
+        return column_lines(given, columns, prediction.labels)
     texts = given.texts
-    found = list(zip(texts, decided.split(len(text.tokens) for text in texts), strict=True))
+    found = list(zip(texts, prediction.split(len(text.tokens) for text in texts), strict=True))
     spans = [text_spans(text, part, scheme) for text, part in found]
     if form == "jsonl":
         return _json_lines(given, found, spans)
@@ -119,13 +119,13 @@ def _json_lines(
     Without a prefix, the names of the predicted fields are in the field `predicted`.
     """
     records = given.records or [{} for _ in found]
-    for record, (text, decided), own in zip(records, found, spans, strict=True):
+    for record, (text, prediction), own in zip(records, found, spans, strict=True):
         prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREFIX
         row: dict[str, Any] = {TEXT_FIELD: text.text, **record}
         if given.plan.form == "columns" or TOKENS_FIELD in record:
-            row |= {TOKENS_FIELD: text.words, f"{prefix}labels": decided.labels}
-            if decided.tokens is not None:
-                row[f"{prefix}probabilities"] = np.round(decided.tokens, 6).tolist()
+            row |= {TOKENS_FIELD: text.words, f"{prefix}labels": prediction.labels}
+            if prediction.tokens is not None:
+                row[f"{prefix}probabilities"] = np.round(prediction.tokens, 6).tolist()
         row[f"{prefix}spans"] = objects = []
         for start, end, kind, confidence in own:
             objects.append({"start": start, "end": end, "type": kind, "text": text.text[start:end]})

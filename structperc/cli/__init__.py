@@ -4,14 +4,14 @@ Files for several commands: main (dispatch), arguments, output, tagging (of tag)
 All are imported for every command line, so they import what a command needs only when it runs.
 """
 
-from structperc.cli import analysis, check, configurations, experiments, models, serve, tag, train, vectors
+from structperc.cli import analysis, configurations, data_files, experiments, models, serve, tag, train
 from structperc.cli.arguments import Command
 
 COMMANDS: tuple[Command, ...] = (
     configurations.configs,
     configurations.init,
-    check.check,
-    vectors.vectors,
+    data_files.check,
+    data_files.vectors,
     train.FIT,
     train.VALIDATE,
     train.TEST,

@@ -25,7 +25,7 @@ HOLDOUT = 0.1  # share of the sentences for development, without a file of devel
 MIN_SENTENCES = 10  # of a file from which development data are held out
 NOT_PLAIN = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")  # words with a meaning in YAML
 
-Option = tuple[str, str]  # a line of the configuration, and its comment
+DataOption = tuple[str, str]  # a line of the configuration, and its comment
 
 TEMPLATE = """\
 # {summary}
@@ -145,7 +145,7 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
     return [found._replace(table=table), *surveys]
 
 
-def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: Sequence[str]) -> str:
+def _configuration(found: "Survey", data: Sequence[DataOption], own: str, remarks: Sequence[str]) -> str:
     kind = "Table" if found.table is not None else "Conllu" if found.tags else "Conll"
     lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
     lines += [f"    {option:<28}  # {comment}" for option, comment in data]
@@ -156,7 +156,7 @@ def _configuration(found: "Survey", data: Sequence[Option], own: str, remarks: S
     return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(lines), features="".join(features))
 
 
-def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[Option]:
+def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[DataOption]:
     folder = Path(found.file).parent
     files = {"train": Path(found.file).name, **{name: os.path.relpath(file, folder) for name, file in further.items()}}
     spans = found.table.spans if found.table is not None else None
@@ -191,7 +191,7 @@ def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdo
     return options
 
 
-def _column_options(found: "Survey") -> list[Option]:
+def _column_options(found: "Survey") -> list[DataOption]:
     if found.tags:
         return [(f"tags: {found.tags}", "or the other of upos and xpos")]
     kept = {"word", "label", *_feature_columns(found)}
@@ -200,7 +200,7 @@ def _column_options(found: "Survey") -> list[Option]:
     return [(f"columns: [{', '.join(columns)}]", f"a name for each column, _ skips one; `label` is gold{skipped}")]
 
 
-def _table_options(found: "Survey") -> list[Option]:
+def _table_options(found: "Survey") -> list[DataOption]:
     assert found.table is not None
     reader, others = found.table.reader, found.table.others
     columns = ", ".join(f"{role}: {_yaml(column)}" for role, column in reader.columns.items())
@@ -214,7 +214,7 @@ def _table_options(found: "Survey") -> list[Option]:
     return options
 
 
-def _span_options(spans: "SpanReport") -> list[Option]:
+def _span_options(spans: "SpanReport") -> list[DataOption]:
     text_options = spans.text_options
     cut = [one for _, one in spans.conflicts if one.misaligned]
     shared = [one for _, one in spans.conflicts if not one.misaligned]

@@ -81,8 +81,7 @@ def compare(options: Namespace) -> None:
     from structperc.metrics import compare, compare_all
     from structperc.training.predictions import (
         gold_column,
-        labelled_column,
-        predicted_column,
+        label_column,
         predictions_of,
         short_names,
     )
@@ -95,10 +94,10 @@ def compare(options: Namespace) -> None:
     if options.gold is None:
         words, gold = gold_column(paths[0], encodings[paths[0]])
     else:
-        words, gold = labelled_column(options.gold, encoding)
+        words, gold = label_column(options.gold, encoding, "label")
     predictions = {}
     for path in paths:
-        own_words, predicted = predicted_column(path, encodings[path])
+        own_words, predicted = label_column(path, encodings[path])
         if own_words != words:
             raise InputError(f"{path}: its sentences or words are not those of {options.gold or paths[0]}")
         if options.gold is None and gold_column(path, encodings[path])[1] != gold:

@@ -226,10 +226,10 @@ def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block])
 
 def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> TaggedBlock:
     form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    decided, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
+    prediction, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
     if form == "brat":
-        return TaggedBlock("", tokens, marked=marked_texts(given, decided, tagger.labels.scheme))
-    return TaggedBlock("".join(output_lines(given, decided, tagger.labels, form)), tokens)
+        return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
+    return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:

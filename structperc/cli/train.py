@@ -32,7 +32,7 @@ def importing() -> Iterator[None]:
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
-class Option(NamedTuple):
+class OptionHelp(NamedTuple):
     """An often used option."""
 
     name: str
@@ -40,33 +40,33 @@ class Option(NamedTuple):
     text: str
 
 
-CONFIG = Option("-c FILE", "", "a configuration, or pkg:NAME of the package; later ones override earlier ones")
-CHECKPOINT = Option("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
-RUNS = Option("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs, NAME being that of the file")
-DEVICE = Option("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: the device")
+CONFIG = OptionHelp("-c FILE", "", "a configuration, or pkg:NAME of the package; later ones override earlier ones")
+CHECKPOINT = OptionHelp("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
+RUNS = OptionHelp("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs, NAME being that of the file")
+DEVICE = OptionHelp("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: the device")
 TRAINING = (
-    Option("--seed_everything N", "1", "random seed, except for the order of the data"),
-    Option("--trainer.max_epochs N", "1000", "passes over the training data"),
+    OptionHelp("--seed_everything N", "1", "random seed, except for the order of the data"),
+    OptionHelp("--trainer.max_epochs N", "1000", "passes over the training data"),
     DEVICE,
     RUNS,
-    Option("--trainer.enable_progress_bar B", "null", "true, false; null: on a terminal"),
-    Option("--data.files.train FILE", "", "training data within --data.path; likewise dev, test"),
-    Option("--data.unit UNIT", "sentence", "sentence or document: the unit of a sequence"),
-    Option("--data.batch_size N", "null", "sequences a step; null: 8, or 65,000 tokens if learned one by one"),
-    Option("--data.holdout N", "0", "training sequences held out as development data"),
-    Option("--data.seed N", "1", "seed of the order of the training data"),
-    Option("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
-    Option("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
-    Option("--model.search.k N", "", "best candidates that are compared with gold"),
-    Option("--model.features.cutoff N", "2", "minimum occurrences of a feature"),
-    Option("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
+    OptionHelp("--trainer.enable_progress_bar B", "null", "true, false; null: on a terminal"),
+    OptionHelp("--data.files.train FILE", "", "training data within --data.path; likewise dev, test"),
+    OptionHelp("--data.unit UNIT", "sentence", "sentence or document: the unit of a sequence"),
+    OptionHelp("--data.batch_size N", "null", "sequences a step; null: 8, or 65,000 tokens if learned one by one"),
+    OptionHelp("--data.holdout N", "0", "training sequences held out as development data"),
+    OptionHelp("--data.seed N", "1", "seed of the order of the training data"),
+    OptionHelp("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
+    OptionHelp("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
+    OptionHelp("--model.search.k N", "", "best candidates that are compared with gold"),
+    OptionHelp("--model.features.cutoff N", "2", "minimum occurrences of a feature"),
+    OptionHelp("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
 )
 JACKKNIFE = (
-    Option("--model.jackknife.folds N", "5", "parts, each listed by a model of the others"),
-    Option("--model.jackknife.epochs N", "20", "of each first model"),
+    OptionHelp("--model.jackknife.folds N", "5", "parts, each listed by a model of the others"),
+    OptionHelp("--model.jackknife.epochs N", "20", "of each first model"),
 )
-RESUME = Option("--ckpt_path WHICH", "null", "last: resume the newest run; or a file")
-SPLIT = Option("--data.predict SPLIT", "dev", "train, dev or test: the split to label")
+RESUME = OptionHelp("--ckpt_path WHICH", "null", "last: resume the newest run; or a file")
+SPLIT = OptionHelp("--data.predict SPLIT", "dev", "train, dev or test: the split to label")
 EVALUATION = (CHECKPOINT, DEVICE, RUNS)
 
 
@@ -75,7 +75,7 @@ class TrainingCommand(NamedTuple):
 
     command: str
     text: str
-    options: tuple[Option, ...]
+    options: tuple[OptionHelp, ...]
     examples: tuple[str, ...]
     run: Callable[[list[str]], None]
 

@@ -62,36 +62,21 @@ def seqeval_scores(
 
 
 def segment_precision_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the share of predicted segments that are correct, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
 
 def segment_recall_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the share of gold segments that are found, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
 
 def segment_f1_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the F1 of segments as one number in 0..1, for `sklearn.metrics.make_scorer` for instance.
 

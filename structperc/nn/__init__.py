@@ -1,7 +1,7 @@
-"""Heads for your own networks: scores of labels -> losses and label sequences, in plain PyTorch.
+"""Heads for any network: scores of labels -> losses and label sequences, in plain PyTorch.
 
 chain_head.py         a chain of labels on top of any network: transitions, tag scheme, criterion, search
-crf.py                the same under the names of pytorch-crf
+crf.py                the same with the interface of pytorch-crf
 candidate_scorer.py   candidates of a lattice with local and non-local scores, for heads and taggers
 inputs.py             checks of scores, masks, gold labels and label names; words of the tokens
 subwords.py           first subwords of words, rows for a model, mini-batches

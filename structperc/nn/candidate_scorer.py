@@ -15,12 +15,12 @@ from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
 
-class Units(NamedTuple):
+class ComparedSequences(NamedTuple):
     """The sequences that a criterion compares: those of a batch, or each of their sentences as a row."""
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding
-    places: Tensor | None  # (B, T) int64, where the tokens of sentences are in the flattened batch; None: sequences
+    places: Tensor | None  # (B, T) int64, places of the sentences' tokens in the flattened batch; None: sequences
 
 
 class CandidateScorer:
@@ -46,26 +46,26 @@ class CandidateScorer:
         self.nonlocal_features, self.labels = list(nonlocal_features), labels
 
     def lattice(self, scores: Lattice, batch: Batch) -> Lattice:
-        """Return scores as the criterion reads them, with -inf for everything that the tag scheme forbids."""
+        """Return scores in the form of the criterion, with -inf for all label pairs that the tag scheme forbids."""
         lattice = self.constraints(scores, batch.first, batch.last)
         return self.criterion.transform_lattice(
             separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
         )
 
-    def units(self, lattice: Lattice, batch: Batch) -> Units:
-        """Return what the criterion compares with gold."""
+    def units(self, lattice: Lattice, batch: Batch) -> ComparedSequences:
+        """Return the sequences that the criterion compares."""
         assert batch.gold is not None
         if self.criterion.unit != "sentence":
-            return Units(lattice, batch.gold, None)
+            return ComparedSequences(lattice, batch.gold, None)
         parts, places = split_sentences(lattice, batch.first)
         gold = batch.gold.flatten()[places].where(real_tokens(parts.lengths, places.shape[1]), 0)
-        return Units(parts, gold, places)
+        return ComparedSequences(parts, gold, places)
 
     @torch.no_grad()
     def candidates(self, lattice: Lattice) -> Candidates:
-        """Return what the search finds if the criterion compares candidates.
+        """Return the result of the search if the criterion compares candidates.
 
-        Where scores are invalid there are none, and the loss is NaN.
+        Invalid scores give no valid candidate, and a loss of NaN.
         """
         if not self.criterion.min_candidates:
             return empty_candidates(lattice)
@@ -77,7 +77,7 @@ class CandidateScorer:
             return Candidates(lattice.lengths.new_zeros(B, self.search.k, T), none, none > -torch.inf)
 
     def training_candidates(self, lattice: Lattice, gold: Tensor) -> Candidates:
-        """Return what the search finds under the criterion's cost."""
+        """Return the result of the search with the criterion's cost."""
         with torch.no_grad():
             return self.candidates(self.criterion.augment(lattice, gold))
 
@@ -109,10 +109,7 @@ def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
 
 
 def check_criterion(criterion: Criterion, search: KBest, nonlocal_features: bool, place: str = "") -> None:
-    """Raise InputError for parts that do not go together.
-
-    place: of their options, such as "model.".
-    """
+    """Raise InputError for an invalid combination of parts; `place` is that of their options, such as "model."."""
     name, needed = type(criterion).__name__, criterion.min_candidates
     if search.k < needed:
         raise InputError(f"{place}search.k is {search.k}, but {name} compares gold with candidates: set it >= {needed}")

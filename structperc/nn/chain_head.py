@@ -38,14 +38,14 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.structures import Batch, Candidates, Lattice
 
 Reduction = Literal["mean", "sum", "none"]
-Found = TypeVar("Found")
+Result = TypeVar("Result")  # of a search
 
 
 class Confidence(NamedTuple):
     """The best label sequence of each row, and its probability; 0 if the row has no legal one."""
 
-    labels: Tensor  # (B, T) int64, -100 where there is no token
-    tokens: Tensor  # (B, T) p(y_t = label | x), 0 where there is no token
+    labels: Tensor  # (B, T) int64, -100 at positions without a token
+    tokens: Tensor  # (B, T) p(y_t = label | x), 0 at positions without a token
     rows: Tensor  # (B,) p(y = labels | x), 1 for a row without tokens
 
 
@@ -55,30 +55,29 @@ class ChainHead(nn.Module):
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
     end_transitions at the last token of each sentence; what the tag scheme forbids is impossible.
 
-    Tokens are the positions that `mask` keeps and whose gold label is not -100. A chain goes from token to token
-    wherever they stand: past padding on either side, special tokens and further pieces of words. At prediction there is
-    no gold, so that `mask` must then mark the same positions, see `first_subwords`. What is computed from logits of
-    half precision, also under autocast, is float32. A row without tokens has loss 0 and no labels. A row without any
-    legal label sequence has loss 0, without a gradient; its labels are 0, its probabilities 0, its score -inf.
+    Tokens are the positions in `mask` with a gold label other than -100. A chain connects successive tokens across
+    padding on either side, special tokens and further subwords. At prediction there is no gold, and `mask` must mark
+    the same positions, see `first_subwords`. Results are float32 also for logits of half precision and under autocast.
+    A row without tokens has loss 0 and no labels. A row without any legal label sequence has loss 0, without a
+    gradient; its labels are 0, its probabilities 0, its score -inf.
 
-    Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`. What
-    searches for labels refuses them on a CPU; on other devices, which would be waited for, the labels of the row are 0,
-    its scores NaN.
+    Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`.
+    Searches raise InvalidScore for them on a CPU; on other devices, to avoid a synchronisation, the labels of the row
+    are 0 and its scores NaN.
 
-    The names of the labels are part of the state: `load_state_dict` refuses a state with other names or another order.
+    The names of the labels are part of the state: `load_state_dict` raises InputError for other names or another order.
 
     Args:
-        labels: a LabelSet, or names of labels in the order of the logits, or a mapping of numbers to names (id2label),
-            which are of `scheme`.
-        criterion: what is learned by; by default Likelihood, a conditional random field.
+        labels: a LabelSet, names of labels in the order of the logits, or a mapping of numbers to names (id2label).
+        criterion: the loss; by default CRFLoss, that of a conditional random field.
         nonlocal_features: score whole label sequences; they read `words`, and `sentences` of documents.
         search: Lattice -> Candidates for training; by default as many as needed, or 20 with non-local features.
-        decoder: Lattice -> Candidates among which non-local features choose; by default 100.
-        transitions: learn scores of pairs, of first and of last labels, which begin with zeros; or leave them there.
-        scheme: of names of labels.
+        decoder: Lattice -> Candidates, re-scored by non-local features; by default 100.
+        transitions: train the scores of pairs, of first and of last labels, which start at zero.
+        scheme: tag scheme of names of labels.
 
     Raises:
-        InputError: parts that do not go together.
+        InputError: invalid combination of parts.
     """
 
     def __init__(
@@ -112,12 +111,12 @@ class ChainHead(nn.Module):
         self.end_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)
 
     def extra_repr(self) -> str:
-        """Return how many labels of which scheme there are."""
+        """Return the number of labels and their scheme."""
         return f"{len(self.labels)} labels, scheme={self.labels.scheme}"
 
     @property
     def probabilistic(self) -> bool:
-        """Whether exp(score - log Z) is a probability: true if learned by likelihood, without non-local features."""
+        """True if exp(score - log Z) is a probability: trained by likelihood, without non-local features."""
         return self.criterion.probabilistic and not self.nonlocal_features
 
     def get_extra_state(self) -> Tensor:
@@ -140,46 +139,41 @@ class ChainHead(nn.Module):
         sentences: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
-        """Return the loss, () float32: the mean over rows that have tokens, or the sum, or the losses (B,) themselves.
+        """Return the loss, () float32: the mean over rows with tokens, the sum, or the losses (B,).
 
         Args:
             logits: (B, T, L) scores of labels.
-            gold: (B, T) numbers of labels; -100 where there is no token.
+            gold: (B, T) numbers of labels; -100 at positions without a token.
             mask: (B, T) bool or numbers, not 0 at tokens; None: gold marks them.
-            words: of each row, the words of its tokens; for non-local features.
-            sentences: (B, T) numbers of sentences within a row, which change where one ends; None: each row is one.
-            reduction: what is made of the losses of the rows.
+            words: the words of the tokens of each row; for non-local features.
+            sentences: (B, T) numbers of sentences within a row; None: each row is one sentence.
+            reduction: of the losses of the rows.
 
         Raises:
-            InputError: shapes that do not fit; on a CPU also labels that are unknown or illegal (on
-                other devices, which would be waited for, the loss is then NaN or infinite).
+            InputError: wrong shapes; on a CPU also unknown or illegal labels (on other devices, to avoid a
+                synchronisation, the loss is then NaN or infinite).
         """
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
         kept = self._kept(logits, mask, gold)
-        looked_at = logits.device.type == "cpu" and not torch.compiler.is_compiling()
-        if looked_at:
+        checked = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+        if checked:
             check_gold(gold, kept, self.labels)
         places = TokenPositions.of(kept)
         batch = self._batch(places, gold.where(kept, 0), sentences, words)
-        if looked_at:
+        if checked:
             check_legal(batch, self.labels, places)
-        losses = self._losses(batch, self._lattice(logits, places, batch))
+        units = self.scorer.units(self._lattice(logits, places, batch), batch)
+        candidates = self.scorer.training_candidates(units.lattice, units.gold)
+        scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
+        with without_autocast(logits.device):
+            losses = self.criterion(scored)
+        if units.places is not None:
+            B, T = batch.sentences.shape
+            losses = losses.new_zeros(B).index_add(0, units.places[:, 0] // T, losses)
         if reduction == "none":
             return losses
         return losses.sum() / (places.lengths > 0).sum().clamp(min=1) if reduction == "mean" else losses.sum()
-
-    def _losses(self, batch: Batch, lattice: Lattice) -> Tensor:
-        """The losses (B,) of the rows."""
-        units = self.scorer.units(lattice, batch)
-        candidates = self.scorer.training_candidates(units.lattice, units.gold)
-        scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
-        with without_autocast(lattice.lengths.device):
-            losses = self.criterion(scored)
-        if units.places is None:
-            return losses
-        B, T = batch.sentences.shape
-        return losses.new_zeros(B).index_add(0, units.places[:, 0] // T, losses)
 
     # -- prediction ------------------------------------------------------------------------------------------
 
@@ -192,9 +186,9 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Tensor:
-        """Return the best labels (B, T) int64, -100 where there is no token; arguments and errors as in `forward`.
+        """Return the best labels (B, T) int64, -100 at positions without a token; arguments and errors as in `forward`.
 
-        Where the head is exported, so is this, in operations that torch has without this library.
+        In an exported head it has operations of torch only.
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if self.nonlocal_features:
@@ -211,17 +205,17 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Candidates:
-        """Return the k best label sequences, best first: labels (B, k, T), -100 where there is no token or no sequence.
+        """Return the k best label sequences, best first: labels (B, k, T), -100 without a token or a sequence.
 
         With non-local features they are the best by total score among the decoder's candidates, or among the k best by
-        local score where that is more.
+        local score if that is more.
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
         return Candidates(places.back(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
-        """The k best label sequences of the chains, by total score."""
+        """Return the k best label sequences of the chains, by total score."""
         several = max(k, self.decoder.k) if self.nonlocal_features else k
         found = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
         if self.nonlocal_features:
@@ -230,8 +224,8 @@ class ChainHead(nn.Module):
         return found
 
     def _search(
-        self, search: Callable[[Lattice], Found], logits: Tensor, places: TokenPositions, lattice: Lattice
-    ) -> Found:
+        self, search: Callable[[Lattice], Result], logits: Tensor, places: TokenPositions, lattice: Lattice
+    ) -> Result:
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)
@@ -240,9 +234,9 @@ class ChainHead(nn.Module):
             raise
 
     def marginals(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Tensor:
-        """Return p(y_t = y | x) as (B, T, L), 0 where there is no token. Differentiable.
+        """Return p(y_t = y | x) as (B, T, L), 0 at positions without a token. Differentiable.
 
-        Raises InputError unless the head learns by likelihood, and without non-local features.
+        Raises InputError unless the head is trained by likelihood, without non-local features.
         """
         self._check_probabilistic()
         places, _, lattice = self._read(logits, mask, None, sentences)
@@ -252,7 +246,7 @@ class ChainHead(nn.Module):
 
     @torch.no_grad()
     def confidence(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
-        """Return the best label sequence, the probability of each of its labels, and that of the whole.
+        """Return the best label sequence, the probabilities of its labels, and that of the whole sequence.
 
         Raises InputError as `marginals` does.
         """
@@ -267,7 +261,7 @@ class ChainHead(nn.Module):
         rows = (scores - log_z).exp().where(scores != -torch.inf, 0)
         return Confidence(places.back(labels), places.back(sure, 0), rows)
 
-    # -- how it is done --------------------------------------------------------------------------------------
+    # -- chains of tokens ------------------------------------------------------------------------------------
 
     def _read(
         self, logits: Tensor, mask: Tensor | None, words: RowWords | None, sentences: Tensor | None
@@ -277,7 +271,7 @@ class ChainHead(nn.Module):
         return places, batch, self._lattice(logits, places, batch)
 
     def _kept(self, logits: Tensor, mask: Tensor | None, gold: Tensor | None) -> Tensor:
-        """(B, T) bool, the tokens."""
+        """Return a mask (B, T) bool of the tokens."""
         check_shapes(logits, mask, gold, len(self.labels))
         kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else mask != 0
         return kept if gold is None else kept & (gold != IGNORE_INDEX)
@@ -287,15 +281,13 @@ class ChainHead(nn.Module):
     ) -> Batch:
         if self.nonlocal_features and words is None:
             name = type(self.nonlocal_features[0]).__name__
-            raise InputError(f"words: {name} reads the words of the tokens; give a list of them for each row")
+            raise InputError(f"words: {name} needs the words of the tokens; give a list of words for each row")
         return build_batch(places, gold, sentences, words if self.nonlocal_features else None)
 
     def _lattice(self, logits: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
-        """The scores of the chains as the criterion reads them; what the tag scheme forbids is -inf."""
+        """Return the scores of the chains in the form of the criterion; -inf for illegal labels."""
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
-        unary = upcast(places.chain(logits)).where(
-            places.real[:, :, None], 0
-        )  # positions without a token may hold anything
+        unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # logits without a token are arbitrary
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
         return self.scorer.lattice(Lattice(unary, self.transitions[None, None], places.lengths), batch)
 
@@ -303,18 +295,18 @@ class ChainHead(nn.Module):
         name = type(self.criterion).__name__
         check_criterion(self.criterion, self.search, len(self.nonlocal_features) > 0)
         if self.criterion.independent_sentences and self.criterion.unit != "sentence":
-            raise InputError(f"{name}: local_unit sentence is learned one sequence at a time, by taggers only")
+            raise InputError(f"{name}: local_unit sentence needs learning one sequence at a time: use a Tagger")
         for feature in self.nonlocal_features:
             if isinstance(feature, GlobalFeature):
-                raise InputError(f"{type(feature).__name__} reads candidate lists, which a head does not have")
+                raise InputError(f"{type(feature).__name__} reads candidate lists: use a GlobalReranker")
 
     def _check_probabilistic(self) -> None:
         if not self.probabilistic:
             name = type(self.criterion).__name__
-            why = "with non-local features" if self.criterion.probabilistic else f"that learns by {name}"
-            raise InputError(f"a head {why} has scores, not probabilities; learn local scores by CRFLoss")
+            why = "with non-local features" if self.criterion.probabilistic else f"trained by {name}"
+            raise InputError(f"a head {why} has scores, not probabilities; train local scores by CRFLoss")
 
 
 def _best(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """`viterbi`, in an exported program without operators of this library."""
+    """Return the result of `viterbi`; in an exported program without operators of this library."""
     return (exportable_viterbi if torch.compiler.is_exporting() else viterbi)(lattice)

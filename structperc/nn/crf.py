@@ -1,4 +1,4 @@
-"""A conditional random field under the names of pytorch-crf."""
+"""A conditional random field with the interface of pytorch-crf."""
 
 from typing import Literal, get_args
 
@@ -11,20 +11,20 @@ from structperc.errors import InputError
 from structperc.nn.inputs import TokenPositions
 from structperc.structures import Lattice
 
-Reduction = Literal["none", "sum", "mean", "token_mean"]
+CRFReduction = Literal["none", "sum", "mean", "token_mean"]
 
 
 class CRF(nn.Module):
     """The module `torchcrf.CRF` of pytorch-crf 0.7.2: the same arguments, parameters, results and errors.
 
-    Models change only their import, and load their saved weights. Differences: the searches of this library are used,
-    scores of half precision are summed in float32, tags in the padding may be anything, and across holes of a mask the
-    chain goes from token to token (pytorch-crf scores transitions from masked tags there).
-    `ChainHead` is the head for new models.
+    Models change only their import, and load their saved weights. Differences: the searches are those of this library,
+    scores of half precision are summed in float32, tags in the padding are arbitrary, and a chain connects successive
+    tokens across holes of a mask (pytorch-crf scores transitions from masked tags there). Use `ChainHead` in new
+    models.
 
     Args:
         num_tags: L.
-        batch_first: whether tensors are (B, T, ...) or (T, B, ...).
+        batch_first: tensors are (B, T, ...); otherwise (T, B, ...).
 
     Raises:
         InputError: num_tags is not positive.
@@ -41,7 +41,7 @@ class CRF(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all transition scores evenly from -0.1 to 0.1."""
+        """Draw all transition scores uniformly from -0.1 to 0.1."""
         for scores in (self.start_transitions, self.end_transitions, self.transitions):
             nn.init.uniform_(scores, -0.1, 0.1)
 
@@ -49,7 +49,7 @@ class CRF(nn.Module):
         return f"{type(self).__name__}(num_tags={self.num_tags})"
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
-        """Return log p(tags | emissions): (B,) with reduction none, else (); 0 where all sequences of tags are -inf.
+        """Return log p(tags | emissions): (B,) with reduction none, else (); 0 if all sequences of tags are -inf.
 
         Args:
             emissions: (B, T, L), or (T, B, L) unless batch_first.
@@ -58,10 +58,10 @@ class CRF(nn.Module):
             reduction: none, sum or mean over rows, or token_mean, the sum divided by the number of tokens.
 
         Raises:
-            InputError: shapes that do not fit, an unknown reduction, a row whose first token is masked.
+            InputError: wrong shapes, an unknown reduction, a row with a masked first token.
         """
         self._check(emissions, tags, mask)
-        if reduction not in get_args(Reduction):
+        if reduction not in get_args(CRFReduction):
             raise InputError(f"invalid reduction: {reduction}")
         places, lattice = self._lattice(emissions, mask)
         gold = places.chain(self._rows(tags)).where(places.real, 0)
@@ -95,7 +95,7 @@ class CRF(nn.Module):
         return values if self.batch_first else values.transpose(0, 1)
 
     def _check(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
-        """Raise InputError, in the words of pytorch-crf."""
+        """Raise InputError with the messages of pytorch-crf."""
         if emissions.dim() != 3:
             raise InputError(f"emissions must have dimension of 3, got {emissions.dim()}")
         if emissions.shape[2] != self.num_tags:

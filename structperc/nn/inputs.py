@@ -1,11 +1,4 @@
-"""Checks of the scores, masks and gold labels of a head, with errors of one line.
-
-Which positions of a row are tokens of its chain: masks of any form, without sizes that depend on them.
-
-The chains of a batch as criteria and non-local features read them, with the words of their tokens.
-
-The names of a head's labels: from what a user has, into saved states, and compared when a state is loaded.
-"""
+"""Inputs of heads: checks of scores, masks and gold labels, positions of tokens, words, and names of labels."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,21 +14,21 @@ from structperc.errors import InputError, InvalidScore
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Words, real_tokens
 
-IGNORE_INDEX = -100  # the label of positions without a token, which losses of torch and transformers skip
+IGNORE_INDEX = -100  # label of positions without a token, as in torch and transformers
 
 
 class TokenPositions(NamedTuple):
-    """The tokens of each row's chain, wherever they stand; a chain is as long as its row, padded on the right.
+    """The positions of the tokens in each row; a chain has the length of its row, padded on the right.
 
-    As no size depends on the mask, no device is waited for, and one exported program takes all masks.
+    No size depends on the mask: this avoids synchronisation, and one exported program supports all masks.
     """
 
     order: Tensor  # (B, T) int64, the positions of the tokens in their order, then all others
-    lengths: Tensor  # (B,) int64, how many tokens there are
+    lengths: Tensor  # (B,) int64, numbers of tokens
 
     @classmethod
     def of(cls, kept: Tensor) -> "TokenPositions":
-        """Find the tokens that kept (B, T) bool marks."""
+        """Return the positions of the tokens in a mask (B, T) bool."""
         lengths = kept.sum(1)
         place = (kept.cumsum(1) - 1).where(kept, lengths[:, None] + (~kept).cumsum(1) - 1)  # in the chain
         positions = torch.arange(kept.shape[1], device=kept.device).expand_as(place)
@@ -47,12 +40,12 @@ class TokenPositions(NamedTuple):
         return real_tokens(self.lengths, self.order.shape[1])
 
     def chain(self, values: Tensor) -> Tensor:
-        """Move values (B, T, ...) of positions to the left: those of the tokens come first, then all others."""
+        """Reorder values (B, T, ...) of positions: those of the tokens first, then all others."""
         order = self.order.reshape(*self.order.shape, *[1] * (values.dim() - 2))
         return values.gather(1, order.expand_as(values))
 
     def back(self, values: Tensor, fill: float = IGNORE_INDEX) -> Tensor:
-        """Move values (B, T) or (B, K, T) of chains back to the positions of their tokens; `fill` is at all others."""
+        """Move values (B, T) or (B, K, T) of chains back to the positions of their tokens, and `fill` the others."""
         order, real = self.order, self.real
         if values.dim() == 3:
             order, real = order[:, None].expand_as(values), real[:, None]
@@ -60,7 +53,7 @@ class TokenPositions(NamedTuple):
 
 
 def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int) -> None:
-    """Raise InputError, which names the tensor, unless logits are (B, T, L) scores, mask and gold (B, T)."""
+    """Raise InputError with the name of the tensor unless logits are (B, T, L) scores, mask and gold (B, T)."""
     if logits.dim() != 3 or logits.shape[2] != L:
         raise InputError(f"logits: the shape is {tuple(logits.shape)}, expected (B, T, {L}), a score for each label")
     if not logits.is_floating_point():
@@ -82,22 +75,22 @@ def check_logits(logits: Tensor, places: TokenPositions) -> None:
     if bool(wrong.any()):
         row, position, label = wrong.nonzero()[0].tolist()
         found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
-        advice = "scores are finite, or -inf for what is impossible; after training, the learning rate is too high"
-        raise InvalidScore(f"logits: there is {found} at row {row}, position {position}, label {label}; {advice}")
+        advice = "scores must be finite, or -inf for impossible labels; after training, use a lower learning rate"
+        raise InvalidScore(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
-    """Raise InputError for the first label of gold (B, T), among those that kept (B, T) bool marks, that is none."""
+    """Raise InputError for the first unknown label of gold (B, T) at the tokens, kept (B, T) bool."""
     wrong = kept & ((gold < 0) | (gold >= len(labels)))
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()
         found = int(gold[row, position])
-        known = f"labels are 0..{len(labels) - 1}, and {IGNORE_INDEX} where there is no token"
+        known = f"labels are 0..{len(labels) - 1}, and {IGNORE_INDEX} at positions without a token"
         raise InputError(f"gold: row {row}, position {position}: unknown label {found}; {known}")
 
 
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
-    """Raise InputError for the first gold label of a batch that the tag scheme does not allow where it stands."""
+    """Raise InputError for the first gold label of a batch that is illegal in the tag scheme."""
     gold, real = batch.gold, places.real
     assert gold is not None
     before = gold.roll(1, 1)
@@ -109,7 +102,7 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     name, position = labels.names[int(gold[row, t])], int(places.order[row, t])
     after = f"after {labels.names[int(before[row, t])]}" if not batch.first[row, t] else "at the beginning"
     where = "at the end" if bool(follows[row, t]) else after
-    advice = "repair the labels, or give the head labels of scheme none"
+    advice = "repair the labels, or use a head with labels of scheme none"
     raise InputError(f"gold: row {row}, position {position}: {labels.scheme} has no {name} {where}; {advice}")
 
 
@@ -119,16 +112,16 @@ RowWords = Sequence[Sequence[str]]  # of each row, the words of its tokens
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:
     """Return chains as a Batch without features.
 
-    gold: (B, T), in which positions without a token may have any label. sentences: (B, T), the number of each token's
-    sentence; None: each row is one. words: of the tokens; None: they are not used.
+    gold: (B, T), any label at positions without a token. sentences: (B, T), the number of each token's sentence; None:
+    each row is one sentence. words: of the tokens; None: not used.
     """
     real, (B, T) = places.real, places.order.shape
     number = torch.zeros_like(places.order) if sentences is None else places.chain(sentences.long())
-    steps = torch.arange(T, device=real.device)
+    steps, none = torch.arange(T, device=real.device), places.order.new_zeros(0)
     first = real & ((steps == 0) | (number != number.roll(1, 1)))
     last = real & ((steps == places.lengths[:, None] - 1) | first.roll(-1, 1))
     return Batch(
-        nodes=_nothing(places),
+        nodes=Ragged(none, none.new_zeros(1), longest=0),
         edges=None,
         lengths=places.lengths,
         gold=None if gold is None else places.chain(gold).where(real, 0),
@@ -136,27 +129,22 @@ def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor |
         first=first,
         last=last,
         rows=torch.arange(B, device=real.device),
-        words=Words(*places.order.new_zeros(4, B, T)) if words is None else looks(words, places),
+        words=Words(*places.order.new_zeros(4, B, T)) if words is None else padded_words(words, places),
     )
 
 
-def looks(words: RowWords, places: TokenPositions) -> Words:
-    """Return the numbers of the words of each row's tokens. Raises InputError for a row with more or fewer of them."""
+def padded_words(words: RowWords, places: TokenPositions) -> Words:
+    """Return the numbers (B, T) of the tokens' words. Raises InputError for a wrong number of words."""
     lengths = places.lengths.tolist()
     if isinstance(words, str) or len(words) != len(lengths):
-        raise InputError(f"words: there must be a list of words for each of the {len(lengths)} rows, got {len(words)}")
+        raise InputError(f"words: expected a list of words for each of the {len(lengths)} rows, got {len(words)}")
     for row, (own, length) in enumerate(zip(words, lengths, strict=True)):
         if isinstance(own, str) or len(own) != length:
-            raise InputError(f"words: row {row} has {len(own)} words, but its mask (or gold) keeps {length} positions")
+            raise InputError(f"words: row {row} has {len(own)} words, but its mask (or gold) marks {length} positions")
     numbers = torch.from_numpy(word_numbers([word for own in words for word in own])).to(places.order.device)
     padded = numbers.new_zeros(4, *places.order.shape)
     padded[:, places.real] = numbers
     return Words(*padded)
-
-
-def _nothing(places: TokenPositions) -> Ragged:
-    none = places.order.new_zeros(0)
-    return Ragged(none, none.new_zeros(1), longest=0)
 
 
 EXPECTED = "give a LabelSet, the names in the order of the logits, or id2label, such as {0: 'O', 1: 'B-PER'}"
@@ -166,7 +154,7 @@ def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str
     """Return labels as a LabelSet: a LabelSet as it is, or names of a scheme, in order or by number.
 
     Raises:
-        InputError: something else; numbers that are not 0..L-1, each once; what a LabelSet refuses.
+        InputError: other types; numbers other than 0..L-1; names that are invalid in a LabelSet.
     """
     if isinstance(labels, LabelSet):
         return labels
@@ -177,18 +165,18 @@ def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str
     names = tuple(labels)
     for place, name in enumerate(names):
         if not isinstance(name, str):
-            raise InputError(f"labels: label {place} is {name!r}, which is not a name; {EXPECTED}")
+            raise InputError(f"labels: label {place} is {name!r}, expected a name; {EXPECTED}")
     return LabelSet(names, scheme)
 
 
 def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
-    """The names by number, which may be a string as in JSON."""
+    """Return the names in the order of their numbers, which may be strings as in JSON."""
     names: dict[int, str] = {}
     for key, name in id2label.items():
         if isinstance(key, bool) or not str(key).isdecimal():
-            raise InputError(f"labels: {key!r} is not a label's number (label2id in place of id2label?); {EXPECTED}")
+            raise InputError(f"labels: {key!r} is not a number of a label (label2id instead of id2label?); {EXPECTED}")
         if int(key) in names:
-            raise InputError(f"labels: number {int(key)} is there twice, as {names[int(key)]!r} and {name!r}")
+            raise InputError(f"labels: number {int(key)} is duplicated: {names[int(key)]!r} and {name!r}")
         names[int(key)] = name
     for number in range(len(names)):
         if number not in names:
@@ -200,19 +188,19 @@ def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
 
 
 def to_state(labels: LabelSet) -> Tensor:
-    """Return names and scheme as UTF-8 JSON in a uint8 tensor, which files of tensors can hold."""
+    """Return names and scheme as UTF-8 JSON in a uint8 tensor, for files of tensors."""
     text = json.dumps({"scheme": labels.scheme, "labels": labels.names}, ensure_ascii=False)
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 
 
 def check_state(state: Tensor, labels: LabelSet) -> None:
-    """Raise InputError, with the first difference, unless a state from `to_state` has these labels."""
+    """Raise InputError with the first difference unless a state from `to_state` has these labels."""
     try:
         saved = json.loads(bytes(state.detach().to("cpu", torch.uint8).tolist()))
         scheme, names = saved["scheme"], saved["labels"]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError("state: the names of the labels cannot be read; save the state again") from None
-    advice = "make the head with the labels that the state was saved with, in their order"
+    advice = "use a head with the labels of the saved state, in their order"
     for number, (old, new) in enumerate(zip_longest(names, labels.names)):
         if old != new:
             here, there = ("missing" if name is None else name for name in (new, old))

@@ -1,6 +1,6 @@
-"""Words as the pieces of a tokenizer: which are the first ones, rows for a model, and mini-batches of rows.
+"""Words as subwords of a tokenizer: masks of first subwords, rows for a model, and mini-batches of rows.
 
-Nothing here imports transformers or tokenizers: a tokenizer is what its user has made.
+This module works without transformers: the tokenizer is an argument.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from torch import Tensor
 from structperc.errors import InputError
 from structperc.nn.inputs import IGNORE_INDEX
 
-Row = dict[str, list[int] | list[bool]]
+TokenRow = dict[str, list[int] | list[bool]]
 OPTIONS = {
     "is_split_into_words": True,
     "truncation": False,
@@ -26,15 +26,15 @@ FILLERS: dict[str, int | bool] = {"attention_mask": 0, "token_type_ids": 0, "wor
 
 
 def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[int] | None = None) -> Tensor:
-    """Return a mask (B, T) bool, True at the first piece of each word.
+    """Return a mask (B, T) bool, True at the first subword of each word.
 
     Args:
-        word_ids: for each row the number of each position's word, None where there is none, as `word_ids(row)` of a
-            tokenizer's `BatchEncoding` gives them.
-        counts: how many words each row has; with it, words that were cut off are found.
+        word_ids: the number of each position's word in each row, None at special tokens, as from `word_ids(row)` of a
+            tokenizer's `BatchEncoding`.
+        counts: numbers of words of the rows, to detect truncation.
 
     Raises:
-        InputError: rows of different lengths; a word without a piece; with counts, words that are missing at the end.
+        InputError: rows of different lengths; a word without a subword; with counts, missing words at the end.
 
     Example:
         >>> first_subwords([[None, 0, 0, 1, None]], counts=[2]).tolist()
@@ -52,11 +52,11 @@ def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[in
 
 def tokenize_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]] | None = None
-) -> list[Row]:
-    """Return sentences of words as rows for a model and a head: what the tokenizer gives, `words` and `labels`.
+) -> list[TokenRow]:
+    """Return sentences of words as rows for a model and a head.
 
-    Each row has `input_ids`, `attention_mask`, the mask `words`, True at the first piece of each word, and with labels
-    `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of them. Nothing is truncated.
+    Each row has `input_ids`, `attention_mask`, the mask `words`, True at the first subword of each word, and with
+    labels `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of them. Nothing is truncated.
 
     Args:
         tokenizer: a fast tokenizer of transformers.
@@ -64,34 +64,36 @@ def tokenize_words(
         labels: the numbers of the labels of each sentence's words; None for new text.
 
     Raises:
-        InputError: a tokenizer without word_ids, other numbers of labels than of words, a word without a piece, a
-            sentence with more pieces than the model takes (`tokenizer.model_max_length`).
+        InputError: a tokenizer without word_ids, different numbers of labels and words, a word without a subword, a
+            sentence with more subwords than `tokenizer.model_max_length`.
     """
     if not getattr(tokenizer, "is_fast", False):
-        raise InputError(
-            f"tokenizer: {type(tokenizer).__name__} does not say which piece is of which word; use a fast one"
-        )
+        raise InputError(f"tokenizer: {type(tokenizer).__name__} has no word_ids; use a fast tokenizer")
     if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
         raise InputError("sentences: got text, expected a list of words for each sentence")
     if labels is not None and list(map(len, labels)) != list(map(len, sentences)):
-        raise InputError(_unequal(sentences, labels))
+        if len(labels) != len(sentences):
+            raise InputError(f"labels: got {len(sentences)} sentences, but labels of {len(labels)}")
+        number = next(i for i, (own, words) in enumerate(zip(labels, sentences, strict=True)) if len(own) != len(words))
+        words, own = len(sentences[number]), len(labels[number])
+        raise InputError(f"labels: sentence {number} has {words} words, but {own} labels")
     given = [list(sentence) for sentence in sentences]
     encoded: Any = tokenizer(given, **OPTIONS) if given else {}
     most = getattr(tokenizer, "model_max_length", None) or float("inf")
-    rows: list[Row] = []
+    rows: list[TokenRow] = []
     for number, sentence in enumerate(given):
-        row: Row = {name: list(encoded[name][number]) for name in ("input_ids", "attention_mask")}
+        row: TokenRow = {name: list(encoded[name][number]) for name in ("input_ids", "attention_mask")}
         ids = encoded.word_ids(number)
         if len(ids) > most:
             raise InputError(
-                f"sentence {number}: its {len(sentence)} words have {len(ids)} pieces, and the model takes {most}; "
-                "cut it into several sentences"
+                f"sentence {number}: {len(sentence)} words have {len(ids)} subwords, the model takes {most}; "
+                "split it into several sentences"
             )
         _check_words(ids, number, len(sentence))
         row["words"] = _first(ids)
         if labels is not None:
-            own = iter(labels[number])
-            row["labels"] = [int(next(own)) if first else IGNORE_INDEX for first in row["words"]]
+            following = iter(labels[number])
+            row["labels"] = [int(next(following)) if first else IGNORE_INDEX for first in row["words"]]
         rows.append(row)
     return rows
 
@@ -100,11 +102,11 @@ class TokenCollator:
     """Pads rows, such as those of `tokenize_words`, to one length: a `data_collator` for a Trainer or a DataLoader.
 
     Padding is `pad_token_id` for input_ids, False for `words`, -100 for labels, and 0 for attention_mask and
-    token_type_ids. `fillers` adds other names, whose values are one for each position.
+    token_type_ids. `fillers` adds other names with one value for each position.
 
     Args:
         pad_token_id: that of the tokenizer.
-        side: where the padding goes, "right" or "left".
+        side: of the padding, "right" or "left".
         fillers: padding of further names.
 
     Raises:
@@ -152,7 +154,7 @@ def _first(ids: Sequence[int | None]) -> list[bool]:
 
 
 def _check_words(ids: Sequence[int | None], row: int, count: int | None) -> None:
-    """Raise InputError unless each word of a row has a piece: all of `count`, or all from the first to the last."""
+    """Raise InputError unless each word of a row has a subword: all of `count`, or from the first to the last."""
     found = sorted({word for word in ids if word is not None})
     start, end = (found[0], found[-1] + 1) if count is None and found else (0, count or 0)
     if len(found) == end - start:
@@ -160,14 +162,7 @@ def _check_words(ids: Sequence[int | None], row: int, count: int | None) -> None
     missing = next(word for word in range(start, end) if word not in set(found))
     if count is not None and missing > max(found, default=-1):
         raise InputError(
-            f"row {row}: only {missing} of {count} words have pieces, the rest was cut off; do not truncate, or cut "
-            "words and labels alike before"
+            f"row {row}: only {missing} of {count} words have subwords, the others were truncated; do not truncate, or "
+            "truncate words and labels before"
         )
-    raise InputError(f"row {row}: word {missing} has no piece; take it out, or write another character in its place")
-
-
-def _unequal(sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]]) -> str:
-    if len(labels) != len(sentences):
-        return f"labels: there are {len(sentences)} sentences, but labels of {len(labels)}"
-    number = next(i for i, (own, words) in enumerate(zip(labels, sentences, strict=True)) if len(own) != len(words))
-    return f"labels: sentence {number} has {len(sentences[number])} words, but {len(labels[number])} labels"
+    raise InputError(f"row {row}: word {missing} has no subword; remove it, or replace it by another character")

@@ -76,6 +76,7 @@ class GlobalFeature(NonlocalFeature):
 
     template: str  # name of the template in the paper
     keys: Tensor  # (F,) int64, numbers of the strings that are features, ascending
+    any_size = True  # of a loaded state
     strings: list[str] | None  # their F names, if known; not saved with the weights
 
     def __init__(self, typed: bool = True) -> None:
@@ -83,6 +84,7 @@ class GlobalFeature(NonlocalFeature):
         self.typed = typed
         self.strings = None
         self.weight = nn.Parameter(torch.zeros(0))
+        self.register_load_state_dict_pre_hook(_learn_saved)
         self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # read during construction
 
     # -- strings of a template -------------------------------------------------------------------------------
@@ -170,12 +172,12 @@ class GlobalFeature(NonlocalFeature):
         size = segments.valid.numel(), len(self.keys)
         return torch.sparse_coo_tensor(places, ones, size, check_invariants=False, is_coalesced=True)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *options: Any) -> None:
-        """Load a vocabulary of any size; names of another vocabulary are removed."""
-        saved = state_dict.get(f"{prefix}keys")
-        if saved is not None and not torch.equal(saved.to(self.keys.device), self.keys):
-            self.learn(saved)
-        super()._load_from_state_dict(state_dict, prefix, *options)
+
+def _learn_saved(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Take the vocabulary of a saved feature; names of another vocabulary are removed."""
+    saved = state.get(f"{prefix}keys")
+    if saved is not None and not torch.equal(saved.to(feature.keys.device), feature.keys):
+        feature.learn(saved)
 
 
 class LexiconFeature(GlobalFeature):

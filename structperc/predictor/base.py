@@ -14,7 +14,7 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
-from structperc.text.tokenizer import Cut, Split
+from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
@@ -172,7 +172,9 @@ class Predictor(ABC):
         """Return the best labels of each sentence of a corpus, as names."""
         return corpus.sentences_of(self.predict(corpus).labels)
 
-    def annotate(self, text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> list[TextSpan]:
+    def annotate(
+        self, text: str, tokenizer: Tokenizer = conll_tokens, sentences: SentenceSplitter = rule_sentences
+    ) -> list[TextSpan]:
         """Return the segments of a text as spans of its characters: text[start:end] is of `type`.
 
         A tagger without segment labels returns a span for each token. Confidences are probabilities, or None if the

@@ -67,18 +67,8 @@ def duration(seconds: float) -> str:
 class EvaluationProgress(pl.Callback):
     """Base class of callbacks with the same progress for validation, test and prediction."""
 
-    def start_evaluation(self, trainer: pl.Trainer) -> None:
-        """Begin to show the progress."""
-
-    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
-        """Show the progress after a mini-batch."""
-
-    def end_evaluation(self) -> None:
-        """Stop showing the progress."""
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Call `start_evaluation`."""
-        self.start_evaluation(trainer)
+    def advance(self, trainer: pl.Trainer, batch_idx: int) -> None:
+        """Show the progress of an evaluation or prediction after a mini-batch."""
 
     def on_validation_batch_end(
         self,
@@ -89,16 +79,10 @@ class EvaluationProgress(pl.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Call `update_evaluation`."""
-        self.update_evaluation(trainer, batch_idx)
+        """Call `advance`."""
+        self.advance(trainer, batch_idx)
 
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Call `end_evaluation`."""
-        self.end_evaluation()
-
-    on_test_start = on_predict_start = on_validation_start
     on_test_batch_end = on_predict_batch_end = on_validation_batch_end
-    on_test_end = on_predict_end = on_validation_end
 
 
 class EpochBar(EvaluationProgress, ProgressBar):
@@ -189,25 +173,31 @@ class EpochBar(EvaluationProgress, ProgressBar):
         free = columns - len(f"{self._epochs.desc} || 0:00:00 left") - MIN_BAR_WIDTH
         return ", ".join(field for n, field in enumerate(fields) if len("".join(fields[: n + 1])) + 2 * n + 2 <= free)
 
-    def start_evaluation(self, trainer: pl.Trainer) -> None:
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the bar of an evaluation or prediction."""
         subject, batches = _evaluation(trainer)
         total = sum(batches)
         self._evaluation = bar(None, subject, None if total == float("inf") else int(total), self.is_enabled)
 
-    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
+    def advance(self, trainer: pl.Trainer, batch_idx: int) -> None:
         """Advance the bar of an evaluation or prediction."""
         if self._evaluation is not None:
             self._evaluation.update()
 
-    def end_evaluation(self) -> None:
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Close the bar of an evaluation or prediction."""
+        self._close_evaluation()
+
+    on_test_start = on_predict_start = on_validation_start
+    on_test_end = on_predict_end = on_validation_end
+
+    def _close_evaluation(self) -> None:
         if self._evaluation is not None:
             self._evaluation.close()
             self._evaluation = None
 
     def _close(self) -> None:
-        self.end_evaluation()
+        self._close_evaluation()
         self._open.close()
         self._epochs = None
 
@@ -254,18 +244,20 @@ class EpochLines(EvaluationProgress):
         if part < 1 and self._is_due():
             self._log(trainer, trainer.current_epoch + 1, f", {100 * part:.0f} %", trainer.current_epoch + part, [])
 
-    def start_evaluation(self, trainer: pl.Trainer) -> None:
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that the epoch has its own scores; start the clock of an evaluation without a training."""
         self._validated = not trainer.sanity_checking
         self._last = self._last or perf_counter()
 
-    def update_evaluation(self, trainer: pl.Trainer, batch_idx: int) -> None:
+    def advance(self, trainer: pl.Trainer, batch_idx: int) -> None:
         """Log the progress of a long evaluation or prediction."""
         if not trainer.sanity_checking and self._is_due():
             self._last = perf_counter()
             subject, batches = _evaluation(trainer)
             percent = 100 * (batch_idx + 1) / max(sum(batches), 1)
             logger.info("%s%s: %.0f %%", self.subject, subject, percent)
+
+    on_test_start = on_predict_start = on_validation_start
 
     def _log_epoch(self, trainer: pl.Trainer) -> None:
         epoch = trainer.current_epoch

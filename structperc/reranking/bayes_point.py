@@ -30,7 +30,7 @@ from structperc.structures import Batch, FlatBatch
 from structperc.taggers.learning import SequentialTraining
 from structperc.taggers.tagger import Tagger
 
-FIRST = 2**31  # pass i has the order of epoch FIRST + i, which no training reaches
+FIRST = 2**31  # pass i has the order of epoch FIRST + i, beyond any training
 
 Weights = dict[str, Tensor]  # by parameter name
 
@@ -95,9 +95,9 @@ class BayesPoint(pl.Callback):
         self.passes, self.processes = passes, processes
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the start into the parameters unless the run is resumed."""
+        """Write the mean into the parameters unless the run is resumed."""
         if not pl_module.automatic_optimization:
-            raise InputError("BayesPoint: a ranker has no gradients; leave it out")
+            raise InputError("BayesPoint: not supported with a ranker, which has no gradients; remove it")
         if trainer.ckpt_path or trainer.global_step:
             return
         show = getattr(trainer.progress_bar_callback, "is_enabled", False)
@@ -115,20 +115,17 @@ def check_numbers(passes: int, processes: int) -> None:
 
 
 def can_fork(tagger: Tagger) -> bool:
-    """Return whether passes may run in forked processes.
-
-    This requires a system that forks, and that CUDA is not in use: a fork breaks it.
-    """
+    """Return True if passes may run in forked processes: on systems with forks, and without CUDA, which forks break."""
     return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
 
 def learning_parameters(module: nn.Module) -> Weights:
-    """Return the parameters that learn, by name and without their gradients; they share memory with the module's."""
+    """Return the trainable parameters by name, without gradients; they share memory with the module."""
     return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def write(module: nn.Module, weights: Weights) -> None:
-    """Write weights into the parameters in place, so that optimizers made before keep them."""
+    """Write weights into the parameters in place, so that existing optimizers keep them."""
     for name, own in learning_parameters(module).items():
         own.copy_(weights[name])
 
@@ -157,7 +154,7 @@ def batches(data: SequenceDataModule, form: BatchForm, epoch: int) -> Iterator[B
 
 
 def take_step(tagger: Tagger, optimizer: Optimizer, batch: Batch | FlatBatch) -> None:
-    """Take one training step as the trainer does; sequential training updates the weights itself."""
+    """Take one training step as the trainer does; sequential training has no step of the optimizer."""
     if isinstance(tagger.training_method, SequentialTraining):
         tagger.training_step(batch)
         return
@@ -182,11 +179,13 @@ def seed_all(*numbers: int) -> None:
 
 @contextmanager
 def preserve_state(tagger: Tagger, start: Weights) -> Iterator[None]:
-    """Use one thread within the block; afterwards weights, gradients, random state and threads are what they were."""
+    """Use one thread within the block; then restore weights, gradients, random state and number of threads."""
     threads, method = torch.get_num_threads(), tagger.training_method
     torch.set_num_threads(1)
     try:
-        with isolate_rng(include_cuda=tagger.device.type == "cuda"):  # else it would start CUDA, which forbids forks
+        with isolate_rng(
+            include_cuda=tagger.device.type == "cuda"
+        ):  # otherwise it would start CUDA, which excludes forks
             yield
     finally:
         torch.set_num_threads(threads)
@@ -207,11 +206,11 @@ def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
 
 
 def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
-    """Yield what `serial` yields, but run each pass in a forked process, up to `processes` ahead of the consumer.
+    """Yield the results of `serial`, but run each pass in a forked process, up to `processes` ahead of the consumer.
 
-    No process is left when the generator ends, is closed or fails. Written by hand because forks share tagger and data
-    with the parent, which pools of joblib would pickle, and because each pass has its own pipe: the parent sees the end
-    of a process that is killed while it sends its weights, where `ProcessPoolExecutor` hangs.
+    All processes end with the generator. joblib's pools would pickle tagger and data, which forks share with the
+    parent. Each pass has a pipe, so that the parent notices the end of a process that is killed while it sends its
+    weights; `ProcessPoolExecutor` hangs then.
     """
     running: deque[tuple[BaseProcess, Connection]] = deque()
     try:
@@ -229,13 +228,13 @@ def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, 
 
 
 def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
-    """Start a pass in a forked process; return the process and the pipe through which it reports."""
+    """Start a pass in a forked process; return the process and the pipe for its result."""
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=send_result, args=(theirs, work, number), daemon=True)
     with delay_interrupt():
         process.start()
-    theirs.close()  # so that the pipe ends with the process
+    theirs.close()  # the pipe then ends with the process
     return process, ours
 
 
@@ -259,7 +258,7 @@ def receive(process: BaseProcess, pipe: Connection, number: int) -> Weights:
         result = pipe.recv()
     except (EOFError, OSError):  # before or within a message
         process.join(timeout=10)
-        died = f"BayesPoint: pass {number + 1} died with exit code {process.exitcode}"
+        died = f"BayesPoint: the process of pass {number + 1} ended with exit code {process.exitcode}"
         raise InputError(f"{died}, perhaps out of memory: set fewer processes") from None
     if isinstance(result, Exception):
         raise result

@@ -32,10 +32,10 @@ class Boosting(Ranker):
     and sums are recomputed at the start of each epoch, and whenever the loss has fallen to a thousandth.
 
     Buffers store the R rounds so far: `chosen` (R,) int64 features, `steps` (R,) float64, `losses` (R,) float64 after
-    the step, `touched` (R,) int64, in how many pairs candidates differ by the feature.
+    the step, `touched` (R,) int64, the number of pairs of candidates that differ in the feature.
 
     Args:
-        rounds: of one epoch.
+        rounds: number of rounds in an epoch.
         smoothing: the eps of Collins 2000.
         w0: the fixed weight of the log-probability. By default the one >= 0 that minimises the loss while all other
             weights are zero.
@@ -49,7 +49,7 @@ class Boosting(Ranker):
     steps: Tensor
     losses: Tensor
     touched: Tensor
-    exhausted: Tensor  # () bool, whether no feature lowers the loss
+    exhausted: Tensor  # () bool, True if no feature lowers the loss
 
     def __init__(self, rounds: int = 100, smoothing: float = 0.0025, w0: float | None = None) -> None:
         super().__init__()
@@ -148,12 +148,12 @@ class Pairs(NamedTuple):
 
 
 def _index(size: int) -> type:
-    """The smallest integer type for this size."""
+    """Return the smallest integer type for this size."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 class ExpLoss:
-    """The loss, the share of each pair in it, and by how much each feature can lower it, updated incrementally.
+    """The loss, the share of each pair in it, and the possible gain by each feature, updated incrementally.
 
     Args:
         pairs: P pairs.
@@ -199,7 +199,7 @@ class ExpLoss:
         return self.pairs.by_feature.indices[start:end]
 
     def _change(self, rows: np.ndarray, change: np.ndarray) -> None:
-        """Adds to the shares of different pairs (R,)."""
+        """Add changes (R,) to the shares of different pairs (R,)."""
         F = len(self.weights)
         self.shares[rows] += change
         self.total += float(change.sum())
@@ -208,7 +208,7 @@ class ExpLoss:
         self._update_gains(part.indices % F if len(part.indices) < F // 8 else slice(F))
 
     def _update_gains(self, features: np.ndarray | slice) -> None:
-        """Of these features, with duplicates; a slice of all is faster than many."""
+        """Compute the gains of features, with duplicates; a slice of all is faster than many ids."""
         F = len(self.weights)
         plus, minus = self.sums[:F][features], self.sums[F:][features]
         self.gains[features] = np.abs(np.sqrt(plus.clip(0)) - np.sqrt(minus.clip(0)))  # rounding may go below 0
@@ -224,7 +224,7 @@ def best_w0(differences: np.ndarray) -> float:
         return 0.0
     if not len(worse):
         raise InputError(
-            "Boosting: the first model ranks every correct candidate first, so that no w0 is optimal; set w0"
+            "Boosting: the first model ranks every correct candidate first, so there is no optimal w0; set w0"
         )
 
     def slope(w: float) -> float:  # its sign, from logarithms: exponentials overflow

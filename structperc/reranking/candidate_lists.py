@@ -17,7 +17,7 @@ from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Candidates, padded_places
 
-Correct = Literal["closest", "gold"]  # the target where gold is not in the list
+Correct = Literal["closest", "gold"]  # the target if gold is not in the list
 
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
@@ -63,7 +63,7 @@ class CandidateLists:
     def collect(
         cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, ListBatch]]
     ) -> "CandidateLists":
-        """Return the lists of all sequences from (rows (B,), their lists) of mini-batches; missing rows get no list."""
+        """Return the lists of all sequences from (rows (B,), their lists) of mini-batches; missing rows are empty."""
         starts = boundaries(torch.tensor(lengths, dtype=torch.int64))
         lists = cls(
             torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
@@ -80,7 +80,7 @@ class CandidateLists:
         return lists
 
     def contains(self, labels: Tensor) -> Tensor:
-        """Return (S,) bool: whether each sequence has the given labels (N,) among its candidates."""
+        """Return a mask (S,) bool of the sequences that have the given labels (N,) among their candidates."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
         errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.row_ids, wrong)
         return ((errors == 0) & self.valid).any(1)
@@ -107,7 +107,7 @@ class CandidateLists:
 
     @property
     def _of_tokens(self) -> Ragged:
-        """A list for each sequence, of its tokens' labels in the K candidates."""
+        """The tokens of each sequence, with their labels in the K candidates."""
         return Ragged(self.labels, self.starts)
 
     # -- files -----------------------------------------------------------------------------------------------
@@ -130,13 +130,13 @@ class CandidateLists:
             if header["digest"] != _digest(tensors):
                 raise InputError("its checksum is wrong")
             return cls(**tensors), json.loads(header["about"])
-        except Exception as error:  # whatever a damaged file leads to
+        except Exception as error:  # of any type for a damaged file
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"{path}: not readable candidate lists ({reason}); delete it") from None
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:
-    """Checksum of names, types, shapes and contents."""
+    """Return a checksum of names, types, shapes and contents."""
     total = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

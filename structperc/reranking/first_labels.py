@@ -1,4 +1,4 @@
-"""The labels of a first model as an attribute for the templates of a second one."""
+"""The labels of a first model as an attribute for templates."""
 
 import copy
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,7 @@ from structperc.constructors import CLASS, OPTIONS, STATE, class_path_of
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes
-from structperc.data.tag_schemes import Scheme
-from structperc.datamodules.distributed import share
+from structperc.datamodules.distributed import process_group
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute
 from structperc.features.documents import DocumentExtent, Lookup, PartBuilder
@@ -24,16 +23,16 @@ TRAINING = "training_labels"  # the entry of a saved model for the labels of its
 
 
 class FirstLabels(DocumentAttribute):
-    """The label that a first model gives each token: stacked, or two-stage, models (Krishnan & Manning 2006).
+    """The labels of a first model as an attribute: stacked, or two-stage, models (Krishnan & Manning 2006).
 
-    Templates use it directly, and `TokenMajority`, `EntityMajority` and `SuperentityMajority` count it. The training
-    data are labelled by first models trained without their documents, all other text by one trained on all of them, see
-    `JackKnife`. It is saved with the model that uses it, together with the labels of the training data, so that another
-    training on the same data can start from that model.
+    Templates use it directly, and `TokenMajority`, `EntityMajority` and `SuperentityMajority` count it. First models
+    trained without a document label it in the training data; one trained on all documents labels other text, see
+    `JackKnife`. The first model is saved with the model that uses it, together with the labels of the training data, so
+    that another training on the same data can start from that model.
 
     Args:
         first: the first model, of local features. None: that of a saved model.
-        jackknife: how the first models are trained and cached.
+        jackknife: trains and caches the first models.
         batch_size: sequences per step of their training, as in the data of a configuration.
         seed: of the order of the training data.
 
@@ -55,26 +54,27 @@ class FirstLabels(DocumentAttribute):
         self.batch_size, self.seed = batch_size, seed
         self.attributes = () if first is None else tuple(first.features.columns)
         self.within = _within(first)
-        self._training: tuple[Corpus, list[str]] | None = None  # and its labels
+        self._training: tuple[Corpus, list[str]] | None = None  # the training data and its labels
         self._saved: _TrainingLabels | None = None  # the same labels in a saved model
 
     def learn(self, corpus: Corpus) -> Self:
-        """Return a copy with first models that are trained on a corpus, or taken from the cache.
+        """Return a copy with first models that are trained on a corpus, or loaded from the cache.
 
         Raises InputError for a corpus without labels or with fewer documents than folds, for several processes, and
-        where there is no configuration of a first model.
+        without a first model.
         """
         if self.first is None:
             raise InputError("FirstLabels: missing first model to train; set first")
         if "label" not in corpus.columns:
             raise InputError(f"{corpus.name}: missing gold labels for training a first model")
-        if share().processes > 1:
-            raise InputError("FirstLabels: first models are trained by one process: set trainer.devices: 1")
+        if process_group().size > 1:
+            raise InputError("FirstLabels: several processes cannot train first models: set trainer.devices: 1")
         whole = len(corpus) == len(corpus.sentences) - 1
+        fitting: Iterable[Any] = legal_schemes(corpus.sentences_of(corpus.columns["label"]))
         data = TrainingPart(
             corpus,
             unit="sentence" if whole else "document",
-            scheme=_scheme(corpus),
+            scheme=next(iter(fitting), "none"),
             batch_size=self.batch_size,
             seed=self.seed,
         )
@@ -89,14 +89,14 @@ class FirstLabels(DocumentAttribute):
     def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the label of each token. Raises InputError for an untrained first model."""
         if self.first is None or not self.first.fitted:
-            raise InputError("FirstLabels: the first model is not trained; fit its features")
+            raise InputError("FirstLabels: the first model is not trained; fit the features first")
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
         own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
         return factorize(self.first.predict(own).labels)
 
     def start(self, corpus: Corpus) -> Self:
-        """Return a copy with the saved labels of the training data, by models trained without their documents.
+        """Return a copy with the saved labels of the training data.
 
         Raises InputError for different training data, and for a model without saved labels.
         """
@@ -104,8 +104,8 @@ class FirstLabels(DocumentAttribute):
             raise InputError("the model has no saved labels of its training data; train it again")
         if _digest(corpus, self._roles) != self._saved.digest:
             raise InputError(
-                f"{corpus.name} is not the training data of its first model ({len(self._saved.labels):,} tokens, here "
-                f"{corpus.tokens:,}); use the same training data, or leave out model.init_from"
+                f"{corpus.name} is not the training data of its first model (expected {len(self._saved.labels):,} "
+                f"tokens, got {corpus.tokens:,}); use the same training data, or remove model.init_from"
             )
         known = copy.copy(self)
         known._training = corpus, self.first.labels.decode(self._saved.labels.tolist())
@@ -113,7 +113,7 @@ class FirstLabels(DocumentAttribute):
 
     @property
     def _roles(self) -> list[str]:
-        """The columns of training data on which the labels of first models depend."""
+        """The columns of training data that determine the labels of first models."""
         return [*self.attributes, "label"]
 
     # -- saved models ----------------------------------------------------------------------------------------
@@ -173,11 +173,5 @@ def _digest(corpus: Corpus, roles: Iterable[str]) -> str:
 
 
 def _within(first: Tagger | None) -> DocumentExtent:
-    """The extent of text on which the labels of a first model depend."""
+    """Return the extent of text that determines the labels of a first model."""
     return "corpus" if first is not None and first.features.extent == "corpus" else "document"
-
-
-def _scheme(corpus: Corpus) -> Scheme:
-    """The tag scheme of the labels of a corpus, "none" if they are not segments."""
-    fitting: Iterable[Any] = legal_schemes(corpus.sentences_of(corpus.columns["label"]))
-    return next(iter(fitting), "none")

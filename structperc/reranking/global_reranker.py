@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder
 from structperc.chain import KBest
+from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
 from structperc.datamodules.base import SequenceDataModule
@@ -23,12 +24,20 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
 from structperc.progress import bar
+from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.local_score import FirstScore
+from structperc.reranking.local_score import FirstScore, with_local_scores
 from structperc.reranking.ranker import Examples, Ranker
-from structperc.reranking.reranker import Reranker
-from structperc.structures import Batch, Candidates
+from structperc.reranking.reranker import (
+    build_first_vocabulary,
+    check_lists,
+    check_parts,
+    freeze_first,
+    parts_from_description,
+    train_first_models,
+)
+from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe
@@ -39,14 +48,14 @@ BATCH = 64  # sequences at a time
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class GlobalReranker(Reranker):
+class GlobalReranker(Tagger):
     """Boosting and the voted perceptron over the n best of a first model; Collins 2002.
 
     The total score is w0 * first model's score + weights of the global features of a candidate; with votes it is the
     number of weight vectors that prefer the candidate. "Ranking Algorithms for Named-Entity Extraction: Boosting and
     the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger will do.
 
-    The strings of global features are collected from the training lists. Lists, first models and features then stay
+    The strings of global features are collected from the training lists. Then lists, first models and features are
     fixed, and an epoch is one of the ranker: a number of rounds of boosting, or one pass of the perceptron. The best
     epoch is selected on development data, as for all taggers.
 
@@ -56,9 +65,9 @@ class GlobalReranker(Reranker):
         search: its k is n, the number of candidates in training; the paper: 20.
         nonlocal_features: global features, such as `WholeEntity`.
         decoder: its k is the number of candidates in inference; by default n.
-        jackknife: how the first models are trained.
-        correct: the correct candidate where gold is not in the list: "closest", that of highest segment F1, or
-            "gold", none: such lists are left out.
+        jackknife: trains the first models.
+        correct: the correct candidate if gold is not in the list: "closest", that of highest segment F1; with "gold"
+            such lists are ignored.
         min_sequences: strings in the lists of fewer training sequences are ignored.
 
     Raises:
@@ -66,7 +75,9 @@ class GlobalReranker(Reranker):
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
+    supports_distributed = False
     uses_candidate_lists = True
+    first: Tagger
     scorer: FirstScore
 
     def __init__(
@@ -82,11 +93,20 @@ class GlobalReranker(Reranker):
     ) -> None:
         if others := [f for f in nonlocal_features if not isinstance(f, GlobalFeature)]:
             name = type(others[0]).__name__
-            raise InputError(f"model.nonlocal_features: {name} is not a global feature; use some like WholeEntity")
+            raise InputError(
+                f"model.nonlocal_features: {name} is not a global feature; use features such as WholeEntity"
+            )
         if min_sequences < 1:
             raise InputError(f"model.min_sequences must be >= 1, got {min_sequences}")
-        parts = first, FirstScore(), ranker.criterion, search, nonlocal_features
-        super().__init__(*parts, decoder=decoder, jackknife=jackknife, correct=correct)
+        scorer, criterion, decoder = FirstScore(), ranker.criterion, decoder or KBest(search.k)
+        super().__init__(
+            first.features, scorer, criterion, search, nonlocal_features=nonlocal_features, decoder=decoder
+        )
+        check_parts(first, scorer, criterion, search, nonlocal_features, correct)
+        self.first = first  # after all modules that learn, see `Reranker`
+        self.jackknife, self.correct = jackknife or JackKnife(), correct
+        self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
+        self.fingerprint: str | None = None  # of these lists
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
         self.training_method = RankerTraining(self)
@@ -101,14 +121,38 @@ class GlobalReranker(Reranker):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def fit_text(self, data: SequenceDataModule) -> None:
-        """Let features read the training words. Raises InputError for missing lexicons."""
+    def bind_parts(self) -> None:
+        """Connect the current parts; freeze the weights of the first model and create them if necessary."""
+        freeze_first(self.first, self.labels)
+        super().bind_parts()
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return the inputs of the first model's scorer."""
+        return self.first.inputs(corpus)
+
+    def forward(self, batch: Batch) -> Lattice:
+        """Return the first model's Lattice of a batch, in which candidates are searched."""
+        return self.first(batch)
+
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the first model's candidates, in its order, with weighted scores of the first model."""
+        return with_local_scores(self.scorer, batch, candidates)
+
+    def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
+        """Train the first models as `Reranker.train_first` does, and collect the features of their lists.
+
+        Returns the seconds by name ("folds", "first model", "features"). Raises InputError also for missing lexicons.
+        """
         for feature in self.global_features:
             feature.read(data.corpus("train").columns["word"])
-
-    def fit_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
-        """Collect the features of the training lists and reset the ranker; return the seconds as "features"."""
+        seconds = train_first_models(self, data, options)
+        progress = options.get("enable_progress_bar") is not False  # None, as in a trainer's options, is true
         started = time.perf_counter()
+        self._fit_lists(data, progress)
+        return {**seconds, "features": time.perf_counter() - started}
+
+    def _fit_lists(self, data: SequenceDataModule, progress: bool) -> None:
+        """Collect the features of the training lists, and reset the ranker."""
         assert self.lists is not None
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
@@ -118,11 +162,10 @@ class GlobalReranker(Reranker):
         weights = state["weights"].new_zeros(self.examples.n_features)
         self.ranker.load_state_dict({**state, "weights": weights})
         logger.info("global features: %d", self.examples.n_features)
-        return {"features": time.perf_counter() - started}
 
     @property
     def additive(self) -> bool:
-        """Whether the ranker is linear; votes of many weight vectors are not a sum of weights."""
+        """True for a linear ranker; votes of many weight vectors are not a sum of weights."""
         return self.ranker.linear
 
     def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
@@ -135,14 +178,14 @@ class GlobalReranker(Reranker):
         return CandidateFeatures(candidates, *feature_ids(self.global_features, segments))
 
     def rank(self, found: "CandidateFeatures") -> Tensor:
-        """Return the `total_scores` of candidates whose features are known."""
+        """Return the `total_scores` of candidates with their features."""
         candidates = found.candidates
         return self.ranker.total_scores(found.candidate_ids, found.ids, candidates.scores, candidates.valid)
 
     # -- training --------------------------------------------------------------------------------------------
 
     def on_fit_start(self) -> None:
-        """Give the lists to the ranker, after the state of a checkpoint was restored."""
+        """Start the ranker with its examples, after the state of a checkpoint was restored."""
         if self.examples is None:
             raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         self.ranker.start(self.examples)
@@ -165,7 +208,7 @@ class GlobalReranker(Reranker):
     def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the best labels (B, T) int64 of a batch of development data.
 
-        Its candidates and their features do not change during a fit, so that they are computed once and cached.
+        Candidates and their features are cached: they do not change during a fit.
         """
         found = self._development.get(batch_idx) or self.find_features(batch, self.decoder(self(batch)))
         if self.trainer.state.fn == TrainerFn.FITTING:
@@ -177,10 +220,18 @@ class GlobalReranker(Reranker):
         """Clear the cached candidates of development data."""
         self._development = {}
 
-    # -- checkpoints and saved models ------------------------------------------------------------------------
+    # -- vocabulary, checkpoints and saved models ------------------------------------------------------------
+
+    def build_vocabulary(self, data: SequenceDataModule) -> None:
+        """Take features and labels from the training data, and create the weights."""
+        build_first_vocabulary(self, data)
+
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
+        """Raise InputError for training without candidate lists of the training data."""
+        check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
-        """Remove strings without weights and spell the others. Training cannot be resumed after that."""
+        """Remove strings without weights and spell the others. Then training cannot be resumed."""
         used = self.ranker.used
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
@@ -190,7 +241,7 @@ class GlobalReranker(Reranker):
         self.examples = self.list_features = None
 
     def feature_strings(self, ids: Tensor) -> Iterator[tuple[int, str]]:
-        """Yield each of some feature ids (F,), as in `CandidateFeatures`, with its string; only during training."""
+        """Yield feature ids (F,), as in `CandidateFeatures`, with their strings; only during training."""
         assert self.list_features is not None
         before = 0
         for feature in self.global_features:
@@ -204,24 +255,25 @@ class GlobalReranker(Reranker):
     def extra_vocabulary(self) -> dict[str, Any]:
         """Return the fingerprint of the lists and, during training, the number of strings of each feature."""
         strings = {} if self.examples is None else {"strings": self._sizes()}
-        return {**super().extra_vocabulary(), **strings}
+        return strings if self.fingerprint is None else {"candidate lists": self.fingerprint, **strings}
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part, and the names of strings."""
-        return {**super().description(), "strings": [feature.strings for feature in self.global_features]}
+        strings = [feature.strings for feature in self.global_features]
+        return {**super().description(), "first": self.first.description(), "strings": strings}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
         strings = required_entries(description, ["strings"])["strings"]
         check_value(strings, list[list[str] | None], "strings")
-        made = super().from_description(description, features, build)
+        made = cls(**parts_from_description(cls, description, features, build))
         for feature, own in zip(made.global_features, strings, strict=True):
             feature.strings = own
         return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
-        """Load a state as torch does; keep the names of strings that the description gave."""
+        """Load a state as torch does; keep the names of strings from the description."""
         names = [feature.strings for feature in self.global_features]
         result = super().load_state_dict(state_dict, *options, **more)
         if sum(self._sizes()) != len(self.ranker.weights):
@@ -238,14 +290,14 @@ class RankerTraining(TrainingMethod):
     tagger: GlobalReranker
 
     def step(self, batch: Batch, batch_idx: int) -> None:
-        """Run an epoch of the ranker with the last batch, unless it had stopped before a resumed run."""
+        """Run an epoch of the ranker with the last batch, unless the ranker has stopped."""
         if self.tagger.trainer.is_last_batch:
             if not self.tagger.ranker.stop_reason:
                 self.tagger.ranker.epoch()
             cast(Optimizer, self.tagger.optimizers()).step()
 
     def end_epoch(self) -> None:
-        """Log the ranker's objective; stop, with its reason, when the ranker has stopped."""
+        """Log the ranker's objective; stop training, with its reason, if the ranker has stopped."""
         ranker = self.tagger.ranker
         self.tagger.log("train/objective", ranker.objective, prog_bar=True)
         self.stop(ranker.stop_reason)
@@ -256,7 +308,7 @@ class RankerOptimizer(Optimizer):
 
     Args:
         params: the parameters.
-        write: writes them.
+        write: writes the weights.
     """
 
     def __init__(self, params: Iterable[Tensor], write: Callable[[], None]) -> None:
@@ -282,12 +334,12 @@ class ListFeatures:
     """Collects the global features of the candidate lists of a corpus.
 
     Args:
-        features: get the strings of the lists as their vocabularies; they have read the corpus.
+        features: their vocabularies become the strings of the lists; they have read the corpus.
         rows: the corpus.
-        lists: one for each of its sequences.
+        lists: one for each sequence of the corpus.
         labels: the label set of the lists.
-        device: where segments are found.
-        progress: whether bars are shown.
+        device: of the search for segments.
+        progress: show progress bars.
     """
 
     def __init__(
@@ -304,7 +356,7 @@ class ListFeatures:
         self.vocabularies = [Vocabulary() for _ in features]
 
     def learn(self, min_sequences: int) -> None:
-        """Set the vocabularies to the strings in the lists of at least so many sequences; weights are zero."""
+        """Set the vocabularies to the strings in the lists of at least `min_sequences` sequences; weights are zero."""
         for batch, listed, segments in self._parts("collecting strings"):
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
                 vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
@@ -312,7 +364,7 @@ class ListFeatures:
             feature.learn(vocabulary.keys(min_sequences))
 
     def examples(self, correct: Correct) -> Examples:
-        """Return the ranker's training examples in the order of the corpus, without features shared by a whole list."""
+        """Return the ranker's examples in the order of the corpus, without features shared by a whole list."""
         parts, rows = [], []
         n_features = sum(len(feature.keys) for feature in self.features)
         for batch, listed, segments in self._parts("reading lists"):
@@ -325,7 +377,7 @@ class ListFeatures:
         return Examples.concat(parts).take(torch.cat(rows).argsort())
 
     def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
-        """Return the strings of keys (F,) that occur in the lists, including those that are too rare for features."""
+        """Return the strings of keys (F,) from the lists, including keys that are too rare for features."""
         vocabulary = self.vocabularies[list(self.features).index(feature)]
 
         def labels(row: int, k: int) -> list[str]:
@@ -335,7 +387,7 @@ class ListFeatures:
         return spell(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
 
     def _parts(self, activity: str) -> Iterator[tuple[Batch, ListBatch, CandidateSegments]]:
-        """All lists with the segments of their candidates, those of long sequences first."""
+        """Yield batches, their lists and the segments of the candidates, long sequences first."""
         order = LengthBatchSampler(self.rows.corpus.lengths, BATCH, shuffle=False)
         with bar(None, activity, len(self.rows), self.progress) as shown:
             for chosen in order:
@@ -349,7 +401,7 @@ class ListFeatures:
 def correct_candidates(batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct) -> Tensor:
     """Return the correct candidate (B,) int64 of each list.
 
-    Where gold is not in the list, it is the closest one, or -1 with `correct` "gold".
+    If gold is not in the list, it is the closest one, or -1 with `correct` "gold".
     """
     assert batch.gold is not None
     if correct == "closest":

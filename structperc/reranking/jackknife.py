@@ -47,9 +47,9 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class FirstModels(NamedTuple):
-    """The final first model and the candidate lists of the training data of a second model."""
+    """The final first model and the candidate lists of the training data of a re-ranker."""
 
-    tagger: Tagger  # trained on all training data; it lists the candidates of all other text
+    tagger: Tagger  # trained on all training data; lists the candidates of other text
     lists: CandidateLists  # of the training sequences, by first models trained without their documents
     fingerprint: str  # of configuration and data
     seconds: dict[str, float]  # of training and listing, also if they come from the cache: "folds", "first model"
@@ -60,24 +60,24 @@ class JackKnife:
 
     "We split the training data into 5 sets. We then trained five first models using 4/5 of the data, each of which
     was used to generate n-best candidates for the remaining 1/5 of the data." Taggers have nearly no error on the
-    data they were trained on, so that lists of their own training data would teach the second model nothing.
+    data they were trained on, so that a re-ranker would learn nothing from lists of that data.
 
-    The split is by documents, drawn from the seed. All first models, including that of all training data, are trained
-    for the same number of epochs, in the order of the data's own seed, and used with their averaged weights if their
-    optimizer averages; no epoch is selected on development data.
+    Documents are split at random by the seed. All first models, including that of all training data, are trained for
+    the same number of epochs, in the order of the data's seed, and used with their averaged weights if their optimizer
+    averages; no epoch is selected on development data.
 
     Lists and the final first model are cached in the folder cache/FINGERPRINT. The fingerprint covers the configuration
-    of the first model, the training data and n. Files that are missing, as after an interrupted run, or damaged are
+    of the first model, the training data and n. Missing files, as after an interrupted run, and damaged ones are
     computed again.
 
     Args:
         folds: number of parts, each listed by a model of all others.
         epochs: of each first model; callbacks may stop it before.
         seed: of the split, and of all randomness in training.
-        callbacks: of each training, such as StopWhenConverged or BayesPoint; each training gets copies.
+        callbacks: of each training, such as StopWhenConverged or BayesPoint; each training uses copies.
         cache: folder of the lists of all configurations.
-        gradient_clip_val: norm to which gradients of first models are clipped; the trainer's option of this name
-            concerns the second model.
+        gradient_clip_val: norm to which gradients of first models are clipped; the trainer's option of this name is
+            for the re-ranker.
 
     Raises:
         InputError: folds below 2, epochs below 1, a negative seed, a norm that is not positive.
@@ -96,7 +96,7 @@ class JackKnife:
             if value < least:
                 raise InputError(f"jackknife.{name} must be >= {least}, got {value}")
         if gradient_clip_val is not None and not gradient_clip_val > 0:
-            raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or leave it out")
+            raise InputError(f"jackknife.gradient_clip_val must be > 0, got {gradient_clip_val}; or remove it")
         self.folds, self.epochs, self.seed, self.cache = folds, epochs, seed, cache
         self.callbacks, self.gradient_clip_val = list(callbacks or []), gradient_clip_val
 
@@ -104,7 +104,7 @@ class JackKnife:
         """Return the final first model and the lists of n candidates, trained or from the cache.
 
         Args:
-            first: the configuration of the first models; it is not changed.
+            first: the configuration of the first models, not changed.
             data: with labels in its train split.
             n: candidates per sequence.
             options: of the trainers, such as accelerator and enable_progress_bar.
@@ -118,7 +118,7 @@ class JackKnife:
         own = Builder.like(first, *first.features.user_objects)
         cache = ListCache(expand_path(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
-        # include_cuda only where CUDA runs already: starting it would forbid forks
+        # include_cuda only if CUDA runs already: starting it would exclude forks
         with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
             lists, seconds = training.lists(cache, corpus, fold_of, n)
             tagger, more = training.final(cache, corpus)
@@ -138,7 +138,7 @@ class _Training:
         self.labels = data.label_set()
 
     def lists(self, cache: "ListCache", corpus: Corpus, fold_of: np.ndarray, n: int) -> tuple[CandidateLists, float]:
-        """Return lists of all sequences in the order of the corpus, and the seconds of all folds."""
+        """Return lists of all sequences in the order of the corpus, and the seconds for all folds."""
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
             held_out = fold_of == fold
@@ -165,7 +165,7 @@ class _Training:
         return lists, seconds
 
     def final(self, cache: "ListCache", corpus: Corpus) -> tuple[Tagger, float]:
-        """Return the first model of all training data, always as loaded from the cache, and the seconds of training."""
+        """Return the first model of all training data as loaded from the cache, and the seconds of training."""
         cached = cache.load_tagger()
         if cached is not None:
             logger.info("first model: loaded from %s", cache.folder)
@@ -179,7 +179,7 @@ class _Training:
         return cached
 
     def train(self, corpus: Corpus, number: int) -> Tagger:
-        """Return a new first model after its training, whose randomness depends only on the seed and the number."""
+        """Return a new first model after its training; random numbers depend only on the seed and the number."""
         gc.collect()  # the tagger before this one and its trainer refer to each other
         seed_all(self.plan.seed, number)
         tagger = new_first_model(self.first, corpus, self.labels, self.data.unit)
@@ -224,7 +224,7 @@ class TrainingPart(SequenceDataModule):
         """Return None: there is no source to read."""
 
     def has(self, split: str) -> bool:
-        """Return whether the split is "train", the only one."""
+        """Return True for "train", the only split."""
         return split == "train"
 
     def corpus(self, split: str) -> Corpus:
@@ -234,7 +234,7 @@ class TrainingPart(SequenceDataModule):
 
 @contextmanager
 def quiet_trainers() -> Iterator[None]:
-    """Hide the trainers' log messages about devices and ends of training; warnings are still shown."""
+    """Hide the trainers' log messages about devices and ends of training, but not their warnings."""
     notices = logging.getLogger("pytorch_lightning.utilities.rank_zero")
     level = notices.level
     notices.setLevel(logging.WARNING)
@@ -253,7 +253,7 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
     ids, which = np.unique(documents, return_inverse=True)
     if len(ids) < folds:
         raise InputError(
-            f"jackknife.folds is {folds}, but the training data has {counted(len(ids), 'document')}: set fewer"
+            f"jackknife.folds is {folds}, but the training data has {counted(len(ids), 'document')}: set fewer folds"
         )
     fold = np.empty(len(ids), np.int64)
     fold[np.random.default_rng(seed).permutation(len(ids))] = np.arange(len(ids)) % folds
@@ -262,7 +262,7 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
     """Return a new tagger like `first`, with new weights, features and words of `corpus`, and the given labels."""
-    features = copy.copy(first.features)  # the templates and lists are shared, the index is replaced by `fit`
+    features = copy.copy(first.features)  # shares the templates and lists; `fit` replaces the index
     features.fit(corpus)
     tagger = Tagger.from_description(untrained_description(first), features, Builder.like(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
@@ -275,15 +275,14 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
 @torch.no_grad()
 def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
     """Return the n best label sequences of each sequence by local score, and the local score of gold."""
-    return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), _list_batches(tagger, corpus, n))
 
+    def listed() -> Iterator[tuple[Tensor, ListBatch]]:
+        for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", -(-len(corpus) // BATCH)):
+            assert batch.gold is not None
+            lattice = tagger(batch)
+            yield batch.rows, ListBatch(kbest(lattice, n), path_score(lattice, batch.gold))
 
-def _list_batches(tagger: Tagger, corpus: Corpus, n: int) -> Iterator[tuple[Tensor, ListBatch]]:
-    total = -(-len(corpus) // BATCH)
-    for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", total):
-        assert batch.gold is not None
-        lattice = tagger(batch)
-        yield batch.rows, ListBatch(kbest(lattice, n), path_score(lattice, batch.gold))
+    return CandidateLists.collect(corpus.lengths.tolist(), n, len(tagger.labels), listed())
 
 
 # -- the cache -----------------------------------------------------------------------------------------------
@@ -302,7 +301,7 @@ class ListCache:
         self._tagger, self._about = folder / "first", folder / "first.json"
 
     def load_lists(self, fold: int, lengths: np.ndarray, n: int) -> tuple[CandidateLists, float] | None:
-        """Return the lists of a fold and the seconds they took; None if there are none for these lengths and n."""
+        """Return the lists of a fold and their seconds; None for missing lists, other lengths and another n."""
         path = self._fold(fold)
         if not path.exists():
             return None
@@ -316,7 +315,7 @@ class ListCache:
             return None
 
     def save_lists(self, fold: int, lists: CandidateLists, seconds: float) -> None:
-        """Write the lists of a fold and the seconds they took."""
+        """Write the lists of a fold and their seconds."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lists.save(self._fold(fold), {"seconds": seconds})
 
@@ -346,8 +345,8 @@ class ListCache:
 def fingerprint(first: Tagger, data: SequenceDataModule, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
     """Return 16 hexadecimal digits for a first model's configuration, its training data and further options.
 
-    The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts whose options are
-    not known or not plain values.
+    The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts with unknown options
+    or options that are not plain values.
     """
     features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
     features["documents"] = without_learned(features["documents"])
@@ -381,7 +380,7 @@ def untrained_description(first: Tagger) -> dict[str, Any]:
 
 
 def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:
-    """Return {class_path, init_args} of the optimizers that `make` makes."""
+    """Return {class_path, init_args} of the optimizers that `make` returns."""
     made = make([nn.Parameter(torch.zeros(1))])
     options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
     return {"class_path": class_path_of(type(made)), "init_args": options}
@@ -400,7 +399,7 @@ def _describe_callback(callback: Any) -> dict[str, Any]:
     options = list(inspect.signature(type(callback)).parameters)
     if missing := [name for name in options if not hasattr(callback, name)]:
         name = type(callback).__name__
-        raise InputError(f"jackknife.callbacks: {name} has no attribute for its option {missing[0]!r}; leave it out")
+        raise InputError(f"jackknife.callbacks: {name} has no attribute for its option {missing[0]!r}; remove it")
     values = {name: described(getattr(callback, name)) for name in options}
     return {"class_path": class_path_of(type(callback)), "init_args": values}
 

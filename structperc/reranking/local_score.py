@@ -13,10 +13,10 @@ from structperc.structures import Batch, Candidates
 
 
 class LocalScore(LocalWeights):
-    """The local scores (B, K) of a second model: forward(batch, labels (B, K, T), first (B, K)), with gradients.
+    """The local scores (B, K) of a re-ranker: forward(batch, labels (B, K, T), first (B, K)), with gradients.
 
     `first` are the first model's scores of these label sequences, finite everywhere; scores of invalid candidates are
-    ignored. Weights start at zero unless a subclass says otherwise.
+    ignored. Weights start at zero, except in subclasses with another start.
     """
 
     sparse_grad = True  # of `LocalFeatures`
@@ -27,11 +27,11 @@ class FirstScore(LocalScore):
 
     After Collins (2002), whose first model gave log-probabilities. Here scores differ by about the margin C of the
     first model, thousands, while counts of non-local features reach ten: an update would change w0 s1 by millions and
-    the other scores by a few units. With a unit of about C both change alike. The paper has no unit: unit = 1.
+    the other scores by a few units. With a unit of about C both change by similar amounts. The paper has no unit: 1.
 
     Args:
         unit: scale of the first model's score.
-        start: w0 before training. With start = unit the second model starts as the first one.
+        start: w0 before training. With start = unit the re-ranker starts as the first model.
 
     Raises:
         InputError: unit is not positive, start not finite.
@@ -57,10 +57,9 @@ class FirstScore(LocalScore):
 
 
 class LocalFeatures(LocalScore):
-    """Local features with weights of their own. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
+    """Local features with new weights. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
 
-    "The same local features as the first model", with new weights; the first model's score is
-    not used.
+    The features are "the same local features as the first model"; the first model's score is not used.
 
     Args:
         scorer: batch -> Lattice, in which candidates are scored.
@@ -95,7 +94,7 @@ class LocalSum(LocalScore):
     def __init__(self, parts: list[LocalScore]) -> None:
         super().__init__()
         if not parts:
-            raise InputError("LocalSum: parts is empty; give at least one")
+            raise InputError("LocalSum: parts is empty; expected at least one")
         self.parts = nn.ModuleList(parts)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
@@ -109,8 +108,11 @@ class LocalSum(LocalScore):
 
 
 def local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Tensor:
-    """Return the second model's local scores (B, K) of a first model's candidates.
-
-    Where not valid, any finite number.
-    """
+    """Return the local scores (B, K) of a first model's candidates; any finite number where not valid."""
     return scorer(batch, candidates.labels, candidates.scores.where(candidates.valid, 0))
+
+
+def with_local_scores(scorer: LocalScore, batch: Batch, candidates: Candidates) -> Candidates:
+    """Return a first model's candidates, in its order, with their local scores; -inf where not valid."""
+    local = local_scores(scorer, batch, candidates)
+    return candidates._replace(scores=local.where(candidates.valid, -torch.inf))

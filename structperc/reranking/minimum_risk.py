@@ -31,7 +31,7 @@ class CandidateDistribution(NamedTuple):
 class MinimumRisk:
     """Minimum Bayes risk decoding of text by one tagger or an ensemble.
 
-    Every tagger lists candidates by `search`, and scores those of the other taggers, too. Its probabilities are the
+    Every tagger lists candidates by `search`, and scores the candidates of all taggers. Its probabilities are the
     softmax of total score / temperature over all candidates; they are averaged over the taggers. The result is the
     candidate y of least expected cost, sum over y' of p(y') cost(y, y') (Kumar & Byrne 2004 for translation; Goel &
     Byrne 2000 for speech). As the temperature of a single tagger falls to 0, that is the best by total score; scores
@@ -42,8 +42,8 @@ class MinimumRisk:
     Args:
         taggers: one or more.
         search: lists the candidates of each tagger.
-        cost: cost of a candidate where another is correct; by default 1 - F1 of segments.
-        temperature: one for all taggers, or one for each.
+        cost: cost of a candidate if another is correct; by default 1 - F1 of segments.
+        temperature: a common one, or one for each tagger.
 
     Raises:
         InputError: no tagger, taggers of different labels or units, a temperature that is not positive, or the wrong
@@ -83,7 +83,7 @@ class MinimumRisk:
     # -- one batch -------------------------------------------------------------------------------------------
 
     def decode(self, batches: Sequence[Batch]) -> Tensor:
-        """Return the labels (B, T) int64 of least expected cost for a batch, given as encoded by each tagger."""
+        """Return the labels (B, T) int64 of least expected cost for a batch in the encoding of each tagger."""
         found = self.candidate_distribution(batches)
         chosen = least_risk(found, self.cost(batches[0], found.labels, self.labels))
         return found.labels[torch.arange(len(chosen), device=chosen.device), chosen]
@@ -138,7 +138,7 @@ def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
                 f"MinimumRisk: tagger {number} has different labels than the first; train both on the same"
             )
         if tagger.unit != first.unit:
-            raise InputError(f"MinimumRisk: tagger {number} reads {tagger.unit}s, the first one {first.unit}s")
+            raise InputError(f"MinimumRisk: tagger {number} labels {tagger.unit}s, the first one {first.unit}s")
 
 
 # -- costs ---------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class CandidateCost(ABC):
 
     @abstractmethod
     def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
-        """Return the costs (B, K, K) float64: entry [b, i, j] is that of choosing i where j is correct.
+        """Return the costs (B, K, K) float64: entry [b, i, j] is that of choosing i if j is correct.
 
         label_sequences: (B, K, T) int64, ids of `labels`, arbitrary in the padding.
         """
@@ -166,10 +166,10 @@ class TokenCost(CandidateCost):
 
 
 class SegmentCost(CandidateCost):
-    """1 - F of the segments of a sequence: 0 where all are equal, 1 where none is.
+    """1 - F of the segments of a sequence: 0 for equal segments, 1 without a common one.
 
-    Segments are those of `metrics.segment_counts`; the cost of two label sequences without any is 0. The expected cost
-    is of single sequences; the F score of a corpus is not its mean.
+    Segments are those of `metrics.segment_counts`; the cost of two label sequences without segments is 0. The expected
+    cost is of single sequences; the F score of a corpus is not its mean.
 
     Args:
         beta: weight of recall against precision; 1 is F1.

@@ -21,7 +21,7 @@ class Examples(NamedTuple):
     features: Ragged  # a list for each candidate, ids int32, ascending, each once; offsets (S * K + 1,) int64
     first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
     valid: Tensor  # (S, K) bool
-    correct: Tensor  # (S,) int64, which candidate is correct; -1 where none is
+    correct: Tensor  # (S,) int64, index of the correct candidate; -1 without one
     n_features: int
 
     @classmethod
@@ -36,7 +36,7 @@ class Examples(NamedTuple):
             raise InputError("the first model's scores of candidates must be finite")
         listed = correct >= 0
         if not valid[listed, correct[listed]].all():
-            raise InputError("a correct candidate is not valid")
+            raise InputError("a correct candidate is invalid")
         candidate_ids, ids = unique_pairs(candidate_ids, ids, n_features)
         features = _group_by_candidate(candidate_ids, ids.int(), valid)
         return cls(features, first.double(), valid, correct, n_features)
@@ -82,7 +82,7 @@ class Examples(NamedTuple):
 
 
 def unique_pairs(candidate_ids: Tensor, ids: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
-    """Return the distinct ones of pairs (N,), (N,): int64, ascending, (M,), (M,).
+    """Return the distinct pairs of (N,), (N,): int64, ascending, (M,), (M,).
 
     Raises InputError for features outside of 0 <= id < F.
     """
@@ -93,35 +93,37 @@ def unique_pairs(candidate_ids: Tensor, ids: Tensor, n_features: int) -> tuple[T
 
 
 def _group_by_candidate(candidate_ids: Tensor, ids: Tensor, valid: Tensor) -> Ragged:
-    """Ascending candidate ids (M,) and the feature of each (M,) -> the features of all candidates of valid (S, K)."""
+    """Return the features of all S K candidates, from ascending candidate ids (M,) and their features (M,)."""
     return Ragged.of_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
 
 
 class Ranker(nn.Module, ABC):
-    """Base class: call start(examples) once, epoch() repeatedly, then total_scores(...) of other lists.
+    """Base class of ranking algorithms: start(examples) once, epoch() repeatedly, then total_scores(...) of lists.
 
     The learned state is stored in persistent buffers, which take the sizes of a loaded state and change only at the end
-    of an epoch. After a state was loaded, start(examples) with the same examples resumes training bit for bit.
+    of an epoch. After loading a state, start(examples) with the same examples resumes training bit for bit.
 
-    The score is linear, F(x) = w0 L(x) + sum of the weights of the features of x (Collins 2002, §4.1), unless a
-    subclass says otherwise. A subclass gives `_start`, `criterion`, `epoch`, `objective` and `stop_reason`, and sets
-    the buffers `weights` and `first`. It keeps its options under their own names, from which a saved model is built
-    again.
+    By default the score is linear, F(x) = w0 L(x) + sum of the weights of the features of x (Collins 2002, §4.1). A
+    subclass defines `_start`, `criterion`, `epoch`, `objective` and `stop_reason`, and sets the buffers `weights` and
+    `first`. Its options are attributes of the same names, from which a saved model is built again.
     """
 
-    linear = True  # whether `total_scores` are sums of weights
+    linear = True  # True if `total_scores` are sums of weights
+    any_size = True  # of a loaded state
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 
     def __init__(self) -> None:
         super().__init__()
+        self.register_load_state_dict_pre_hook(_resize)
+        self.register_load_state_dict_post_hook(_check_loaded)
         self.register_buffer("weights", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("first", torch.zeros((), dtype=torch.float64))
 
     def start(self, examples: Examples) -> None:
         """Set the examples, before the first epoch and again after a state was loaded.
 
-        Raises InputError for examples that cannot be learned from, or with other features than before.
+        Raises InputError for unsuitable examples, and for other features than before.
         """
         _check(examples)
         if not len(self.weights):
@@ -157,7 +159,7 @@ class Ranker(nn.Module, ABC):
     @property
     @abstractmethod
     def stop_reason(self) -> str | None:
-        """The reason why further epochs would change nothing, or None."""
+        """The reason to stop training, as further epochs change nothing, or None."""
 
     def total_scores(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) float64 of the candidates of new lists; -inf where not valid.
@@ -173,13 +175,13 @@ class Ranker(nn.Module, ABC):
 
     @property
     def used(self) -> Tensor:
-        """Mask (F,) bool of the features that at least one of the learned weight vectors has."""
+        """Mask (F,) bool of the features with a weight in at least one of the learned weight vectors."""
         return self.weights != 0
 
     def prune(self, keep: Tensor) -> None:
         """Remove unused features, where keep (F,) bool is False, and renumber the others.
 
-        Training cannot be resumed after that. Raises ValueError for a feature that is used.
+        Then training cannot be resumed. Raises ValueError for a feature that is used.
         """
         if (self.used & ~keep).any():
             raise ValueError("prune: keep all features that are used")
@@ -201,21 +203,26 @@ class Ranker(nn.Module, ABC):
             old = getattr(self, name)
             setattr(self, name, torch.cat([old, torch.as_tensor(value, dtype=old.dtype, device=old.device)]))
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        for name, buffer in self.named_buffers(recurse=False):
-            if (saved := state_dict.get(prefix + name)) is not None:
-                setattr(self, name, buffer.new_empty(saved.shape))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-        if self.weights.ndim != 1 or self.first.ndim != 0:
-            raise InputError(f"{type(self).__name__}: `weights` must be a vector and `first` a number")
-        self._check_history()
-
     def _check_history(self) -> None:
         """Raise InputError if the training history of a loaded state is inconsistent."""
 
 
+def _resize(ranker: Ranker, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Give buffers the sizes of saved ones."""
+    for name, buffer in ranker.named_buffers(recurse=False):
+        if (saved := state.get(prefix + name)) is not None:
+            setattr(ranker, name, buffer.new_empty(saved.shape))
+
+
+def _check_loaded(ranker: Ranker, _: Any) -> None:
+    """Raise InputError for a loaded state that the ranker cannot have."""
+    if ranker.weights.ndim != 1 or ranker.first.ndim != 0:
+        raise InputError(f"{type(ranker).__name__}: `weights` must be a vector and `first` a number")
+    ranker._check_history()
+
+
 def ids_in_range(ids: Tensor, n_features: int) -> bool:
-    """Return whether all ids (n,) are valid: 0 <= id < F."""
+    """Return True if all ids (n,) are valid: 0 <= id < F."""
     return not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < n_features)
 
 
@@ -229,12 +236,12 @@ def _check(examples: Examples) -> None:
         raise InputError(
             "no candidate list has a correct and a wrong candidate: set a larger search.k, or correct: closest"
         )
-    if all(_identical(examples, s) for s in compared.nonzero()[:, 0].tolist()):
+
+    def identical(s: int) -> bool:
+        """Return True if all valid candidates of a sequence have the same features and log-probability."""
+        valid = examples.valid[s]
+        features = [examples.features_of(s, k) for k in valid.nonzero()[:, 0].tolist()]
+        return len(examples.first[s, valid].unique()) == 1 and all(torch.equal(features[0], one) for one in features)
+
+    if all(map(identical, compared.nonzero()[:, 0].tolist())):
         raise InputError("the candidates of each list have equal features and log-probabilities: add other features")
-
-
-def _identical(examples: Examples, s: int) -> bool:
-    """Whether all valid candidates of a sequence have the same features and log-probability."""
-    valid = examples.valid[s]
-    features = [examples.features_of(s, k) for k in valid.nonzero()[:, 0].tolist()]
-    return len(examples.first[s, valid].unique()) == 1 and all(torch.equal(features[0], other) for other in features)

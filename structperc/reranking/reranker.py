@@ -1,8 +1,8 @@
-"""Re-rankers: a first model lists candidates, a second model with non-local features chooses among them."""
+"""Re-rankers: a first model lists candidates, a re-ranker with non-local features chooses among them."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import torch
 from pytorch_lightning.utilities import move_data_to_device
@@ -14,6 +14,7 @@ from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
@@ -24,7 +25,7 @@ from structperc.optim import Perceptron
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores
+from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
@@ -36,8 +37,8 @@ class Reranker(Tagger):
     """Re-ranking 1 and 2 of Kazama & Torisawa 2007, §6.3: a tagger whose candidates come from another tagger.
 
     The total score is the local score (`scorer`) plus the non-local score, compared among the first model's candidates.
-    `train_first` comes before training. The first model's weights are part of the re-ranker, are saved with it and do
-    not change. Both models read the same features.
+    Call `train_first` before training. The first model's weights are part of the re-ranker, are saved with it and do
+    not change. Both models use the same features.
 
     Args:
         first: the first model, of local features.
@@ -46,12 +47,12 @@ class Reranker(Tagger):
         criterion: compares gold with the candidates of a list; the paper: MarginLoss.
         search: its k is n, the number of candidates in training.
         nonlocal_features: features of whole label sequences.
-        optimizer: made for the parameters of the second model.
+        optimizer: made for the parameters of the re-ranker, without those of the first model.
         decoder: its k is n', the number of candidates in inference; by default n.
-        jackknife: how the first models are trained.
-        correct: the target where gold is not in the list: "closest", the candidate of highest segment F1 (Collins 2002,
-            Ranking Algorithms for Named-Entity Extraction), or "gold". Gold is missing from a list because the first
-            model scores it low, so that "gold" teaches re-ranking 1 to distrust that score.
+        jackknife: trains the first models.
+        correct: the target if gold is not in the list: "closest", the candidate of highest segment F1 (Collins 2002,
+            Ranking Algorithms for Named-Entity Extraction), or "gold". Gold is missing from a list if its score by the
+            first model is low, so that "gold" lowers the weight of that score in re-ranking 1.
         lr_scheduler: changes the optimizer's learning rates after steps or epochs.
 
     Raises:
@@ -61,8 +62,6 @@ class Reranker(Tagger):
     supports_distributed = False
     first: Tagger
     scorer: LocalScore
-    lists: CandidateLists | None  # of the training data, once the first models are trained
-    fingerprint: str | None  # of these lists
 
     def __init__(
         self,
@@ -81,26 +80,22 @@ class Reranker(Tagger):
         super().__init__(
             first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder, lr_scheduler=lr_scheduler
         )
-        check_parts(first, scorer, criterion, search, nonlocal_features)
+        check_parts(first, scorer, criterion, search, nonlocal_features, correct)
         # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
         self.first = first
-        self.jackknife = jackknife or JackKnife()
-        if correct not in ("closest", "gold"):
-            raise InputError(f"model.correct must be closest or gold, got {correct!r}")
-        self.correct = correct
-        self.lists = self.fingerprint = None
+        self.jackknife, self.correct = jackknife or JackKnife(), correct
+        self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
+        self.fingerprint: str | None = None  # of these lists
 
     # -- scores ----------------------------------------------------------------------------------------------
 
     def bind_parts(self) -> None:
         """Connect the current parts; freeze the weights of the first model and create them if necessary."""
-        if not self.first.fitted:
-            self.first.allocate(self.labels)
-        self.first.requires_grad_(False)
+        freeze_first(self.first, self.labels)
         super().bind_parts()
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs of the first model's scorer; the second model uses the same."""
+        """Return the inputs of the first model's scorer; the re-ranker uses the same."""
         return self.first.inputs(corpus)
 
     def forward(self, batch: Batch) -> Lattice:
@@ -108,97 +103,39 @@ class Reranker(Tagger):
         return self.first(batch)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Return the first model's candidates, in its order, with the second model's local scores."""
-        local = local_scores(self.scorer, batch, candidates)
-        return candidates._replace(scores=local.where(candidates.valid, -torch.inf))
-
-    # -- lists -----------------------------------------------------------------------------------------------
+        """Return the first model's candidates, in its order, with the re-ranker's local scores."""
+        return with_local_scores(self.scorer, batch, candidates)
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the correct label sequences and the listed candidates of a training batch; no search is made."""
         assert self.lists is not None
-        return self.score_list(batch, move_data_to_device(self.lists.batch(batch.rows.cpu()), self.device))
-
-    def score_list(self, batch: Batch, listed: ListBatch) -> Scored:
-        """Return the correct label sequences and candidates of lists under the second model, with gradients."""
-        candidates = listed.candidates
-        gold, gold_scores = self._correct(batch, listed)
-        labels = torch.cat([gold[:, None], candidates.labels], 1)
-        valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
-        first = torch.cat([gold_scores[:, None], candidates.scores], 1)
-        own = local_scores(self.scorer, batch, Candidates(labels, first, valid))
-        more = self.nonlocal_scores(batch, labels, valid)
-        zero = torch.zeros((), device=self.device)  # criteria read only the lengths of this lattice
-        (B, T), L = gold.shape, len(self.labels)
-        lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
-        return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
-
-    def _correct(self, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
-        """-> labels (B, T), scores (B,) of the first model."""
-        assert batch.gold is not None
-        if self.correct == "gold":
-            return batch.gold, listed.gold_scores
-        closest = oracle(listed.candidates, batch.gold, batch.lengths, self.labels, batch.sentences)
-        rows = torch.arange(len(closest), device=closest.device)
-        return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
+        return score_list(self, batch, move_data_to_device(self.lists.batch(batch.rows.cpu()), self.device))
 
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
         """Return `scored`: candidates are listed without a cost."""
         return scored
 
-    def new_optimizer(self) -> Optimizer:
-        """Return an optimizer over the second model's parameters."""
-        return self.optimizer([p for p in self.parameters() if p.requires_grad])
-
-    # -- the first models ------------------------------------------------------------------------------------
+    # -- training --------------------------------------------------------------------------------------------
 
     def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
-        """Train the first models, or load them from the cache; return seconds by name ("folds", "first model", ...).
+        """Train the first models, or load them from the cache; return seconds by name ("folds", "first model").
 
-        The second model starts from zero. `options` are those of the trainers, such as accelerator and
+        The re-ranker starts from zero. `options` are those of the trainers, such as accelerator and
         enable_progress_bar. Raises InputError for unsuitable data before anything is trained.
         """
-        self.fit_text(data)
-        self.check_unit(data.unit)
-        corpus = data.corpus("train")
-        labels = data.label_set()
-        if data.has("dev"):
-            check_known_labels(data.corpus("dev"), labels)
-        for part in (self.criterion, *self.nonlocal_features):
-            part.allocate(labels)  # raises its errors before anything is trained
-        models = self.jackknife(self.first, data, self.search.k, **options)
-        models.tagger.optimizer, models.tagger.prior = self.first.optimizer, self.first.prior  # not saved in the cache
-        self.first, self.features = models.tagger, models.tagger.features
-        self.lists, self.fingerprint = models.lists, models.fingerprint
-        share = self.lists.contains(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
-        logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", self.lists.k, 100 * share)
-        self.allocate(labels)
-        self.unit, self.training_files = data.unit, data.training_files()
-        progress = options.get("enable_progress_bar") is not False  # None, as in a trainer's options, is true
-        return {**models.seconds, **self.fit_lists(data, progress)}
+        return train_first_models(self, data, options)
 
-    def fit_text(self, data: SequenceDataModule) -> None:
-        """Learn from the words of the training data; a hook of subclasses, called before any training."""
-
-    def fit_lists(self, data: SequenceDataModule, progress: bool) -> dict[str, float]:
-        """Learn from the candidate lists of the training data; return seconds by name. A hook of subclasses."""
-        return {}
+    def new_optimizer(self) -> Optimizer:
+        """Return an optimizer over the re-ranker's parameters, without those of the first model."""
+        return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
     def build_vocabulary(self, data: SequenceDataModule) -> None:
         """Take features and labels from the training data, and create the weights."""
-        train = data.corpus("train")
-        self.first.scorer.learn(train)
-        self.features.fit(train)
-        self.allocate(data.label_set())
+        build_first_vocabulary(self, data)
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError if training is to begin without lists of the training data."""
-        if stage != "fit":
-            return
-        if self.lists is None:
-            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
-        if self.lists.lengths.tolist() != data.corpus("train").lengths.tolist():
-            raise InputError("the candidate lists are of other training data: call train_first(data) again")
+        """Raise InputError for training without candidate lists of the training data."""
+        check_lists(self.lists, data, stage)
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
@@ -213,22 +150,110 @@ class Reranker(Tagger):
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
-        first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
-        return cls(first, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+        return cls(**parts_from_description(cls, description, features, build))
+
+
+# -- functions of both kinds of re-rankers -------------------------------------------------------------------
+
+
+def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
+    """Return the correct label sequences and candidates of lists under the re-ranker, with gradients."""
+    candidates = listed.candidates
+    gold, gold_scores = _correct(reranker, batch, listed)
+    labels = torch.cat([gold[:, None], candidates.labels], 1)
+    valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
+    first = torch.cat([gold_scores[:, None], candidates.scores], 1)
+    own = local_scores(reranker.scorer, batch, Candidates(labels, first, valid))
+    more = reranker.nonlocal_scores(batch, labels, valid)
+    zero = torch.zeros((), device=reranker.device)  # criteria read only the lengths of this lattice
+    (B, T), L = gold.shape, len(reranker.labels)
+    lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
+    return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
+
+
+def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
+    """Return the correct labels (B, T) and their scores (B,) by the first model."""
+    assert batch.gold is not None
+    if reranker.correct == "gold":
+        return batch.gold, listed.gold_scores
+    closest = oracle(listed.candidates, batch.gold, batch.lengths, reranker.labels, batch.sentences)
+    rows = torch.arange(len(closest), device=closest.device)
+    return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
+
+
+def train_first_models(reranker: Any, data: SequenceDataModule, options: dict[str, Any]) -> dict[str, float]:
+    """Train the first models of a re-ranker, set its lists and create its weights; see `Reranker.train_first`."""
+    reranker.check_unit(data.unit)
+    corpus, labels, first = data.corpus("train"), data.label_set(), reranker.first
+    if data.has("dev"):
+        check_known_labels(data.corpus("dev"), labels)
+    for part in (reranker.criterion, *reranker.nonlocal_features):
+        part.allocate(labels)  # raises its errors before anything is trained
+    models = reranker.jackknife(first, data, reranker.search.k, **options)
+    models.tagger.optimizer, models.tagger.prior = first.optimizer, first.prior  # not saved in the cache
+    reranker.first, reranker.features = models.tagger, models.tagger.features
+    reranker.lists, reranker.fingerprint = models.lists, models.fingerprint
+    share = models.lists.contains(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
+    logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", models.lists.k, 100 * share)
+    reranker.allocate(labels)
+    reranker.unit, reranker.training_files = data.unit, data.training_files()
+    return models.seconds
+
+
+def freeze_first(first: Tagger, labels: LabelSet) -> None:
+    """Freeze the weights of a first model; create them if necessary."""
+    if not first.fitted:
+        first.allocate(labels)
+    first.requires_grad_(False)
+
+
+def build_first_vocabulary(reranker: Any, data: SequenceDataModule) -> None:
+    """Take features and labels from the training data, and create the weights of both models."""
+    train = data.corpus("train")
+    reranker.first.scorer.learn(train)
+    reranker.features.fit(train)
+    reranker.allocate(data.label_set())
+
+
+def check_lists(lists: CandidateLists | None, data: SequenceDataModule, stage: str) -> None:
+    """Raise InputError for training without candidate lists of the training data."""
+    if stage != "fit":
+        return
+    if lists is None:
+        raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
+    if lists.lengths.tolist() != data.corpus("train").lengths.tolist():
+        raise InputError("the candidate lists are of other training data: call train_first(data) again")
+
+
+def parts_from_description(
+    cls: Any, description: dict[str, Any], features: FeatureExtractor, build: Builder
+) -> dict[str, Any]:
+    """Return the first model and the other parts of a described re-ranker, as arguments of its class."""
+    first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
+    return {"first": first, **build.options(cls, required_entries(description, cls.saved_parts), "model")}
 
 
 def check_parts(
-    first: Tagger, scorer: LocalScore, criterion: Criterion, search: KBest, nonlocal_features: Sequence[NonlocalFeature]
+    first: Tagger,
+    scorer: LocalScore,
+    criterion: Criterion,
+    search: KBest,
+    nonlocal_features: Sequence[NonlocalFeature],
+    correct: Correct,
 ) -> None:
     """Raise InputError for an invalid combination of parts."""
+    if correct not in get_args(Correct):
+        raise InputError(f"model.correct must be closest or gold, got {correct!r}")
     if search.k < 2:
         raise InputError(f"model.search.k is {search.k}: a re-ranker needs at least 2 candidates")
     if not nonlocal_features:
         raise InputError("model.nonlocal_features: a re-ranker needs at least one; or train a tagger with fit")
     if len(first.nonlocal_features):
-        raise InputError("model.first.nonlocal_features: the first model lists by local score; remove them")
+        raise InputError("model.first.nonlocal_features: the first model lists candidates by local score; remove them")
     if first.init_from is not None:
-        raise InputError("model.first.init_from: the model of a fold must not know the data that it lists; remove it")
+        raise InputError(
+            "model.first.init_from: the model of a fold must not be trained on its own lists' data; remove it"
+        )
     if any(isinstance(part, LocalFeatures) for part in scorer.modules()) and not first.features.node:
         raise InputError("model.scorer: LocalFeatures needs model.first.features; or use FirstScore")
     if criterion.needs_lattice:

@@ -1,7 +1,7 @@
 """The voted perceptron for ranking candidates."""
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -32,11 +32,11 @@ class VotedPerceptron(Ranker):
     `weights` and `first_weight` are those of "last" or, also with the vote, of "average".
 
     Args:
-        predict: "vote", the exact vote of all vectors (Fig. 4); "average", their average over all examples seen;
+        predict: "vote", the exact vote of all vectors (Fig. 4); "average", their average over all examples so far;
             "last", the last vector.
         unit: scale of the log-probability; the paper: 1.
         seed: of the shuffled orders.
-        shuffle: whether each pass has a new order; otherwise all have that of the examples.
+        shuffle: use a new order in each pass; otherwise that of the examples.
 
     Raises:
         InputError: unknown predict; unit is not positive.
@@ -77,15 +77,14 @@ class VotedPerceptron(Ranker):
     def epoch(self) -> None:
         """Make one pass over all examples with a correct candidate."""
         weights, w0 = self.updates.last(len(self.weights))
-        self._append(*self._lists.run_pass(self._order(), weights.cpu().numpy(), float(w0)))
+        order = self._lists.sequences
+        if self.shuffle:
+            order = np.random.default_rng([self.seed, len(self.mistakes)]).permutation(order)
+        self._append(*self._lists.run_pass(order, weights.cpu().numpy(), float(w0)))
         final = self.updates.last if self.predict == "last" else self.updates.average
         weights, w0 = final(len(self.weights))
         self._set(weights=weights, first=w0 / self.unit)
         self._votes = None
-
-    def _order(self) -> np.ndarray:
-        order = self._lists.sequences
-        return np.random.default_rng([self.seed, len(self.mistakes)]).permutation(order) if self.shuffle else order
 
     def _append(self, survival: list[int], made: list["Difference"]) -> None:
         """Append updates and the survival of the current vector and of the vectors after them."""
@@ -109,6 +108,7 @@ class VotedPerceptron(Ranker):
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
 
     def _check_history(self) -> None:
+        self._votes = None
         ids, offsets = self.update_ids, self.update_offsets
         V = offsets.numel()
         sizes = {"update_ids": ids.numel(), "update_signs": ids.numel(), "update_offsets": V, "survival": V}
@@ -135,17 +135,13 @@ class VotedPerceptron(Ranker):
         return "converged: no mistake in a whole pass" if self.objective == 0 else None
 
     def total_scores(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """Return the scores (B, K) float64 of candidates; with predict="vote" they are numbers of votes."""
+        """Return the scores (B, K) float64 of candidates; with predict="vote" the numbers of votes."""
         if self.predict != "vote":
             return super().total_scores(candidate_ids, ids, first, valid)
         if self._votes is None or self._votes.survival.device != first.device:
             self._votes = VoteCounter(self.updates.to(first.device), len(self.weights))
         votes = self._votes.count(candidate_ids, ids, first.double() / self.unit, valid)
         return votes.where(valid, -torch.inf)
-
-    def _load_from_state_dict(self, *arguments: Any) -> None:
-        self._votes = None
-        super()._load_from_state_dict(*arguments)
 
 
 class Difference(NamedTuple):
@@ -210,8 +206,8 @@ class UpdateHistory(NamedTuple):
     """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
 
     features: Ragged  # changed by each update: M ids int32, each once; offsets int64
-    signs: Tensor  # (M,) int8, by how much: 1 or -1
-    first: Tensor  # (U,) float64, by how much it changed w0
+    signs: Tensor  # (M,) int8, the changes: 1 or -1
+    first: Tensor  # (U,) float64, the changes of w0
     survival: Tensor  # (U + 1,) int64, number of examples after which each vector was the current one
 
     @property
@@ -275,7 +271,7 @@ class VoteCounter:
         return torch.cat([lists.first.new_zeros(0, K), *parts]).gather(1, place).where(valid, 0)
 
     def _votes(self, lists: Examples, start: int, end: int) -> Tensor:
-        """Of the sequences start <= s < end, (end - start, K)."""
+        """Count the votes (end - start, K) of the sequences start <= s < end."""
         first, valid = (x[start:end].unsqueeze(2) for x in (lists.first, lists.valid))
         scores = self._sums(lists, start, end)
         scores += first.where(valid, 0) * self.first_weights
@@ -284,7 +280,7 @@ class VoteCounter:
         return votes.scatter_add_(1, winner, self.survival.expand(winner.shape))
 
     def _sums(self, lists: Examples, start: int, end: int) -> Tensor:
-        """Of the weights of each candidate's features, under each vector: (end - start, K, V) float64."""
+        """Return the sums of the weights of each candidate's features, by vector: (end - start, K, V) float64."""
         K = lists.valid.shape[1]
         features = lists.features.slice(start * K, end * K)
         known, row = features.ids.unique(return_inverse=True)

@@ -20,7 +20,7 @@ from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces,
 from structperc.serving.requests import SENTENCES, TEXT, Limits, sentences_of, text_of, unavailable
 from structperc.serving.scheduler import Scheduler
 from structperc.text import conll_tokens, rule_sentences, tokenize
-from structperc.text.tokenizer import Cut, Split
+from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 from structperc.version import __version__
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -63,8 +63,8 @@ CLIENT_CLOSED_REQUEST = 499  # only the metrics see this status
 def application(
     tagger: Predictor,
     limits: Limits = Limits(),  # noqa: B008  # immutable
-    tokenizer: Cut = conll_tokens,
-    sentences: Split = rule_sentences,
+    tokenizer: Tokenizer = conll_tokens,
+    sentences: SentenceSplitter = rule_sentences,
 ) -> Starlette:
     """Return an ASGI application that labels with a tagger.
 

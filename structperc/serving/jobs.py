@@ -14,7 +14,7 @@ from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
 
-SentenceColumns = list[Mapping[str, list[str]]]  # of each sentence
+DocumentColumns = list[Mapping[str, list[str]]]  # of each sentence
 PIECE = 2**14  # characters: longer jobs are labelled in pieces of this size
 
 
@@ -29,7 +29,7 @@ class Job(ABC):
         self.size = size
 
     @abstractmethod
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return its sentences, {column: strings} each. Raises InputError for invalid ones."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class TextJob(Job):
         super().__init__(len(text))
         self.text, self._cut = text, cut
 
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return its sentences, whose only column is `word`."""
         self._found = self._cut(self.text)
         return [{"word": words} for words in self._found.word_lists]
@@ -80,7 +80,7 @@ class SentencesJob(Job):
         self._columns = columns
         super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
 
-    def sentences(self) -> SentenceColumns:
+    def sentences(self) -> DocumentColumns:
         """Return the columns of each sentence that the tagger reads.
 
         Raises InputError for columns that are missing or of different lengths, and for empty strings.
@@ -144,7 +144,7 @@ def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     yield _joined(found)
 
 
-def _read(job: Job, most: int) -> SentenceColumns | Exception:
+def _read(job: Job, most: int) -> DocumentColumns | Exception:
     try:
         rows = job.sentences()
     except InputError as error:
@@ -152,7 +152,7 @@ def _read(job: Job, most: int) -> SentenceColumns | Exception:
     return rows if _tokens(rows) <= most else too_large(most, "tokens")
 
 
-def _bounds(rows: SentenceColumns, tagger: Predictor) -> list[int]:
+def _bounds(rows: DocumentColumns, tagger: Predictor) -> list[int]:
     """Return the boundaries of pieces among sentences; there is at least one piece."""
     if tagger.reads_documents:
         return [0, len(rows)]
@@ -175,5 +175,5 @@ def _items(values: Sequence[Any]) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
 
 
-def _tokens(found: SentenceColumns | Exception) -> int:
+def _tokens(found: DocumentColumns | Exception) -> int:
     return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0

@@ -1,9 +1,9 @@
-"""Taggers as estimators of scikit-learn: fit, predict, score, and whatever scikit-learn does with these.
+"""Taggers as scikit-learn estimators, for pipelines, searches and cross-validation.
 
 estimator.py   the estimator
 sentences.py   sentences, labels and feature dicts as columns of strings
-algorithms.py  the taggers behind the names of algorithms, and replacements for options of sklearn-crfsuite
-fitting.py     training in memory, and taggers that can be copied and pickled
+algorithms.py  the taggers of named algorithms, and replacements for options of sklearn-crfsuite
+fitting.py     training in memory; copying and pickling of taggers
 scores.py      scores of label sequences for `scoring=`, and of single tokens
 """
 

@@ -1,4 +1,4 @@
-"""The taggers behind the names of algorithms."""
+"""Taggers of named algorithms."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -19,78 +19,60 @@ MakeTagger = Callable[[FeatureExtractor], Tagger]
 
 
 class Algorithm(NamedTuple):
-    """How a tagger is made and trained."""
+    """Constructor and training options of a tagger."""
 
     make: MakeTagger
-    iterations: int  # at most, where nobody says how many
-    data: dict[str, Any]  # options of the data module: its mini-batches and their order
+    iterations: int  # default of max_iterations
+    data: dict[str, Any]  # options of the data module
 
 
 class Hyperparameters(NamedTuple):
-    """The options of algorithms."""
+    """Options of all algorithms, see `SequenceTagger`."""
 
     C: float
     c1: float
     cost: float
-    c2: float | None = None  # of a CRF, in place of C
+    c2: float | None = None  # of a CRF, instead of C
 
 
-CRFSUITE = {"lbfgs": "crf", "ap": "averaged_perceptron"}  # names that crfsuite has for the same algorithms
-NEAREST = {  # what to set for those of crfsuite that are not here
-    "pa": "the nearest is algorithm='passive_aggressive', whose C is c of crfsuite",
-    "l2sgd": "the same objective is algorithm='crf' with c2",
-    "arow": "the nearest is algorithm='passive_aggressive'",
+CRFSUITE = {"lbfgs": "crf", "ap": "averaged_perceptron"}  # names of the same algorithms in crfsuite
+REPLACEMENTS = {  # advice for other algorithms of crfsuite
+    "pa": "use algorithm='passive_aggressive', whose C is c of crfsuite",
+    "l2sgd": "use algorithm='crf' with c2, which has the same objective",
+    "arow": "use algorithm='passive_aggressive'",
 }
-FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the size is a matter of memory alone
+FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the batch size affects memory only
 
 
 def get_algorithm(name: str | MakeTagger, numbers: Hyperparameters) -> Algorithm:
-    """Return the algorithm of a name, or one that trains what a function of the features makes.
+    """Return a named algorithm, or one for a function that constructs a tagger from a feature extractor.
 
-    Raises InputError for an unknown name, and for options out of their range.
+    Raises InputError for an unknown name, and for options out of range.
     """
     if callable(name):
         return Algorithm(name, 10, {})
-    if name in NEAREST:
-        raise InputError(f"algorithm {name!r} of crfsuite is not here; {NEAREST[name]}")
+    if name in REPLACEMENTS:
+        raise InputError(f"algorithm {name!r} of crfsuite is not supported; {REPLACEMENTS[name]}")
     name = CRFSUITE.get(name, name)
     if name not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
-        raise InputError(f"algorithm must be one of {known}, or a function that makes a tagger; not {name!r}")
+        raise InputError(f"algorithm must be one of {known}, or a function that returns a tagger; not {name!r}")
     if not numbers.C > 0:
         raise InputError(f"C must be > 0, got {numbers.C!r}")
     if not numbers.c1 >= 0:
         raise InputError(f"c1 must be >= 0, got {numbers.c1!r}")
-    if numbers.c2 is not None:
-        _check_c2(name, numbers)
+    if numbers.c2 is not None and not 0 <= numbers.c2 < inf:
+        raise InputError(f"c2 must be >= 0 and finite, got {numbers.c2!r}")
+    if numbers.c2 is not None and name != "crf":
+        raise InputError(f"c2 needs algorithm='crf'; {name} has C")
+    if numbers.c2 is not None and numbers.C != 1:
+        raise InputError("set C or c2, not both: C = 1 / (2 c2)")
     return ALGORITHMS[name](numbers)
 
 
-def _check_c2(name: str, numbers: Hyperparameters) -> None:
-    assert numbers.c2 is not None
-    if not 0 <= numbers.c2 < inf:
-        raise InputError(f"c2 must be >= 0 and finite, got {numbers.c2!r}")
-    if name != "crf":
-        raise InputError(f"c2 is of algorithm='crf' alone; {name} has C")
-    if numbers.C != 1:
-        raise InputError("set C or c2, not both: C = 1 / (2 c2)")
-
-
-def _averaged_perceptron(numbers: Hyperparameters) -> Algorithm:
-    return _online(PerceptronLoss(), 1, AveragedPerceptron)
-
-
-def _margin(numbers: Hyperparameters) -> Algorithm:
-    return _online(MarginLoss(numbers.C), 2, AveragedPerceptron)
-
-
-def _passive_aggressive(numbers: Hyperparameters) -> Algorithm:
-    return _online(HingeLoss(numbers.cost), 1, partial(PassiveAggressive, C=numbers.C))
-
-
-def _online(criterion: Criterion, rivals: int, optimizer: Callable[..., Any]) -> Algorithm:
+def _online(criterion: Criterion, k: int, optimizer: Callable[..., Any]) -> Algorithm:
     def make(features: FeatureExtractor) -> Tagger:
-        return Tagger(features, SparseLinear(), criterion, KBest(rivals), optimizer)
+        return Tagger(features, SparseLinear(), criterion, KBest(k), optimizer)
 
     return Algorithm(make, 10, {})
 
@@ -109,38 +91,35 @@ def _crf(numbers: Hyperparameters) -> Algorithm:
 
 ALGORITHMS: dict[str, Callable[[Hyperparameters], Algorithm]] = {
     "crf": _crf,
-    "averaged_perceptron": _averaged_perceptron,
-    "margin": _margin,
-    "passive_aggressive": _passive_aggressive,
+    "averaged_perceptron": lambda numbers: _online(PerceptronLoss(), 1, AveragedPerceptron),
+    "margin": lambda numbers: _online(MarginLoss(numbers.C), 2, AveragedPerceptron),
+    "passive_aggressive": lambda numbers: _online(HingeLoss(numbers.cost), 1, partial(PassiveAggressive, C=numbers.C)),
 }
 
 
-OPTIONS = {  # of sklearn_crfsuite.CRF: what takes their place
+OPTIONS = {  # advice for parameters of sklearn_crfsuite.CRF
     "min_freq": "set cutoff, the number of tokens that must have a feature",
-    "all_possible_states": "always on here; leave it out",
-    "all_possible_transitions": "always on here; leave it out",
+    **dict.fromkeys(("all_possible_states", "all_possible_transitions"), "always on; remove it"),
     "c": "set C of algorithm='passive_aggressive'",
-    **dict.fromkeys(
-        ("pa_type", "error_sensitive", "averaging"), "let algorithm be a function that makes such a tagger"
-    ),
+    **dict.fromkeys(("pa_type", "error_sensitive", "averaging"), "set algorithm to a function that returns a tagger"),
     **dict.fromkeys(
         ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch"),
-        "options of the optimizer, such as tolerance and period of structperc.optim.LBFGS; let algorithm be a function "
-        "that makes a tagger with it",
+        "an option of the optimizer, such as tolerance and period of structperc.optim.LBFGS; set algorithm to a "
+        "function that returns a tagger with this optimizer",
     ),
     **dict.fromkeys(
         ("calibration_eta", "calibration_rate", "calibration_samples", "calibration_candidates"),
-        "of l2sgd, which is not here; leave it out",
+        "an option of l2sgd, which is not supported; remove it",
     ),
-    "calibration_max_trials": "of l2sgd, which is not here; leave it out",
-    **dict.fromkeys(("variance", "gamma"), "of arow, which is not here; leave it out"),
-    **dict.fromkeys(("keep_tempfiles", "trainer_cls"), "nothing is written while learning; leave it out"),
-    "model_filename": "nothing is written while learning; tagger_.save(folder) writes the model",
+    "calibration_max_trials": "an option of l2sgd, which is not supported; remove it",
+    **dict.fromkeys(("variance", "gamma"), "an option of arow, which is not supported; remove it"),
+    **dict.fromkeys(("keep_tempfiles", "trainer_cls"), "no files are written in training; remove it"),
+    "model_filename": "no files are written in training; save the model by tagger_.save(folder)",
 }
 
 
 def check_options(others: Iterable[str], own: Iterable[str]) -> None:
-    """Raise TypeError for options that the estimator does not have; for those of crfsuite it says what to set."""
+    """Raise TypeError for unknown parameters, with advice for those of crfsuite."""
     for name in others:
-        advice = OPTIONS.get(name) or f"there is no such parameter{did_you_mean(name, own)}"
+        advice = OPTIONS.get(name) or f"unknown parameter{did_you_mean(name, own)}"
         raise TypeError(f"SequenceTagger, {name}: {advice}")

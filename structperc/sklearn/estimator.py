@@ -1,4 +1,4 @@
-"""The estimator."""
+"""The scikit-learn estimator."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from structperc.analysis.weight_ranking import WeightGroups, weights
-from structperc.data.scheme_detection import NO_SEGMENT, detect_scheme, fit_scheme
+from structperc.data.scheme_detection import NO_SEGMENT, check_labels, detect_scheme, fit_scheme
 from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -21,7 +21,7 @@ from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Hyperparameters, check_options, get_algorithm
 from structperc.sklearn.fitting import InMemoryData, fit_tagger, state_of, tagger_of
-from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, Form, Sentences, read_labels, read_sentences
+from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, ParsedSentences, parse_sentences, read_labels
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 
@@ -31,39 +31,39 @@ NAMES_OR_WORDS = ("words", "features")  # one sentence of lists of feature names
 
 
 class SequenceTagger(BaseEstimator):
-    """A tagger of sequences as an estimator of scikit-learn.
+    """A sequence tagger as a scikit-learn estimator.
 
     X is a list of sentences, all of one form: lists of words; dicts of columns, such as {"word": [...], "pos": [...]};
-    or, as python-crfsuite takes them, for each token a dict of features or a list of their names, see `features_of`.
-    Words and columns are read through feature templates. y is a list of as many lists of labels, which are strings.
+    or, as in python-crfsuite, a dict of features or a list of feature names for each token, see `features_of`.
+    Features of words and columns are extracted by templates. y is a list of lists of labels, which are strings.
 
     Args:
-        algorithm: "crf" (likelihood; "lbfgs" is the same), "averaged_perceptron" (or "ap"), "margin" (margin
-            perceptron), "passive_aggressive" (PA-I), or a function that makes a `structperc.Tagger` from a
+        algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "averaged_perceptron" or "ap", "margin" (margin
+            perceptron), "passive_aggressive" (PA-I), or a function that returns a `structperc.Tagger` for a
             `structperc.FeatureExtractor`.
-        C: of the CRF, whose prior is |w|^2 / (2C); the margin of "margin"; the aggressiveness of "passive_aggressive".
-        c1: the CRF's objective has c1 |w|_1, too, so that many weights are 0.
-        c2: the CRF's prior is c2 |w|^2, as crfsuite writes it, instead of C; 0 is no prior.
+        C: of the CRF, whose prior is |w|^2 / (2C); margin of "margin"; aggressiveness of "passive_aggressive".
+        c1: adds c1 |w|_1 to the objective of the CRF, so that many weights are 0.
+        c2: prior c2 |w|^2 of the CRF as in crfsuite, instead of C; 0: no prior.
         cost: margin for each wrong token of "passive_aggressive".
-        max_iterations: passes over the training data at most; None: 10, and for a CRF 1000, which ends before that when
-            its objective no longer falls.
+        max_iterations: maximum number of passes over the training data; None: 10, or 1000 for a CRF, which stops
+            earlier at convergence.
         templates: the name of a set of templates, or a list of template items; for words and columns.
-        cutoff: how often a feature must occur in the training data.
-        hash_bits: number features by their hashes, 2**hash_bits at most, without an index of names; None: with one.
-        scheme: tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, whose illegal labellings are never predicted;
-            "none", labels that are no segments; "auto", the scheme that the labels of the training data fit.
-        random_state: of the order in which sentences are seen: a number, a `numpy.random.RandomState` or None.
-        verbose: show a bar and messages while learning.
+        cutoff: minimum number of occurrences of a feature in the training data.
+        hash_bits: use at most 2**hash_bits hashes as feature ids; None: use a vocabulary of features.
+        scheme: tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, so that only legal label sequences are predicted;
+            "none" for labels that are not segments; "auto": the scheme of the labels of the training data.
+        random_state: seed of the order of sentences: an integer, a `numpy.random.RandomState` or None.
+        verbose: show a progress bar and messages in training.
 
     Attributes:
-        tagger_: the `structperc.Tagger`, which can be saved and does all that others do.
-        classes_: names of the labels, in the order of the tagger's numbers.
+        tagger_: the `structperc.Tagger`.
+        classes_: names of the labels in the order of their ids.
         scheme_: tag scheme of the labels.
-        n_iter_: passes over the training data that were made.
-        dev_score_: `score` of X_dev and y_dev, where `fit` has them.
+        n_iter_: number of passes over the training data.
+        dev_score_: `score` of X_dev and y_dev, if given to `fit`.
 
     Raises:
-        TypeError: an option that is not there; for those of `sklearn_crfsuite.CRF` the message says what to set.
+        TypeError: an unknown parameter, with advice for those of `sklearn_crfsuite.CRF`.
     """
 
     def __init__(
@@ -103,26 +103,31 @@ class SequenceTagger(BaseEstimator):
         X_dev: Iterable[Any] | None = None,
         y_dev: Iterable[Sequence[str]] | None = None,
     ) -> Self:
-        """Learn from sentences and their labels.
+        """Train a tagger.
 
-        Further sentences and labels, X_dev and y_dev, are scored in the end, see `dev_score_`; as in sklearn-crfsuite
-        they change nothing in what is learned. Raises InputError for invalid options and data.
+        X_dev and y_dev are scored after training, see `dev_score_`; as in sklearn-crfsuite they do not affect training.
+        Raises InputError for invalid options and data.
         """
-        sentences = read_sentences(X, "give [X] and [y]")
+        sentences = parse_sentences(X, "give [X] and [y]")
         labels = read_labels(y, sentences.lengths)
         dev = None if X_dev is None and y_dev is None else _read_dev(X_dev, y_dev)
         if sentences.form is None:
-            raise InputError("X has no token in it; give sentences to learn from")
+            raise InputError("X has no tokens; give sentences with labels")
         algorithm = get_algorithm(self.algorithm, Hyperparameters(self.C, self.c1, self.cost, self.c2))
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")
         if all(label == "O" for own in labels for label in own):
             warnings.warn(f"y: {NO_SEGMENT}", stacklevel=2)
-        scheme, seed = self._scheme_of(labels), check_random_state(self.random_state).randint(2**31 - 1)
+        scheme, seed = self._select_scheme(labels), check_random_state(self.random_state).randint(2**31 - 1)
         rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True) if own]
         data = InMemoryData(rows, scheme=scheme, seed=int(seed), **algorithm.data)
-        tagger = algorithm.make(self._features(sentences.form))
+        extractor = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
+        if sentences.form == "features":
+            features = extractor(weighted_column=FEATURES)
+        else:
+            features = extractor([self.templates] if isinstance(self.templates, str) else list(self.templates))
+        tagger = algorithm.make(features)
         self.tagger_, self.n_iter_ = fit_tagger(tagger, data, iterations, int(seed), bool(self.verbose))
         self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
         if dev is not None:
@@ -140,9 +145,9 @@ class SequenceTagger(BaseEstimator):
         return self.predict([sentence])[0]
 
     def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
-        """Return for each token of each sentence the probability of each label, {label: probability}.
+        """Return {label: probability} for each token of each sentence.
 
-        Raises InputError for algorithms whose scores are no probabilities.
+        Raises InputError for algorithms without probabilities.
         """
         sentences = self._read(X, "give [X], or call predict_marginals_single(X)")
         if not self.tagger_.probabilistic:
@@ -152,37 +157,37 @@ class SequenceTagger(BaseEstimator):
         return [[dict(zip(self.classes_, token, strict=True)) for token in table] for table in tables]
 
     def predict_marginals_single(self, sentence: Any) -> list[dict[str, float]]:
-        """Return for each token of one sentence the probability of each label, {label: probability}."""
+        """Return {label: probability} for each token of one sentence."""
         self._check_single(sentence, "predict_marginals")
         return self.predict_marginals([sentence])[0]
 
     def score(self, X: Iterable[Any], y: Iterable[Sequence[str]]) -> float:
-        """Return F1 of segments by the rule of conlleval, or for labels that are no segments the share of right tokens.
+        """Return the segment F1 of conlleval; for labels that are not segments, the share of correct tokens.
 
-        Labels that the training data does not have count as missed, with a warning that says how many there are.
+        Labels that are missing in the training data count as errors, with a warning.
         """
         sentences = self._read(X, "give [X] and [y]")
         return self._score(sentences, read_labels(y, sentences.lengths))
 
     def weights(self, top: int = 20) -> WeightGroups:
-        """Return the largest weights by name, at most `top` for each label, which notebooks show as tables."""
+        """Return the largest weights by name, at most `top` for each label; notebooks show them as tables."""
         return weights(self._linear_tagger(), top)
 
     @property
     def attributes_(self) -> list[str]:
-        """The names of all features, in the order of their numbers."""
+        """Names of all features in the order of their ids."""
         return self._linear_tagger().features.feature_names("node")
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of features and labels that are not 0, {(feature, label): weight}."""
+        """Weights of features other than 0, {(feature, label): weight}."""
         tagger = self._linear_tagger()
         names, weights = self.attributes_, tagger.scorer.node.detach()
         return {(names[f], self.classes_[j]): float(weights[f, j]) for f, j in weights.nonzero().tolist()}
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of pairs of neighbouring labels that are not 0, {(label before, label): weight}."""
+        """Weights of pairs of adjacent labels other than 0, {(previous label, label): weight}."""
         found = self._linear_tagger().scorer.transition
         if found is None:
             return {}
@@ -203,70 +208,63 @@ class SequenceTagger(BaseEstimator):
     def _linear_tagger(self) -> Any:
         check_is_fitted(self)
         if not isinstance(self.tagger_.scorer, SparseLinear):
-            raise AttributeError("this tagger has no weights of features; see its tagger_")
+            raise AttributeError("this tagger has no feature weights; use its tagger_")
         return self.tagger_
 
-    def _features(self, form: Form) -> FeatureExtractor:
-        """Reader of sentences of a form."""
-        made = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
-        if form == "features":
-            return made(weighted_column=FEATURES)
-        return made([self.templates] if isinstance(self.templates, str) else list(self.templates))
-
-    def _scheme_of(self, labels: Sequence[Sequence[str]]) -> str:
+    def _select_scheme(self, labels: Sequence[Sequence[str]]) -> str:
         if self.scheme == AUTO:
-            return _scheme_that_fits(labels)
+            return _detect_scheme(labels)
         if self.scheme not in SCHEMES:
             raise InputError(f"scheme must be {AUTO} or one of {', '.join(SCHEMES)}, got {self.scheme!r}")
-        _check_labels(labels, self.scheme)
+        check_labels(labels, "y", self.scheme)
         return self.scheme
 
-    def _read(self, X: Iterable[Any], instead: str) -> Sentences:
+    def _read(self, X: Iterable[Any], instead: str) -> ParsedSentences:
         check_is_fitted(self)
-        return self._same_form(read_sentences(X, instead), "X", instead)
+        return self._same_form(parse_sentences(X, instead), "X", instead)
 
-    def _same_form(self, sentences: Sentences, name: str, instead: str) -> Sentences:
+    def _same_form(self, sentences: ParsedSentences, name: str, instead: str) -> ParsedSentences:
         if sentences.form not in (None, self._form):
             single = f"; if it is one sentence, {instead}" if (sentences.form, self._form) == NAMES_OR_WORDS else ""
             forms = f"of the form {FORMS[sentences.form]}, but training had {FORMS[self._form]}"
             raise InputError(f"{name} is {forms}{single}")
         return sentences
 
-    def _is_read(self, X: Any) -> bool:
-        """Whether X is a list of sentences of the form of the training data."""
+    def _has_form(self, X: Any) -> bool:
+        """Return True for a list of sentences of the form of the training data."""
         try:
-            return read_sentences(X).form == self._form
+            return parse_sentences(X).form == self._form
         except InputError:
             return False
 
     def _check_single(self, sentence: Any, instead: str) -> None:
         check_is_fitted(self)
-        if not self._is_read([sentence]) and self._is_read(sentence):
+        if not self._has_form([sentence]) and self._has_form(sentence):
             raise InputError(f"{instead}_single takes one sentence, not a list of them; call {instead}(X)")
 
-    def _score(self, sentences: Sentences, gold: list[list[str]]) -> float:
+    def _score(self, sentences: ParsedSentences, gold: list[list[str]]) -> float:
         predicted = self.tagger_.tag(sentences.rows)
         if self.scheme_ == "none":
-            _note_unknown([label for label in chain.from_iterable(gold) if label not in self.classes_], "label")
+            _warn_unknown([label for label in chain.from_iterable(gold) if label not in self.classes_], "label")
             right = [a == b for pair in zip(gold, predicted, strict=True) for a, b in zip(*pair, strict=True)]
             return float(np.mean(right)) if right else 0.0
-        gold = [[_as_segment(label) for label in labels] for labels in gold]
+        gold = [[_to_segment_label(label) for label in labels] for labels in gold]
         types = [span.type for labels in gold for span in spans(labels)]
-        _note_unknown([kind for kind in types if kind not in self.tagger_.labels.type_names], "segment")
+        _warn_unknown([kind for kind in types if kind not in self.tagger_.labels.type_names], "segment")
         return segment_f1_score(gold, predicted)
 
 
-def _read_dev(X_dev: Any, y_dev: Any) -> tuple[Sentences, list[list[str]]]:
+def _read_dev(X_dev: Any, y_dev: Any) -> tuple[ParsedSentences, list[list[str]]]:
     if X_dev is None or y_dev is None:
         raise InputError(
             f"{'X_dev' if X_dev is None else 'y_dev'} is missing; give both of X_dev and y_dev, or neither"
         )
-    sentences = read_sentences(X_dev, DEV, "X_dev")
+    sentences = parse_sentences(X_dev, DEV, "X_dev")
     return sentences, read_labels(y_dev, sentences.lengths, ("X_dev", "y_dev"))
 
 
-def _as_segment(label: str) -> str:
-    """The label, or one that begins a segment where no scheme has it: it counts as one that is missed."""
+def _to_segment_label(label: str) -> str:
+    """Return the label, or B-label if it is of no scheme, so that it counts as a missed segment."""
     try:
         parse_tag(label)
     except InputError:
@@ -274,35 +272,19 @@ def _as_segment(label: str) -> str:
     return label
 
 
-def _note_unknown(found: Sequence[str], what: str) -> None:
-    """Warn of gold labels, or types of segments, that training has not seen."""
+def _warn_unknown(found: Sequence[str], what: str) -> None:
+    """Warn of gold labels, or types of segments, that are missing in the training data."""
     if found:
         names = ", ".join(sorted({name or "without a type" for name in found}))
         n = counted(len(found), what)
-        warnings.warn(f"y: {n} that the training data do not have ({names:.200}) count as missed", stacklevel=4)
+        warnings.warn(f"y: {n} unknown from training ({names:.200}), counted as errors", stacklevel=4)
 
 
-def _scheme_that_fits(labels: Sequence[Sequence[str]]) -> str:
-    """The scheme that all labels are of; warns where most are labels of segments, but not all."""
+def _detect_scheme(labels: Sequence[Sequence[str]]) -> str:
+    """Return the scheme of all labels; warn if most but not all are labels of segments."""
     scheme, found = detect_scheme(labels), fit_scheme(labels)
     if scheme == "none" and found.scheme != "none":
         odd = next(iter(found.unrecognized), None)
         reason = f"y: {found.remark()}, but not {odd!r}" if odd is not None else f"y has labels of {found.scheme}"
-        warnings.warn(f"{reason}; write all as B-TYPE, or they are learned token by token", stacklevel=4)
+        warnings.warn(f"{reason}; write all as B-TYPE, otherwise they are learned token by token", stacklevel=4)
     return scheme
-
-
-def _check_labels(labels: Sequence[Sequence[str]], scheme: str) -> None:
-    """Raise InputError with the place of a label that is not of the scheme."""
-    for n, own in enumerate(labels, 1):
-        for t, label in enumerate(own, 1):
-            _check_label(label, scheme, f"y, sentence {n}, token {t}")
-
-
-def _check_label(label: str, scheme: str, place: str) -> None:
-    if scheme == "none":
-        return
-    try:
-        parse_tag(label, scheme)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None

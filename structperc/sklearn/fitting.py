@@ -1,4 +1,4 @@
-"""Training in memory without files, and taggers as plain values that can be copied and pickled."""
+"""Training in memory without files, and copying and pickling of taggers."""
 
 import logging
 import warnings
@@ -21,7 +21,7 @@ from structperc.training.lightning_messages import at_level
 
 
 class TaggerState(NamedTuple):
-    """The configuration and tensors of a saved model, and the names of the modules of its parts."""
+    """Configuration and tensors of a saved model, and the trusted modules of its parts."""
 
     config: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -29,30 +29,30 @@ class TaggerState(NamedTuple):
 
 
 def state_of(tagger: Tagger) -> TaggerState:
-    """Return the state of a tagger with its present weights."""
+    """Return the state of a tagger with its current weights."""
     return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.user_objects).trusted)
 
 
 def tagger_of(state: TaggerState) -> Tagger:
-    """Return a tagger with this state that belongs to no trainer."""
+    """Return a tagger with this state and without a trainer."""
     tagger = Tagger.from_state(state.config, state.tensors, Builder(state.trusted))
     tagger.features.progress = False
     return tagger
 
 
 LOGGERS = ("pytorch_lightning", "lightning_fabric")
-_ONE_AT_A_TIME = RLock()  # of the threads of a process: trainers and loggers are shared
+_TRAINING = RLock()  # trainers and loggers are shared by the threads of a process
 
 
 class InMemoryData(SequenceDataModule):
-    """Training sentences {column: strings}, with their labels, and nothing else."""
+    """Training sentences {column: strings} with labels, without other splits."""
 
     def __init__(self, sentences: Sequence[dict[str, list[str]]], **options: Any) -> None:
         super().__init__(**options)
         self.sentences = sentences
 
     def read(self, split: str) -> tuple[str, Corpus] | None:
-        """Return the corpus of the training data; there are no other splits."""
+        """Return the training data; None for other splits."""
         if split != "train":
             return None
         flat = {role: [value for one in self.sentences for value in one[role]] for role in self.sentences[0]}
@@ -65,8 +65,8 @@ class InMemoryData(SequenceDataModule):
 def fit_tagger(
     tagger: Tagger, data: SequenceDataModule, iterations: int, seed: int, verbose: bool
 ) -> tuple[Tagger, int]:
-    """Train a tagger and return it with the weights that it serves, apart from any trainer, and the iterations made."""
-    with _ONE_AT_A_TIME, _silence(verbose), torch.random.fork_rng(devices=[]):
+    """Train a tagger; return a copy with evaluation weights and without a trainer, and the number of iterations."""
+    with _TRAINING, _silence(verbose), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         trainer = pl.Trainer(
             max_epochs=iterations,
@@ -84,7 +84,7 @@ def fit_tagger(
 
 @contextmanager
 def _silence(verbose: bool) -> Iterator[None]:
-    """Hide Lightning's warnings and messages, and ours that go with them, within the block."""
+    """Hide warnings and log messages of training within the block, unless verbose."""
     if verbose:
         yield
         return

@@ -1,4 +1,4 @@
-"""Sentences, labels and feature dicts in the forms that users of scikit-learn and python-crfsuite have them."""
+"""Parsing of sentences, labels and feature dicts in the forms of scikit-learn and python-crfsuite."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -19,19 +19,19 @@ def features_of(token: Any, place: str = "features") -> Iterator[tuple[str, floa
     """Yield name and weight of each feature of a token: a dict of features, or a list or set of names.
 
     In a dict, {"w": "the"} is the feature w:the with weight 1, {"len": 3} is len with weight 3, {"flag": True} is flag
-    with weight 1 and {"flag": False} with weight 0; dicts in it are read the same way, {"next": {"len": 3}} is next:len
-    with weight 3, and lists and sets as names, {"has": ["a", "b"]} is has:a and has:b with weight 1.
+    with weight 1, and {"flag": False} with weight 0. Dicts may be nested: {"next": {"len": 3}} is next:len with weight
+    3. Lists and sets contain names: {"has": ["a", "b"]} is has:a and has:b with weight 1.
 
-    Raises InputError, which begins with the place, for names that are no strings and weights that are no finite
+    Raises InputError, which begins with the place, for names that are not strings, and weights that are not finite
     numbers.
     """
     if not isinstance(token, PARTS):
-        raise InputError(f"{place}: a token is a dict of features or a list of their names, not {token!r:.40}")
+        raise InputError(f"{place}: expected a dict of features or a list of their names, got {token!r:.40}")
     yield from _nested_features(token, "", place)
 
 
 def _nested_features(given: Any, prefix: str, place: str) -> Iterator[tuple[str, float]]:
-    if not isinstance(given, Mapping):  # a set in an order that every process has
+    if not isinstance(given, Mapping):  # sets in a reproducible order
         for name in sorted(given, key=str) if isinstance(given, set | frozenset) else given:
             yield _name(name, prefix, place), 1.0
         return
@@ -47,7 +47,7 @@ def _nested_features(given: Any, prefix: str, place: str) -> Iterator[tuple[str,
 
 def _name(name: Any, prefix: str, place: str) -> str:
     if not isinstance(name, str | bytes):
-        raise InputError(f"{place}: the name of a feature is a string, not {name!r:.40}; write it as a string")
+        raise InputError(f"{place}: the name of a feature must be a string, not {name!r:.40}")
     return prefix + _decode(name)
 
 
@@ -60,7 +60,7 @@ def _weight(value: Any, name: str, place: str) -> float:
         advice = "give a string, a number, a bool, a dict or a list of strings"
         raise InputError(f"{place}, feature {name!r}: {value!r:.40} is a {type(value).__name__}; {advice}")
     if not abs(float(value)) <= LARGEST:
-        raise InputError(f"{place}, feature {name!r}: {value!r} is no finite number; give one, or leave it out")
+        raise InputError(f"{place}, feature {name!r}: {value!r} is not a finite number; change or remove it")
     return float(value)
 
 
@@ -73,24 +73,24 @@ FORMS = {
 }
 
 
-class Sentences(NamedTuple):
-    """Sentences, each as {column: strings}, and the form that they came in; None where none has a token."""
+class ParsedSentences(NamedTuple):
+    """Sentences, each as {column: strings}, and their original form; None if there are no tokens."""
 
     form: Form | None
     rows: list[dict[str, list[str]]]
 
     @property
     def lengths(self) -> list[int]:
-        """The number of tokens of each sentence."""
+        """Number of tokens of each sentence."""
         return [len(row[WORD]) for row in self.rows]
 
 
-def read_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> Sentences:
-    """Return sentences that are all of one form: lists of words, dicts of columns, or lists of features for each token.
+def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> ParsedSentences:
+    """Parse sentences of one form: lists of words, dicts of columns, or lists of features for each token.
 
-    Features become strings of the column `features`, whose words are empty. Raises InputError, with sentence, token and
-    feature counted from 1, for sentences that are none of these or not of one form, and for a single sentence, where
-    `instead` says what to give. `name` is that of the argument.
+    Features become strings in the column `features`, with empty words. Raises InputError, with sentence, token and
+    feature counted from 1, for sentences of another form or of different forms, and for a single sentence, with the
+    advice `instead`. `name` is that of the argument.
     """
     given = _sentences(X, instead, name)
     forms = [_form(sentence, f"{name}, sentence {n}") for n, sentence in enumerate(given, 1)]
@@ -100,15 +100,15 @@ def read_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X")
             before = f"but sentence {known[0][0]} of {FORMS[known[0][1]]}; give all in one form"
             raise InputError(f"{name}, sentence {n} is of the form {FORMS[form]}, {before}")
     if not known:
-        return Sentences(None, [{WORD: []} for _ in given])
+        return ParsedSentences(None, [{WORD: []} for _ in given])
     form = known[0][1]
-    read = {"words": _words, "columns": _columns, "features": _features}[form]
+    parse = {"words": _parse_words, "columns": _parse_columns, "features": _parse_features}[form]
     roles = list(given[known[0][0] - 1]) if form == "columns" else [WORD]
-    return Sentences(form, [read(one, roles, f"{name}, sentence {n}") for n, one in enumerate(given, 1)])
+    return ParsedSentences(form, [parse(one, roles, f"{name}, sentence {n}") for n, one in enumerate(given, 1)])
 
 
 def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str] = ("X", "y")) -> list[list[str]]:
-    """Return labels of sentences of these lengths; `names` are those of the two arguments.
+    """Return the labels of sentences of these lengths; `names` are those of the two arguments.
 
     Raises InputError for other lengths, and for labels that are not strings.
     """
@@ -124,7 +124,7 @@ def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str]
 
 
 def _sentences(X: Any, instead: str, name: str) -> list[Any]:
-    """The sentences of X, which must not be a single one."""
+    """Return X as a list. Raises InputError for a single sentence."""
     if isinstance(X, Mapping):
         raise InputError(f"{name} is one sentence; {instead}")
     if isinstance(X, str | bytes) or hasattr(X, "columns") or not isinstance(X, Iterable):
@@ -140,29 +140,29 @@ def _sentences(X: Any, instead: str, name: str) -> list[Any]:
 
 
 def _has_columns(sentence: Mapping[str, Any]) -> bool:
-    """Whether a dict is one of columns, and not one of the features of a token."""
+    """Return True for a dict of columns, False for the features of a token."""
     return is_sequence(sentence.get(WORD)) or (bool(sentence) and all(map(is_sequence, sentence.values())))
 
 
 def _form(sentence: Any, place: str) -> Form | None:
-    """The form of a sentence, None for one without tokens."""
+    """Return the form of a sentence; None without tokens."""
     if isinstance(sentence, Mapping):
         return "columns"
     if not is_sequence(sentence):
-        raise InputError(f"{place} is {sentence!r:.40}; a sentence is a list of tokens, so split it into words")
+        raise InputError(f"{place} is {sentence!r:.40}; expected a list of tokens; split it into words")
     if not len(sentence):
         return None
     return "words" if isinstance(sentence[0], str) else "features"
 
 
-def _words(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
+def _parse_words(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
     return {WORD: _strings(sentence, place, "a word")}
 
 
-def _columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
+def _parse_columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
     found = sentence if isinstance(sentence, Mapping) else {role: [] for role in roles}
     if LABEL in found:
-        raise InputError(f"{place} has a column {LABEL!r}; labels are given as y")
+        raise InputError(f"{place} has a column {LABEL!r}; give labels as y")
     if WORD not in found or set(found) != set(roles):
         wanted = ", ".join(dict.fromkeys([WORD, *roles]))
         raise InputError(f"{place} has columns {', '.join(map(str, found)) or 'none'}; give {wanted}")
@@ -177,7 +177,7 @@ def _columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[
     return columns
 
 
-def _features(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
+def _parse_features(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
     strings = [
         format_weighted_features(features_of(token, f"{place}, token {t}")) for t, token in enumerate(sentence, 1)
     ]
@@ -187,5 +187,5 @@ def _features(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list
 def _strings(values: Any, place: str, what: str) -> list[str]:
     for t, value in enumerate(values, 1):
         if not isinstance(value, str):
-            raise InputError(f"{place}, token {t}: {what} is a string, not {value!r:.40}")
+            raise InputError(f"{place}, token {t}: {what} must be a string, not {value!r:.40}")
     return list(map(str, values))

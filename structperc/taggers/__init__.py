@@ -1,13 +1,13 @@
-"""Taggers: LightningModules made of parts, how they learn and label text, and how they are saved.
+"""Taggers: LightningModules made of parts, their training methods, and saved models.
 
 base.py                 base class: data, prediction, evaluation, checkpoints
 tagger.py               features, scorer, search, criterion and optimizer as one tagger
 guided_tagger.py        the tagger of guided learning
-learning.py             how a tagger learns: by gradients, by full batches, one sequence at a time
+learning.py             training methods: by gradients, by full batches, one sequence at a time
 sequential_learning.py  learning one sequence at a time, also in several processes
 callbacks.py            callbacks that taggers need: evaluation weights, random states, learning rates
 checkpoint_files.py     Lightning checkpoints
-contract_checks.py      checks of a user's own parts
+contract_checks.py      checks of user-defined parts
 saving.py               saved models; model_format.py: their two files, read without PyTorch
 hub.py                  cards of models, and repositories of the hub
 """

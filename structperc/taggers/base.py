@@ -53,11 +53,11 @@ class BaseTagger(pl.LightningModule, Predictor):
     A subclass defines the abstract methods, training_step and configure_optimizers; the other hooks have defaults.
 
     Args:
-        features: templates and resources; their index is built from the training data. None: there are none.
+        features: templates and resources; their index is built from the training data. None: no features.
         beta: of the F score by which models are selected, see `metrics.segments`.
     """
 
-    supports_distributed = False  # whether several processes can train it together
+    supports_distributed = False  # True if several processes can train it together
     epoch_summary = ""  # of the last epoch, for the log
     labels: LabelSet
 
@@ -66,9 +66,9 @@ class BaseTagger(pl.LightningModule, Predictor):
         check_beta(beta)
         self.beta = beta
         self.features = features or FeatureExtractor()
-        self.fitted = False  # whether the labels are known and the weights exist
-        self.unit = "sentence"  # or "document": what one sequence is
-        self.training_files: Mapping[str, Any] = {}  # how they were read, see `data.read_options`; empty: not known
+        self.fitted = False  # True once the labels are known and the weights exist
+        self.unit = "sentence"  # of a sequence, or "document"
+        self.training_files: Mapping[str, Any] = {}  # reading options, see `data.read_options`; empty: unknown
         self.card: str | None = None  # text of README.md in saved models; None: a default one
 
     @abstractmethod
@@ -104,7 +104,7 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     @property
     def full_batch(self) -> bool:
-        """Whether the optimizer makes one step in this epoch."""
+        """True if the optimizer makes one step in this epoch."""
         return False
 
     @property
@@ -120,7 +120,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         self.allocate(data.label_set())
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return what encoders read of a corpus; none for taggers of feature templates."""
+        """Return the inputs of encoders for a corpus; none for taggers of feature templates."""
         return []
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
@@ -130,7 +130,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Raise InputError if the tagger does not label sequences of this unit, "sentence" or "document"."""
 
     def extra_vocabulary(self) -> dict[str, Any]:
-        """Return what weights must agree on besides labels and features, as plain JSON types by name."""
+        """Return further entries of `vocabulary`, as plain JSON types by name."""
         return {}
 
     def decode_validation(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -147,7 +147,7 @@ class BaseTagger(pl.LightningModule, Predictor):
     def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
         """Return the corpus with further predicted columns, if there are any.
 
-        parts: what `predict_step` returned for all of it.
+        parts: the results of `predict_step` for the whole corpus.
         """
         return corpus
 
@@ -187,7 +187,7 @@ class BaseTagger(pl.LightningModule, Predictor):
     # -- vocabulary ------------------------------------------------------------------------------------------
 
     def gold_labels(self, corpus: Corpus) -> LabelSet:
-        """Return the labels by which gold of a corpus is numbered: the tagger's, then those it has not learned."""
+        """Return the labels that number the gold labels of a corpus: the tagger's, then unknown ones."""
         return self.labels.extended(corpus.factorize("label").distinct) if "label" in corpus.columns else self.labels
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
@@ -195,13 +195,12 @@ class BaseTagger(pl.LightningModule, Predictor):
         return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus))
 
     def encode_split(self, corpus: Corpus) -> EncodedCorpus:
-        """Return a split of the trainer's data as `encode` does; its arrays are where the data module keeps them."""
+        """Return a split of the trainer's data as `encode` does; the store of the data module holds its arrays."""
         arrays = self._data.store.arrays
         return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus), arrays)
 
     @property
     def _data(self) -> SequenceDataModule:
-        """The data module of the trainer."""
         return self.trainer.datamodule  # type: ignore[attr-defined]
 
     def setup(self, stage: str) -> None:
@@ -240,7 +239,7 @@ class BaseTagger(pl.LightningModule, Predictor):
             return None
 
     def check_processes(self, trainer: pl.Trainer) -> None:
-        """Raise InputError if this trainer has several processes that cannot train the tagger together."""
+        """Raise InputError for a trainer with several processes that cannot train the tagger together."""
         if trainer.world_size == 1:
             return
         if not self.supports_distributed:
@@ -254,17 +253,12 @@ class BaseTagger(pl.LightningModule, Predictor):
     # -- evaluation ------------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
-        """Reset the scores of the development data."""
-        self._begin_evaluation("dev")
-
-    def on_test_epoch_start(self) -> None:
-        """Reset the scores of the test data."""
-        self._begin_evaluation("test")
-
-    def _begin_evaluation(self, split: str) -> None:
-        data = self._data
+        """Reset the scores of the development data, or of the test data."""
+        data, split = self._data, "test" if self.trainer.testing else "dev"
         labels = self.gold_labels(data.corpus(split)) if data.has(split) else self.labels
         self.evaluation = Evaluation(labels, self.beta).to(self.device)
+
+    on_test_epoch_start = on_validation_epoch_start
 
     def validation_step(self, batch: Batch, batch_idx: int = 0) -> None:
         """Label a batch and count right and wrong labels."""
@@ -273,23 +267,19 @@ class BaseTagger(pl.LightningModule, Predictor):
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
-        """Log dev/score (F1, or accuracy without segments) and the other scores."""
-        self._report("dev")
-
-    def on_test_epoch_end(self) -> None:
-        """Log test/score and the other scores."""
-        self._report("test")
-
-    def _report(self, split: str) -> None:
+        """Log dev/score or test/score (F1, or accuracy without segments) and the other scores."""
+        split = "test" if self.trainer.testing else "dev"
         for name, value in self.evaluation.compute().items():
             self.log(f"{split}/{name}", value, prog_bar=name == "score")
 
+    on_test_epoch_end = on_validation_epoch_end
+
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
-        """Return the rows (B,) of the corpus that the batch holds and what `predict_batch` returns for them."""
+        """Return the rows (B,) of the batch in the corpus, and the result of `predict_batch`."""
         return batch.rows, *self.predict_batch(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks that taggers need. Raises InputError for callbacks of the trainer that do not work."""
+        """Return the callbacks that taggers need. Raises InputError for unsupported callbacks of the trainer."""
         check_callbacks(self.trainer.callbacks)  # type: ignore[attr-defined]
         return [ParameterAveraging(), EvaluationWeights(), RandomStateCheckpoint(), PlateauScheduler()]
 
@@ -312,7 +302,7 @@ class BaseTagger(pl.LightningModule, Predictor):
             use_evaluation_weights(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
-        """Return label names, scheme, number of features and whatever else weights must agree on."""
+        """Return label names, scheme, number of features and all else that determines the sizes of weights."""
         features = [self.features.n_node_features, self.features.n_edge_features]
         own = {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
         return {**own, **self.extra_vocabulary()}
@@ -320,7 +310,7 @@ class BaseTagger(pl.LightningModule, Predictor):
     # -- saved models ----------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path, table: TableType = "float32") -> None:
-        """Write the tagger with its current weights; the folder appears whole, or what was there stays.
+        """Write the tagger with its current weights; the folder is replaced as a whole or not at all.
 
         table: type of the feature weights in the file. Loading gives float32 again, rounded: float16 has 11 bits per
         weight, int8 multiples of 1/127 of the largest weight of a feature.
@@ -340,21 +330,21 @@ class BaseTagger(pl.LightningModule, Predictor):
         return saving.load(cls, BaseTagger, Path(folder), device, Builder(trusted))
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return all that is saved of the tagger: plain JSON types, and tensors by name."""
+        """Return the saved state of the tagger: plain JSON types, and tensors by name."""
         return saving.to_state(self)
 
     @classmethod
     def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:
-        """Return the tagger of this class, or of a derived one, that `to_state` described, ready to tag.
+        """Return a tagger of this class, or of a derived one, from a `to_state`, ready to tag.
 
-        `build` makes its parts. Raises InputError for anything else.
+        `build` makes its parts. Raises InputError for an invalid state.
         """
         return saving.from_state(cls, BaseTagger, config, tensors, build)
 
     def save_pretrained(
         self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any
     ) -> str | None:
-        """Save as `save` does and, if asked for, push to the hub: REPO_ID, by default the folder's name.
+        """Save as `save` does and optionally push to the hub: repo_id, by default the folder's name.
 
         options: those of `push_to_hub`, whose result is returned.
         """
@@ -396,7 +386,7 @@ class BaseTagger(pl.LightningModule, Predictor):
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Keep a module and all its parts in evaluation mode within the block; afterwards each is as it was."""
+    """Keep a module and all its parts in evaluation mode within the block; then restore the mode of each."""
     before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -407,7 +397,7 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 
 def inference_batch_size(corpus: Corpus) -> int:
-    """Return how many sequences to label at a time: 64, or more short ones, where the cost of each call would count."""
+    """Return the number of sequences to label at a time: 64, or more if they are short, to save calls."""
     return max(64, 2**12 * len(corpus) // max(1, corpus.tokens))
 
 

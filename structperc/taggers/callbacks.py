@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
-from structperc.datamodules.distributed import all_gather_objects, share
+from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
@@ -25,7 +25,7 @@ KEY = "random_states"  # in checkpoints: a list with the states of each process
 
 
 class EvaluationWeights(pl.Callback):
-    """Puts the evaluation weights of the optimizers into the tagger while the trainer validates, tests or predicts.
+    """Uses the evaluation weights of the optimizers while the trainer validates, tests or predicts.
 
     Evaluation weights are averages, or in full-batch training the weights of lowest objective. Checkpoints are written
     outside of these phases and hold raw weights and the optimizers' states, so that training resumes exactly.
@@ -48,7 +48,7 @@ class EvaluationWeights(pl.Callback):
     on_test_end = on_predict_end = on_validation_end
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Put the raw weights back, so that what is saved after an interruption resumes exactly."""
+        """Put the raw weights back, so that a checkpoint of an interrupted run resumes exactly."""
         self.on_validation_end(trainer, pl_module)
 
 
@@ -56,14 +56,14 @@ RandomState = dict[str, Any]
 
 
 class RandomStateCheckpoint(pl.Callback):
-    """Keeps the states of the random generators of all processes in checkpoints: torch, its device, numpy and Python.
+    """Saves the states of the random generators of all processes in checkpoints: torch, its device, numpy and Python.
 
-    A resumed run restores them where its first epoch starts, whatever was drawn until then.
+    A resumed run restores them at the start of its first epoch.
     """
 
     def __init__(self) -> None:
         self._saved: RandomState | None = None
-        self._behind = False  # by the draws of an iterator of mini-batches
+        self._draws_missing = False  # those of an iterator of mini-batches
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -74,11 +74,13 @@ class RandomStateCheckpoint(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Keep the states of this process until the first epoch starts; warn if the checkpoint has none for it."""
+        """Keep the states of this process until the first epoch starts; warn if the checkpoint lacks them."""
         saved = checkpoint.get(KEY, [])
-        if len(saved) == share().processes:
-            self._saved = saved[share().process]
-            _check_random_state(self._saved)
+        if len(saved) == process_group().size:
+            self._saved = own = saved[process_group().rank]
+            torch.Generator().set_state(own["torch"])  # raises an error unless the states can be restored
+            np.random.RandomState().set_state(_numpy_state(own))
+            random.Random().setstate(own["python"])
             return
         found = f"random states of {len(saved)} processes" if saved else "no random states"
         logger.warning("the checkpoint has %s: the resumed run will not be reproducible", found)
@@ -87,25 +89,25 @@ class RandomStateCheckpoint(pl.Callback):
         """Restore the states if a run is resumed within an epoch."""
         seen = batches_seen(trainer)
         if seen is not None:
-            self._restore(trainer, behind=seen == 0)
+            self._restore(trainer, draws_missing=seen == 0)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Restore the states at the start of a resumed run's first epoch."""
-        self._restore(trainer, behind=True)
+        self._restore(trainer, draws_missing=True)
 
-    def _restore(self, trainer: pl.Trainer, behind: bool) -> None:
+    def _restore(self, trainer: pl.Trainer, draws_missing: bool) -> None:
         if self._saved is not None:
             restore_random_state(self._saved, trainer.strategy.root_device)
-            self._saved, self._behind = None, behind
+            self._saved, self._draws_missing = None, draws_missing
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
-        """Create an iterator over the batches once in a resumed run, which draws the same number as an unbroken one.
+        """Create one more iterator over the batches in a resumed run, for the random numbers that it draws.
 
         A resumed run creates the iterator that it uses before its states are restored.
         """
-        if self._behind and trainer.train_dataloader is not None:
+        if self._draws_missing and trainer.train_dataloader is not None:
             iter(trainer.train_dataloader)
-            self._behind = False
+            self._draws_missing = False
 
 
 def random_state(device: torch.device) -> RandomState:
@@ -127,24 +129,17 @@ def restore_random_state(saved: RandomState, device: torch.device) -> None:
         torch.get_device_module(device).set_rng_state(saved[device.type])
 
 
-def _check_random_state(saved: RandomState) -> None:
-    """Raise an error unless the states can be restored."""
-    torch.Generator().set_state(saved["torch"])
-    np.random.RandomState().set_state(_numpy_state(saved))
-    random.Random().setstate(saved["python"])
-
-
 def _numpy_state(saved: RandomState) -> tuple[Any, ...]:
     name, numbers, *others = saved["numpy"]
     return name, numbers.numpy().astype(np.uint32), *others
 
 
 SCHEDULER_OPTION = "model.lr_scheduler"
-NEVER = 10**9  # epochs after which the trainer steps what `PlateauScheduler` steps
+NEVER = 10**9  # epochs between steps of the trainer, for schedules that `PlateauScheduler` steps
 
 
 def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, trainer: pl.Trainer) -> dict[str, Any]:
-    """Return an optimizer and its schedule as a trainer takes them from `configure_optimizers`.
+    """Return an optimizer and its schedule in the form of `configure_optimizers`.
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.
     """
@@ -157,7 +152,8 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
         raise InputError(f"{SCHEDULER_OPTION}: {' '.join(str(error).split())}") from error
     _check_length(schedule, trainer)
     if isinstance(schedule, ReduceLROnPlateau):
-        _check_plateau(schedule, trainer)
+        if schedule.mode == "max" and not trainer.datamodule.has("dev"):  # type: ignore[attr-defined]
+            raise InputError(f"{SCHEDULER_OPTION}: mode max needs development data for dev/score: set mode min")
         counted: dict[str, Any] = {"interval": "epoch", "frequency": NEVER, "reduce_on_plateau": False}
     else:
         counted = {"interval": interval(schedule), "frequency": 1}
@@ -173,7 +169,7 @@ def check_optimizer(optimizer: Optimizer) -> None:
 
 
 def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
-    """Set the number of all steps in schedules that need it. Raises InputError if it is not known or another one."""
+    """Set the total number of steps in schedules that need it. Raises InputError if it is unknown or different."""
     if not isinstance(schedule, WarmupDecay | OneCycleLR):
         return
     total, name = trainer.estimated_stepping_batches, type(schedule).__name__
@@ -185,20 +181,15 @@ def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
         raise InputError(f"{SCHEDULER_OPTION}: set total_steps of {name} to {total}, not {schedule.total_steps}")
 
 
-def _check_plateau(schedule: ReduceLROnPlateau, trainer: pl.Trainer) -> None:
-    if schedule.mode == "max" and not trainer.datamodule.has("dev"):  # type: ignore[attr-defined]
-        raise InputError(f"{SCHEDULER_OPTION}: mode max needs development data for dev/score: set mode min")
-
-
 class PlateauScheduler(pl.Callback):
     """Steps the schedules that wait for a plateau: of dev/score with mode max, of the objective with mode min.
 
-    It does so after each epoch that has the number, and before the epoch is saved: the trainer would step them after
-    the checkpoint, so that a resumed run would miss one step.
+    Each step comes before the checkpoint of the epoch: the trainer would step after it, and a resumed run would miss
+    one step.
     """
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Step each such schedule with the number of this epoch."""
+        """Step each such schedule with the score or objective of this epoch."""
         for config in trainer.lr_scheduler_configs:
             schedule = config.scheduler
             if not isinstance(schedule, ReduceLROnPlateau):
@@ -210,26 +201,26 @@ class PlateauScheduler(pl.Callback):
 
 
 def has_validated(trainer: pl.Trainer) -> bool:
-    """Return whether this epoch has ended with a validation."""
+    """Return True if this epoch has ended with a validation."""
     every = trainer.check_val_every_n_epoch or 1
     return bool(trainer.enable_validation) and (trainer.current_epoch + 1) % every == 0
 
 
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
-    """Raise InputError if criterion or prior cannot be used with the steps that the optimizer makes in this epoch."""
+    """Raise InputError for a criterion or prior that does not fit the optimizer's steps of this epoch."""
     if optimizer.full_batch:
         check_full_batch(optimizer, prior, trainer.accumulate_grad_batches)
         if batches_seen(trainer):
             raise InputError(
-                "ckpt_path: it was written within an epoch, and full-batch optimizers need whole epochs; "
-                "use a checkpoint from the end of an epoch"
+                "ckpt_path: the checkpoint is from within an epoch, and full-batch optimizers need whole epochs; "
+                "use one from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
         check_corpus_level(criterion, trainer.accumulate_grad_batches)
 
 
 def check_full_batch(optimizer: TrainingProtocol, prior: Prior | None, accumulated: int) -> None:
-    """Raise InputError for full-batch training with a prior that its optimizer cannot take, or in parts of an epoch."""
+    """Raise InputError for full-batch training with an unsupported prior, or with accumulated gradients."""
     if accumulated != 1:
         raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
     absolute = prior is not None and prior.phi == 1
@@ -240,16 +231,16 @@ def check_full_batch(optimizer: TrainingProtocol, prior: Prior | None, accumulat
 
 
 def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
-    """Raise InputError for steps over several mini-batches, or processes, whose counts would be lost."""
+    """Raise InputError for steps over several mini-batches or processes, whose counts would be lost."""
     name = type(criterion).__name__
     if accumulated != 1:
         raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} replaces its counts with each mini-batch")
-    if share().processes > 1:
+    if process_group().size > 1:
         raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
 
 
 def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
-    """Raise InputError for Lightning's callbacks that average weights: they copy a tagger before it has any."""
+    """Raise InputError for Lightning's callbacks that average weights: they copy a tagger before it has weights."""
     for callback in callbacks:
         if isinstance(callback, StochasticWeightAveraging | WeightAveraging):
             name = type(callback).__name__

@@ -30,10 +30,7 @@ class CheckpointStorage(TorchCheckpointIO):
     """The checkpoint files of a trainer: written whole or not at all, and read by `read_checkpoint`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """Write a checkpoint. Raises InputError with the reason where it cannot be written.
-
-        The file that was there stays.
-        """
+        """Write a checkpoint. Raises InputError with the reason if it cannot be written; an older file stays."""
         content = io.BytesIO()  # torch gives no reason when it cannot write to a file
         torch.save(checkpoint, content)
         with write_errors(path):
@@ -42,24 +39,26 @@ class CheckpointStorage(TorchCheckpointIO):
             file.write(content.getbuffer())
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """Read a checkpoint onto the CPU, from where the trainer copies what it needs."""
+        """Read a checkpoint onto the CPU; the trainer copies tensors to its device."""
         return read_checkpoint(path)
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """Return the content of a checkpoint: tensors and plain values. Reading it runs no code.
 
-    Raises InputError for a file that is missing, damaged, of another program, or that contains anything else.
+    Raises InputError for a missing or damaged file, one of another program, and one with other values.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
             saved = torch.load(path, map_location="cpu", weights_only=True)
-        with zipfile.ZipFile(path) as parts:  # torch writes checksums and does not look at them
+        with zipfile.ZipFile(path) as parts:  # torch writes checksums and does not verify them
             damaged = parts.testzip()
     except OSError as error:
         raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
-    except Exception as error:  # whatever a damaged or hostile file leads to
-        raise InputError(f"{path}: {_unreadable(error)}; use another checkpoint, or train again") from None
+    except Exception as error:  # of any type for a damaged or hostile file
+        code = re.search("unsupported (global|class)", str(error), re.IGNORECASE)
+        what = "contains code, not only tensors and plain values" if code else "not a readable checkpoint"
+        raise InputError(f"{path}: {what} ({type(error).__name__}); use another checkpoint, or train again") from None
     if damaged is not None:
         raise InputError(
             f"{path}: damaged (the checksum of {damaged} is wrong); use another checkpoint, or train again"
@@ -71,13 +70,6 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         if not isinstance(tensor, torch.Tensor) or not torch.isfinite(tensor).all():
             raise InputError(f"{path}: {name} holds NaN or infinite numbers; use another checkpoint, or train again")
     return saved
-
-
-def _unreadable(error: Exception) -> str:
-    """The reason, without the advice of torch to load the file nevertheless."""
-    if re.search("unsupported (global|class)", str(error), re.IGNORECASE):
-        return "a checkpoint holds tensors and plain values, this file contains code"
-    return f"not a readable checkpoint ({type(error).__name__})"
 
 
 def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
@@ -98,16 +90,16 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
     for what in own:
         if saved.get(what) != own[what]:
             raise InputError(
-                f"checkpoint was trained with {what} {saved.get(what)}, this data gives {own[what]}: "
-                "use the configuration and data it was trained with"
+                f"the checkpoint has {what} {saved.get(what)}, this training has {own[what]}: "
+                "use the same configuration and data"
             )
 
 
 def use_evaluation_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by the evaluation weights of its optimizer states.
 
-    These are the weights `best`, the `average`, or that of the `sums`, whichever a state holds. `names` are the
-    parameters' names in the order in which the optimizers received them.
+    These are the entry `best` or `average` of a state, or the average of its `sums`. `names` are the parameters' names
+    in the order in which the optimizers received them.
     """
     weights = checkpoint["state_dict"]
     for optimizer in checkpoint.get("optimizer_states", []):

@@ -1,6 +1,6 @@
-"""Checks of a user's own parts: their options before training, and what their methods return when first called.
+"""Checks of user-defined parts: their options before training, and the results of their methods at the first call.
 
-A checked method is replaced by itself after its first call, so that training is as fast as without checks.
+The check of a method is removed after its first call, so that training is as fast as without checks.
 """
 
 import json
@@ -27,11 +27,11 @@ from structperc.structures import Batch, Candidates, Lattice, Scored, real_token
 from structperc.taggers.saving import describe, without_learned
 from structperc.user_code import class_location, is_user_class
 
-Check = Callable[..., str | None]  # (part, *arguments, returned) -> why the returned value is wrong, or None
+Check = Callable[..., str | None]  # (part, *arguments, returned, number of labels) -> the fault of a result, or None
 
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
-    """Raise InputError for a user's parts that could not be built again from their options."""
+    """Raise InputError for user-defined parts that cannot be built again from their options."""
     build = Builder.like(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
@@ -40,44 +40,44 @@ def check_options(model: nn.Module, features: FeatureExtractor) -> None:
             _check_rebuilt(attribute, lambda one: without_learned(one.to_json()), build)
 
 
-def _check_rebuilt(part: object, tell: Callable[[Any], dict[str, Any]], build: Builder) -> None:
-    """Raise InputError unless a part that is built from its description by `tell` has the same options."""
-    cls, described = type(part), tell(part)
+def _check_rebuilt(part: object, describe_part: Callable[[Any], dict[str, Any]], build: Builder) -> None:
+    """Raise InputError unless the part that is built from a description has the same options."""
+    cls, described = type(part), describe_part(part)
     try:
         json.dumps(described)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{class_location(cls)}: options must be plain values that JSON has ({error})") from None
+        raise InputError(f"{class_location(cls)}: options must be plain JSON values ({error})") from None
     try:
         with torch.random.fork_rng(devices=[]):
-            again = tell(build.part(described, cls, class_location(cls)))
+            again = describe_part(build.part(described, cls, class_location(cls)))
     except TypeError as error:
         raise InputError(
-            f"{class_location(cls)} cannot be built again from its options ({error}): name each of them in __init__, "
-            "and keep it on self"
+            f"{class_location(cls)} cannot be built again from its options ({error}): make each an argument of "
+            "__init__, and an attribute of the same name"
         ) from None
     for name, value in described[OPTIONS].items():
         if again[OPTIONS][name] != value:
             raise InputError(
-                f"{class_location(cls)}: option {name} is {value!r}, and {again[OPTIONS][name]!r} in one that is built "
-                f"from it: keep on self.{name} what __init__ is given"
+                f"{class_location(cls)}: option {name} is {value!r}, but {again[OPTIONS][name]!r} when built again: "
+                f"store the argument of __init__ as self.{name}"
             )
 
 
 def check_contracts(model: nn.Module, n_labels: int) -> None:
-    """Check what a user's parts of a model return, at the first call of each method.
+    """Check the results of user-defined parts of a model, at the first call of each method.
 
-    A method that breaks its contract raises InputError, with file, line and what to change.
+    A method that breaks its contract raises InputError, with file, line and advice.
     """
     for part in own_modules(model):
         for kind, method, check in CONTRACTS:
-            if isinstance(part, kind) and _gives(part, method, kind):
+            if isinstance(part, kind) and _is_user_method(part, method):
                 _check_once(part, method, check, n_labels)
         if isinstance(part, PairwiseLoss):
             _check_update_rule(part)
 
 
 def _check_update_rule(part: PairwiseLoss) -> None:
-    """Raise InputError for an update rule that gives no bool for a number, or no mask for a tensor."""
+    """Raise InputError unless an update rule returns a bool for a number and a mask for a tensor."""
     place, gaps = class_location(type(part), "should_update"), torch.ones(2)
     answer = part.should_update(1.0, float(part.threshold))
     if not isinstance(answer, bool | np.bool_):
@@ -88,7 +88,7 @@ def _check_update_rule(part: PairwiseLoss) -> None:
 
 
 def check_step_size_rule(optimizer: Optimizer) -> None:
-    """Raise InputError for a user's optimizer whose step-size rule does not give finite numbers."""
+    """Raise InputError for a user-defined optimizer whose step-size rule returns other than finite numbers."""
     if not isinstance(optimizer, AveragedOptimizer) or not is_user_class(type(optimizer)):
         return
     rule, place = optimizer.step_size_rule(optimizer.param_groups[0]), class_location(type(optimizer), "step_size_rule")
@@ -97,18 +97,18 @@ def check_step_size_rule(optimizer: Optimizer) -> None:
     for one in (1.0, torch.tensor(1.0)):
         size = rule.size(one, one, *rule.numbers)
         if not isinstance(size, int | float | Tensor) or not math.isfinite(size):
-            raise InputError(f"{place}: the size of a step must be a finite number; it is {size!r} for a loss of 1")
+            raise InputError(f"{place}: the size of a step must be a finite number, got {size!r} for a loss of 1")
 
 
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
-    """Yield the parts of a model, at any depth and without the model itself, that are of a user's modules."""
+    """Yield the user-defined parts of a model, at any depth and without the model itself."""
     return (part for part in model.modules() if part is not model and is_user_class(type(part)))
 
 
-def _gives(part: nn.Module, method: str, kind: type) -> bool:
-    """Whether a method is a user's, or calls one: not that of a class of this library."""
-    giver = next(one for one in type(part).__mro__ if method in vars(one))
-    return is_user_class(giver) or method in ("losses_and_updates", "decide")
+def _is_user_method(part: nn.Module, method: str) -> bool:
+    """Return True for a user-defined method, and for one that calls a user-defined method."""
+    owner = next(one for one in type(part).__mro__ if method in vars(one))
+    return is_user_class(owner) or method in ("losses_and_updates", "decide")
 
 
 def _check_once(part: nn.Module, method: str, check: Check, n_labels: int) -> None:
@@ -133,12 +133,12 @@ def _fault(
     value: Any,
     shape: Sequence[int],
     dtype: type[float] | torch.dtype,
-    beside: Tensor,
+    like: Tensor,
     real: Tensor | None = None,
 ) -> str | None:
-    """Return why a value is not a tensor of this shape and type, with finite numbers on the device of `beside`.
+    """Return the fault of a value that is not a tensor of this shape and type, finite and on the device of `like`.
 
-    dtype: float for any floating-point type. real: marks the rows that count.
+    dtype: float for any floating-point type. real: mask of the rows that must be finite.
     """
     if not isinstance(value, Tensor) or value.shape != tuple(shape):
         return f"must return {what} of shape {tuple(shape)}; it returned {_kind(value)}"
@@ -146,8 +146,8 @@ def _fault(
         return f"must return {what} of a floating-point type; it returned {value.dtype}"
     if dtype is not float and value.dtype != dtype:
         return f"must return {what} as {str(dtype).removeprefix('torch.')}; it returned {value.dtype}"
-    if value.device != beside.device:
-        return f"must return {what} on {beside.device}, where the batch is; it returned {value.device}"
+    if value.device != like.device:
+        return f"must return {what} on {like.device}, the device of the batch; it returned {value.device}"
     if not value.is_floating_point():
         return None
     numbers = (value.coalesce().values() if value.is_sparse else value).detach()
@@ -162,8 +162,9 @@ def _first(*faults: str | None) -> str | None:
     return next(filter(None, faults), None)
 
 
-def _judge(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
-    if not _are_tensors(returned, 2):
+def _check_losses(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+    pair = isinstance(returned, tuple | list) and len(returned) == 2
+    if not pair or not all(isinstance(one, Tensor) for one in returned):
         return f"must return two tensors, losses and which sequences are updated, not {_kind(returned)}"
     (losses, updates), B = returned, len(scored.gold)
     if losses.shape != (B,):
@@ -178,23 +179,22 @@ def _judge(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str
     return None
 
 
-def _decide(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+def _check_decision(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
     if not isinstance(returned, Decision):
         return f"must return a Decision, not {_kind(returned)}"
-    B = len(scored.gold)
-    masks = (_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
-    return _first(_index(returned.rival, scored), *masks)
-
-
-def _index(rival: Any, scored: Scored) -> str | None:
     B, K = scored.candidate_scores.shape
-    wrong = _fault("an index among the candidates", rival, (B,), torch.int64, scored.gold)
-    return wrong or (f"must return an index from 0 to {K - 1}" if K and not _within(rival, K) else None)
+    if wrong := _fault("an index among the candidates", returned.rival, (B,), torch.int64, scored.gold):
+        return wrong
+    if K and not _in_range(returned.rival, K):
+        return f"must return an index from 0 to {K - 1}"
+    return _first(
+        *(_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
+    )
 
 
-def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+def _check_scored(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
     if not isinstance(returned, Scored):
-        return f"must return a Scored, as scored._replace(...) gives one, not {_kind(returned)}"
+        return f"must return a Scored, such as scored._replace(...), not {_kind(returned)}"
     for name in ("gold_scores", "candidate_scores", "gold_nonlocal", "candidate_nonlocal"):
         new, old = getattr(returned, name), getattr(scored, name)
         if not isinstance(new, Tensor) or new.shape != old.shape:
@@ -202,23 +202,19 @@ def _weighed(part: Criterion, scored: Scored, returned: Any, n_labels: int) -> s
     return None
 
 
-def _counts(part: CorpusCriterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
+def _check_counts(part: CorpusCriterion, scored: Scored, returned: Any, n_labels: int) -> str | None:
     return _fault("counts", returned, (len(scored.gold), part.n_counts), float, scored.gold)
 
 
-def _reads(part: Criterion, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
-    return _lattice(returned, lattice.unary.shape, lattice.lengths)
+def _check_changed_lattice(part: Criterion, lattice: Lattice, *rest: Any) -> str | None:
+    return _lattice_fault(rest[-2], lattice.unary.shape, lattice.lengths)
 
 
-def _augment(part: Criterion, lattice: Lattice, gold: Tensor, returned: Any, n_labels: int) -> str | None:
-    return _lattice(returned, lattice.unary.shape, lattice.lengths)
+def _check_scorer(part: Scorer, batch: Batch, returned: Any, n_labels: int) -> str | None:
+    return _lattice_fault(returned, (*batch.sentences.shape, n_labels), batch.lengths)
 
 
-def _scorer(part: Scorer, batch: Batch, returned: Any, n_labels: int) -> str | None:
-    return _lattice(returned, (*batch.sentences.shape, n_labels), batch.lengths)
-
-
-def _lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
+def _lattice_fault(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
     if not isinstance(lattice, Lattice) or not all(isinstance(one, Tensor) for one in lattice):
         return f"must return a Lattice of tensors, not {_kind(lattice)}"
     B, T, L = shape
@@ -228,7 +224,7 @@ def _lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
         expected = f"({B}, {T}, {L}, {L}) or (1, 1, {L}, {L})"
         return f"must return edge scores of shape {expected}; it returned {_kind(lattice.edge)}"
     if lattice.lengths.shape != lengths.shape or not torch.equal(lattice.lengths, lengths):
-        return "must return the lengths of the batch as those of the lattice"
+        return "must return a lattice with the lengths of the batch"
     real = real_tokens(lengths, T)
     for name, scores in (("unary", lattice.unary), ("edge", lattice.edge)):
         if not scores.is_floating_point():
@@ -239,7 +235,7 @@ def _lattice(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
     return None
 
 
-def _encoder(part: Encoder, batch: Batch, returned: Any, n_labels: int) -> str | None:
+def _check_encoder(part: Encoder, batch: Batch, returned: Any, n_labels: int) -> str | None:
     shape = (*batch.sentences.shape, part.width)
     real = real_tokens(batch.lengths, shape[1])
     if wrong := _fault("vectors (B, T, D), D is its width,", returned, shape, float, batch.sentences, real):
@@ -252,18 +248,18 @@ def _encoder(part: Encoder, batch: Batch, returned: Any, n_labels: int) -> str |
     return None
 
 
-def _embedder(part: TokenEmbedder, numbers: Any, returned: Any, n_labels: int) -> str | None:
+def _check_embedder(part: TokenEmbedder, numbers: Any, returned: Any, n_labels: int) -> str | None:
     shape = len(numbers.offsets) - 1, part.width
     return _fault("vectors (n, D), D is its width,", returned, shape, float, numbers.offsets)
 
 
-def _nonlocal(part: NonlocalFeature, segments: Any, returned: Any, n_labels: int) -> str | None:
+def _check_nonlocal_counts(part: NonlocalFeature, segments: Any, returned: Any, n_labels: int) -> str | None:
     shape, dtype, valid = (segments.valid.numel(), len(part.weight)), part.weight.dtype, segments.valid
     real = None if isinstance(returned, Tensor) and returned.is_sparse else valid.flatten()
     return _fault("counts (B * K label sequences, names)", returned, shape, dtype, valid, real)
 
 
-def _search(part: KBest, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
+def _check_search(part: KBest, lattice: Lattice, returned: Any, n_labels: int) -> str | None:
     B, T = lattice.unary.shape[:2]
     if not isinstance(returned, Candidates):
         return f"must return Candidates, not {_kind(returned)}"
@@ -271,35 +267,29 @@ def _search(part: KBest, lattice: Lattice, returned: Any, n_labels: int) -> str 
     if part.k < K or returned.labels.shape != (B, K, T) or returned.scores.shape != (B, K):
         found = f"{_kind(returned.labels)} and {_kind(returned.scores)}"
         return f"must return labels ({B}, K, {T}) and scores ({B}, K), K <= k = {part.k}; it returned {found}"
-    if returned.labels.dtype != torch.int64 or not _within(returned.labels, n_labels):
-        return f"must return labels that are int64 numbers from 0 to {n_labels - 1}"
+    if returned.labels.dtype != torch.int64 or not _in_range(returned.labels, n_labels):
+        return f"must return int64 labels from 0 to {n_labels - 1}"
     valid = _fault("`valid`", returned.valid, (B, K), torch.bool, lattice.unary)
     return valid or ("returned NaN scores" if returned.scores.isnan().any() else None)
 
 
 CONTRACTS: Sequence[tuple[type, str, Check]] = (
-    (Criterion, "losses_and_updates", _judge),
-    (Criterion, "transform_lattice", _reads),
-    (Criterion, "augment", _augment),
-    (CandidateLoss, "add_cost", _weighed),
-    (CandidateLoss, "decide", _decide),
-    (CorpusCriterion, "counts", _counts),
-    (Scorer, "forward", _scorer),
-    (Encoder, "forward", _encoder),
-    (TokenEmbedder, "forward", _embedder),
-    (NonlocalFeature, "counts", _nonlocal),
-    (KBest, "forward", _search),
+    (Criterion, "losses_and_updates", _check_losses),
+    (Criterion, "transform_lattice", _check_changed_lattice),
+    (Criterion, "augment", _check_changed_lattice),
+    (CandidateLoss, "add_cost", _check_scored),
+    (CandidateLoss, "decide", _check_decision),
+    (CorpusCriterion, "counts", _check_counts),
+    (Scorer, "forward", _check_scorer),
+    (Encoder, "forward", _check_encoder),
+    (TokenEmbedder, "forward", _check_embedder),
+    (NonlocalFeature, "counts", _check_nonlocal_counts),
+    (KBest, "forward", _check_search),
 )
 
 
-def _within(numbers: Tensor, n: int) -> bool:
+def _in_range(numbers: Tensor, n: int) -> bool:
     return not numbers.numel() or bool((numbers >= 0).all() & (numbers < n).all())
-
-
-def _are_tensors(returned: Any, number: int) -> bool:
-    return (
-        isinstance(returned, tuple | list) and len(returned) == number and all(isinstance(x, Tensor) for x in returned)
-    )
 
 
 def _kind(value: Any) -> str:

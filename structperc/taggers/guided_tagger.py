@@ -18,7 +18,7 @@ from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger, flat_values
-from structperc.taggers.learning import EpochClock
+from structperc.taggers.learning import EpochClock, EpochSums
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe
 
@@ -28,18 +28,17 @@ ORDER = "order"  # the column of `GuidedTagger.add_columns`
 class GuidedTagger(BaseTagger):
     """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
 
-    Node templates of `features` see words, `context` sees labels that are decided already. Sentences are learned
-    one after the other, as in the paper: data.batch_size, how many of them are learned in one step of training, is a
-    matter of speed only. Averaged weights are evaluated and saved. Labels are chosen one by one: a tag scheme is not
-    enforced.
+    Node templates of `features` read words, `context` reads labels that are already decided. Sentences are learned one
+    after the other, as in the paper: data.batch_size, the number of sentences per training step, affects speed only.
+    Averaged weights are evaluated and saved. Labels are chosen one by one: a tag scheme is not enforced.
 
     Args:
         features: templates and resources; edge templates are not used.
         context: templates of neighbouring labels.
         beam: states kept of each span of decided tokens; the paper has 1 and 3.
         order: "easiest", or "left-to-right" for comparison.
-        rule: when learning accepts a decision and when it changes the weights; by default `Aggressive`.
-        average: whether averaged weights are evaluated and saved.
+        rule: condition of accepting a decision and of changing the weights; by default `Aggressive`.
+        average: evaluate and save averaged weights.
         beta: of the F score by which models are selected, see `metrics.segments`.
 
     Raises:
@@ -60,7 +59,7 @@ class GuidedTagger(BaseTagger):
         self.guided = GuidedModel(SparseLinear(transitions=False), context, beam, order, rule)
         self.average = average
         self.automatic_optimization = False
-        self._updates = self._decisions = self._errors = 0
+        self._counts = EpochSums(self.device)  # wrong "tokens" are wrong decisions
 
     def allocate(self, labels: LabelSet) -> None:
         """Create weights for these labels and the (fitted) features."""
@@ -73,7 +72,7 @@ class GuidedTagger(BaseTagger):
         return "flat"
 
     def check_unit(self, unit: str) -> None:
-        """Raise InputError for documents as sequences: guided learning labels each sentence by itself."""
+        """Raise InputError for documents as sequences: guided learning labels single sentences."""
         if unit != "sentence":
             raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
 
@@ -88,7 +87,7 @@ class GuidedTagger(BaseTagger):
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
-        """Return the labels (B, T) int64 that inference gives under the current weights."""
+        """Return the labels (B, T) int64 under the current weights."""
         return self.guided.decode(batch).labels
 
     def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
@@ -103,7 +102,7 @@ class GuidedTagger(BaseTagger):
         """
         if ORDER in corpus.columns:
             raise InputError(
-                f"{corpus.name}: there is a column {ORDER!r} already; give it another name, or skip it with _"
+                f"{corpus.name}: the column {ORDER!r} exists already; give it another name, or skip it with _"
             )
         orders = ((rows, order) for rows, _, order in parts)
         return corpus.replace_column(ORDER, [str(step + 1) for step in flat_values(corpus, orders).tolist()])
@@ -113,9 +112,7 @@ class GuidedTagger(BaseTagger):
         optimizer = cast(LightningOptimizer, self.optimizers())
         progress = self.guided.learn(batch, cast(GuidedOptimizer, optimizer.optimizer))
         optimizer.step()
-        self._updates += progress.updates
-        self._decisions += progress.decisions
-        self._errors += progress.errors
+        self._counts.count(progress.updates, progress.errors, progress.decisions)
 
     def configure_optimizers(self) -> GuidedOptimizer:
         """Return the optimizer that carries out the updates of guided learning and averages the weights."""
@@ -123,7 +120,7 @@ class GuidedTagger(BaseTagger):
 
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""
-        self._updates = self._decisions = self._errors = 0
+        self._counts = EpochSums(self.device)
         self._clock = EpochClock()
 
     def on_train_batch_end(self, *args: Any) -> None:
@@ -133,16 +130,16 @@ class GuidedTagger(BaseTagger):
 
     def training_error(self) -> float:
         """Return the share of the decisions of this epoch that were wrong."""
-        return self._errors / max(1, self._decisions)
+        return self._counts.error
 
     def on_train_epoch_end(self) -> None:
-        """Log the epoch's number of updates and its share of wrong decisions, and note how long it took."""
-        self.epoch_summary = self._clock.summary(self._updates)
-        self.log("train/updates", float(self._updates))
+        """Log the epoch's number of updates and its share of wrong decisions, and summarise its duration."""
+        self.epoch_summary = self._clock.summary(self._counts.updates)
+        self.log("train/updates", float(self._counts.updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 
     def description(self) -> dict[str, Any]:
-        """Return the context templates and what inference needs; how the tagger was trained is not kept."""
+        """Return the context templates and the options of inference, without those of training."""
         return {"context": describe(self.guided.context), "beam": self.guided.beam, "order": self.guided.order}
 
     @classmethod

@@ -1,7 +1,7 @@
-"""Models for other people: the card of a saved model (README.md), and repositories of the Hugging Face hub.
+"""Sharing of models: the card of a saved model (README.md), and repositories of the Hugging Face hub.
 
-The card is not needed to load a model. It begins with the metadata of the hub, and has one part between two marks that
-says where the model is and how to use it.
+A model can be loaded without its card. The card begins with the metadata of the hub; a part between two marks has the
+location of the model.
 """
 
 import math
@@ -102,8 +102,8 @@ def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> 
     shell = f"printf '{text}\\n' > new.txt\nstructperc tag model new.txt{''.join(f' --trust {one}' for one in trusted)}"
     parts = [
         f"{PLACE}\n\nThe model is this folder, here called `model`.\n\n{END}",
-        f"Classes of {', '.join(map(code, trusted))} belong to it; their code runs." if trusted else "",
-        f"In place of `_` stand the {', '.join(map(code, further))} of the words." if further else "",
+        f"It runs code of {', '.join(map(code, trusted))}." if trusted else "",
+        f"Replace `_` by the {', '.join(map(code, further))} of the words." if further else "",
         code_block(f"{python}print(tagger.tag([{sentence}]))", "python"),
         code_block(shell, "bash"),
     ]
@@ -120,7 +120,7 @@ def _written(given: Any) -> str:
 
 
 def foreign_modules(config: Any) -> list[str]:
-    """Return the modules of the classes that a saved model names and that are not of this library."""
+    """Return the modules outside of this library whose classes a saved model contains."""
     found: dict[str, None] = {}
     open_ = [{**config, CLASS: config["class"]}]
     while open_:
@@ -136,8 +136,8 @@ def hub_card(
 ) -> str:
     """Return a card for a repository of the hub, with instructions how to download the model.
 
-    Licence and languages are set where they are given. What stands between the marks of the place is replaced, if both
-    are there. Raises ValueError or yaml.YAMLError for invalid metadata.
+    Replaces licence and languages if they are given, and the text between the marks of the place. Raises ValueError or
+    yaml.YAMLError for invalid metadata.
     """
     card = ModelCard(text)
     data = cast(ModelCardData, card.data)
@@ -156,7 +156,7 @@ def hub_card(
 
 
 def read_card(folder: Path) -> str | None:
-    """Return the text of a folder's card; None where there is none, or none that is text of a usual size."""
+    """Return the text of a folder's card; None for a missing card, a binary file or a very large one."""
     path = folder / CARD
     try:
         small = path.is_file() and path.stat().st_size <= LARGEST
@@ -166,7 +166,7 @@ def read_card(folder: Path) -> str | None:
 
 
 def code(text: str) -> str:
-    """Return a text as Markdown code that may stand in a table."""
+    """Return a text as Markdown code for any place, also in a table."""
     plain = " ".join(text.split()).replace("|", "\\|")
     ticks = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     gap = " " if plain[:1] == "`" or plain[-1:] == "`" else ""
@@ -174,12 +174,12 @@ def code(text: str) -> str:
 
 
 def code_block(text: str, language: str) -> str:
-    """Return a text as a block of code, whatever it holds."""
+    """Return any text as a Markdown block of code."""
     ticks = "`" * max(3, max(map(len, re.findall("`+", text)), default=0) + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
-LOGIN = "log in with `hf auth login`, or give a token that may write there"
+LOGIN = "log in with `hf auth login`, or give a token with write access"
 DENIED = (401, 403, 404)  # status codes without permission
 
 
@@ -195,15 +195,14 @@ def push_folder(
     commit_message: str = "A saved model",
     create_pr: bool = False,
 ) -> str:
-    """Put the folder of a saved model on the hub, and return the address of the commit.
+    """Upload the folder of a saved model to the hub, and return the address of the commit.
 
-    The repository is created if it does not exist. All three files, README.md as it stands in the folder, appear in one
-    commit or not at all.
+    The repository is created if it does not exist. One commit has all three files; README.md is that of the folder.
 
     Args:
         folder: of a saved model; its files are checked first.
         repo_id: of the repository, such as "me/tagger".
-        private: whether a new repository is private. None: as the account has it.
+        private: make a new repository private. None: the default of the account.
         token: of the hub; default: that of `hf auth login`, or of HF_TOKEN.
         licence: for the card, an identifier of the hub such as "apache-2.0"; default: that of the card.
         language: for the card, a code such as "en", or several.
@@ -226,13 +225,14 @@ def push_folder(
         )
         return commit.commit_url
     except Exception as error:  # of the hub's library, or of whichever one it uses for the network
-        raise InputError(f"hub {repo_id}: cannot push ({_reason(error)}){_advice(error)}") from error
+        denied = getattr(getattr(error, "response", None), "status_code", None) in DENIED
+        raise InputError(f"hub {repo_id}: cannot push ({_reason(error)}){f'; {LOGIN}' if denied else ''}") from error
 
 
 def download(model: str, revision: str | None = None, **options: Any) -> Path:
-    """Return the folder to which a model of the hub was fetched: its two files and its card.
+    """Download a model of the hub, its two files and its card; return their folder.
 
-    options: those of `huggingface_hub.snapshot_download`. Raises InputError if it cannot be fetched.
+    options: those of `huggingface_hub.snapshot_download`. Raises InputError if the model cannot be downloaded.
     """
     try:
         return Path(snapshot_download(model, revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD], **options))
@@ -241,7 +241,7 @@ def download(model: str, revision: str | None = None, **options: Any) -> Path:
 
 
 def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[str]) -> str:
-    """The card that is pushed. Raises InputError for errors that can be found without the hub."""
+    """Return the card for the hub. Raises InputError for errors that can be found without the hub."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
@@ -251,7 +251,7 @@ def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[s
         dequantize_tables(config, read_arrays(folder))
     text = read_card(folder)
     if text is None:
-        raise InputError(f"{folder}: {CARD}, the card of the model, is missing; save the model again, or write one")
+        raise InputError(f"{folder}: {CARD}, the card of the model, is missing; save the model again, or write a card")
     try:
         return hub_card(text, config, repo_id, licence, languages)
     except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
@@ -260,8 +260,3 @@ def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[s
 
 def _reason(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _advice(error: Exception) -> str:
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    return f"; {LOGIN}" if status in DENIED else ""

@@ -1,9 +1,9 @@
-"""How taggers learn from mini-batches: by gradients, by full batches, or one sequence at a time."""
+"""Training methods of taggers: by gradients, by full batches, or one sequence at a time."""
 
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from time import perf_counter
@@ -16,7 +16,7 @@ from torch import Tensor
 from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best
 from structperc.datamodules.base import BatchForm
-from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, share
+from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import Diverged, check_finite
@@ -37,7 +37,7 @@ class EpochSums:
 
     Args:
         device: of all tensors.
-        independent: whether processes learn independently.
+        independent: True if processes learn independently.
     """
 
     def __init__(self, device: torch.device, independent: bool = False) -> None:
@@ -72,7 +72,7 @@ class EpochSums:
 
     @property
     def error(self) -> float:
-        """The share of tokens that the best candidate got wrong; NaN without any."""
+        """The share of tokens that are wrong in the best candidate; NaN without tokens."""
         _, wrong, tokens = self.counts.tolist()
         return wrong / tokens if tokens else math.nan
 
@@ -88,22 +88,22 @@ class EpochClock:
         self.seconds = perf_counter() - self._start
 
     def summary(self, updates: int) -> str:
-        """Return updates and seconds: "1,735 updates in 0.194 s"; an epoch that was cut short ends now."""
+        """Return updates and seconds: "1,735 updates in 0.194 s"; stops the clock if it runs."""
         if not self.seconds:
             self.stop()
         return f"{updates:,} updates in {self.seconds:.3f} s"
 
 
 class TrainingMethod(ABC):
-    """Base class of the ways in which a tagger learns; the tagger forwards the hooks of its trainer to one.
+    """Base class of training methods, which implement the hooks of a tagger for its trainer.
 
     Args:
         tagger: the `Tagger` that learns.
     """
 
-    full_batch = False  # whether the optimizer makes one step per epoch
+    full_batch = False  # True if the optimizer makes one step per epoch
     batch_form: BatchForm = "padded"  # of the training data
-    independent = False  # whether processes learn independently between syncs
+    independent = False  # True if processes learn independently between syncs
 
     def __init__(self, tagger: Any) -> None:
         self.tagger = tagger
@@ -114,7 +114,7 @@ class TrainingMethod(ABC):
         self.reset()
 
     def reset(self) -> None:
-        """Reset what is counted in an epoch."""
+        """Reset the sums and the clock of an epoch."""
         self.sums = EpochSums(self.tagger.device, self.independent)
         self.clock = EpochClock()
         self.step_losses: dict[int, Tensor] = {}  # of the mini-batches since the last step, by number
@@ -124,16 +124,16 @@ class TrainingMethod(ABC):
         """Learn from a batch; return its summed loss, a scalar, if Lightning makes the step."""
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
-        """Make a step if one is due after this batch; `closure` computes its loss and gradients."""
-        raise NotImplementedError(f"{type(self).__name__} makes its steps itself")
+        """Make the optimizer's step of this batch, if any; `closure` computes its loss and gradients."""
+        raise NotImplementedError(f"{type(self).__name__} has no steps of an optimizer")
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Compute gradients of the undivided sum of losses; Lightning divides it by the mini-batches of a step."""
+        """Compute gradients of the undivided sum of losses; Lightning divides it by the number of mini-batches."""
         loss = loss * self.tagger.trainer.accumulate_grad_batches
         loss.backward(*args, **options)
 
     def zero_grad(self, batch_idx: int) -> None:
-        """Clear the gradients before a step; those that should not be sparse become dense zeros in their place."""
+        """Clear the gradients before a step; gradients that must not be sparse become dense zeros, in place."""
         for p in self.tagger.parameters():
             if not ((self.full_batch or not self.tagger.scorer.sparse_grad) and p.requires_grad):
                 p.grad = None
@@ -162,13 +162,13 @@ class TrainingMethod(ABC):
             tagger.log("train/error", self.sums.error, prog_bar=True)
 
     def stop(self, reason: str | None) -> None:
-        """Stop training, and log the reason, if there is one."""
+        """Stop training if there is a reason, and log it."""
         if reason:
             logger.info("epoch %d: %s", self.tagger.current_epoch + 1, reason)
             self.tagger.trainer.should_stop = True
 
     def penalty(self, batch: Batch | FlatBatch) -> Tensor | float:
-        """Return the share of a batch in the prior."""
+        """Return the share of a batch in the penalty of the prior."""
         tagger = self.tagger
         if tagger.prior is None:
             return 0.0
@@ -207,13 +207,13 @@ class TrainingMethod(ABC):
         check_finite(value, f"epoch {tagger.current_epoch + 1}", tagger.training_protocol().divergence_hint, what)
 
     def _check_weights(self) -> None:
-        """Raise Diverged at the end of an epoch if a weight is not finite."""
+        """Raise Diverged at the end of an epoch for weights that are not finite."""
         if self.tagger.trainer.is_last_batch:
             sums = [p.detach().sum().double() for p in self.tagger.parameters()]
             self._check_finite(float(torch.stack(sums).sum()), "sum of the weights")
 
     def _local(self, closure: Callable[[], Any]) -> Any:
-        """The loss of this process, with gradients; Lightning would average them, and dense ones only."""
+        """Return the loss of this process, with gradients; Lightning would average them, and only dense ones."""
         strategy = self.tagger.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
@@ -223,7 +223,7 @@ class GradientTraining(TrainingMethod):
     """One step of the optimizer per mini-batch, along the gradient of its losses and of their share of the prior."""
 
     def begin_epoch(self) -> None:
-        """Prepare for an epoch. Raises InputError for criteria and priors that do not fit the steps."""
+        """Prepare for an epoch. Raises InputError for unsupported criteria and priors."""
         super().begin_epoch()
         tagger = self.tagger
         if tagger.attached_trainer is not None:
@@ -242,7 +242,7 @@ class GradientTraining(TrainingMethod):
         return self.add(losses, batch, batch_idx)
 
     def known_candidates(self, batch_idx: int) -> Candidates | None:
-        """Return the candidates of a batch if they were searched before under the current weights."""
+        """Return the candidates of a batch from an earlier search under the current weights, if there was one."""
         return None
 
     def count(self, batch: Batch, scored: Scored, updates: Tensor) -> None:
@@ -260,21 +260,20 @@ class GradientTraining(TrainingMethod):
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
         """Make a step. Raises Diverged when an epoch ends with weights that are not finite."""
-        optimizer.step(closure=lambda: self._global(closure))
+
+        def summed() -> Tensor:
+            """Return the loss of all mini-batches of the step, with gradients, summed over all processes."""
+            self._local(closure)
+            all_reduce_gradients(self.tagger.parameters())
+            zero = torch.zeros((), dtype=torch.float64, device=self.tagger.device)
+            return all_reduce_sum(sum(self.step_losses.values(), start=zero)).to(torch.get_default_dtype())
+
+        optimizer.step(closure=summed)
         if batch_idx not in self.step_losses:
             place = class_location(type(getattr(optimizer, "optimizer", optimizer)), "step")
-            raise InputError(
-                f"{place} did not call its closure, which computes the losses: begin with loss = closure()"
-            )
+            raise InputError(f"{place} must call its closure, which computes the losses: begin with loss = closure()")
         self.step_losses = {}
         self._check_weights()
-
-    def _global(self, closure: Callable[[], Any]) -> Any:
-        """The loss of all mini-batches of the step, with gradients, summed over all processes."""
-        self._local(closure)
-        all_reduce_gradients(self.tagger.parameters())
-        zero = torch.zeros((), dtype=torch.float64, device=self.tagger.device)
-        return all_reduce_sum(sum(self.step_losses.values(), start=zero)).to(torch.get_default_dtype())
 
 
 class FullBatchTraining(GradientTraining):
@@ -294,13 +293,13 @@ class FullBatchTraining(GradientTraining):
             self.tagger.criterion.totals = self._totals(self.tagger.criterion)
 
     def known_candidates(self, batch_idx: int) -> Candidates | None:
-        """Return the candidates that were searched for the totals."""
+        """Return the candidates of the search for the totals."""
         return self._candidates[batch_idx] if self._candidates else None
 
     def penalty(self, batch: Batch | FlatBatch) -> Tensor | float:
-        """Return the whole prior for the last batch."""
+        """Return the whole penalty of the prior for the last batch."""
         tagger = self.tagger
-        last = tagger.prior is not None and tagger.trainer.is_last_batch and share().process == 0
+        last = tagger.prior is not None and tagger.trainer.is_last_batch and process_group().rank == 0
         return tagger.prior(tagger.parameters()) if last and tagger.prior is not None else 0.0
 
     def zero_grad(self, batch_idx: int) -> None:
@@ -321,13 +320,12 @@ class FullBatchTraining(GradientTraining):
 
     @torch.no_grad()
     def _totals(self, criterion: CorpusCriterion) -> Tensor:
-        """Soft counts of the training data under the current weights."""
+        """Return the soft counts of the training data under the current weights, summed."""
         trainer = self.tagger.trainer
         seen = islice(trainer.train_dataloader or (), int(trainer.num_training_batches))
-        batches: Iterable[Batch] = map(trainer.strategy.batch_to_device, seen)
         counts, candidates = [], []
-        for batch in batches:
-            with trainer.precision_plugin.train_step_context():  # the scores that training will see
+        for batch in map(trainer.strategy.batch_to_device, seen):
+            with trainer.precision_plugin.train_step_context():  # as in training
                 scored = self.tagger.score_batch(batch)
             counts.append(criterion.counts(scored).double().sum(0))
             candidates.append(scored.candidates)
@@ -336,7 +334,7 @@ class FullBatchTraining(GradientTraining):
 
 
 class SequentialTraining(TrainingMethod):
-    """The sequences of a batch are learned one after the other, without gradients of the batch.
+    """Learning of the sequences of a batch one after the other, without gradients of the batch.
 
     Args:
         tagger: the `Tagger` that learns.
@@ -347,7 +345,7 @@ class SequentialTraining(TrainingMethod):
 
     def __init__(self, tagger: Any, learner: SequenceLearner) -> None:
         self.learner = learner
-        self.independent = share().processes > 1
+        self.independent = process_group().size > 1
         super().__init__(tagger)
 
     def step(self, batch: FlatBatch, batch_idx: int) -> Tensor:
@@ -357,7 +355,7 @@ class SequentialTraining(TrainingMethod):
         return self.add(learned.losses, batch, batch_idx)
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Do nothing: the weights have moved."""
+        """Do nothing: the learner has updated the weights."""
 
     def end_epoch(self) -> None:
         """Log the epoch, and summarise its updates."""

@@ -23,7 +23,7 @@ FORMAT = 6
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
-TRAINING_FILES = "training_files"  # how they were read
+TRAINING_FILES = "training_files"  # their reading options
 FEATURE_PREFIX = "features."  # of the names of the arrays of features
 ENTRIES = {
     "labels": list[str],
@@ -45,7 +45,7 @@ class ModelConfig(NamedTuple):
 
 @contextmanager
 def model_errors(path: Path) -> Iterator[None]:
-    """Turn any error within the block into an InputError of one line that names the folder."""
+    """Turn errors within the block into InputErrors of one line that names the folder."""
     try:
         yield
     except InputError as error:
@@ -60,8 +60,8 @@ def model_errors(path: Path) -> Iterator[None]:
 def read_configuration(folder: Path) -> ModelConfig:
     """Return the configuration of a model.
 
-    Raises InputError for a folder that lacks one of the two files, another format, and weights that were changed.
-    Checksums show damage, not who wrote a model.
+    Raises InputError for a folder without one of the two files, another format, and changed weights. Checksums detect
+    damage; they do not authenticate a model.
     """
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
@@ -73,7 +73,7 @@ def read_configuration(folder: Path) -> ModelConfig:
 
 
 def _suggestion(folder: Path) -> str:
-    """Return a suggestion that names the models in folders below, such as that of a run."""
+    """Return advice that names models in subfolders, such as that of a run."""
     below = (
         file.parent for pattern in SUBFOLDERS for file in folder.glob(pattern) if (file.parent / WEIGHTS).is_file()
     )
@@ -100,7 +100,7 @@ def check_finite_array(name: str, finite: bool) -> None:
 
 
 def check_entries(config: dict[str, Any]) -> None:
-    """Raise InputError for a configuration without the entries that all taggers have."""
+    """Raise InputError for a configuration without the entries of all taggers."""
     for name, value in required_entries(config, ENTRIES).items():
         check_value(value, ENTRIES[name], name)
 
@@ -133,7 +133,7 @@ def _check_format(config: Any) -> None:
 
 
 def _is_changed(checksums: Any, entries: dict[str, Any], folder: Path) -> bool:
-    """Whether the configuration was changed after it was saved. Raises InputError for weights that were."""
+    """Return True for a configuration that was changed after it was saved. Raises InputError for changed weights."""
     check_fields(checksums, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
     if checksums[WEIGHTS] != _file_checksum(folder / WEIGHTS):
         raise InputError(f"{WEIGHTS} is damaged (its checksum is wrong); save the model again")
@@ -146,7 +146,7 @@ def _file_checksum(path: Path) -> str:
 
 
 def _checksum(config: dict[str, Any]) -> str:
-    """The checksum of the content, independent of white space and the order of keys."""
+    """Return a checksum that does not depend on white space and the order of keys."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
@@ -164,7 +164,7 @@ def quantize_tables(arrays: NamedArrays, width: TableType) -> tuple[dict[str, np
     """Return tables (R, C) float32 as arrays for a file, and entries for those that were changed.
 
     Rows of zeros are omitted if that saves space. With int8 weights are multiples of 1/127 of the largest one of their
-    row. Raises InputError for weights that float16 cannot hold.
+    row. Raises InputError for weights that are too large for float16.
     """
     found: dict[str, np.ndarray] = {}
     entries: dict[str, dict[str, Any]] = {}
@@ -218,11 +218,12 @@ def _with_width(name: str, table: np.ndarray, width: TableType) -> dict[str, np.
         return {name: steps.clip(-LEVELS, LEVELS).astype(np.int8), name + SCALE: scale}
     largest = np.abs(table).max(initial=0)
     if largest > np.finfo(width).max:
-        raise InputError(f"{name} has weights up to {largest:g}, which {width} cannot hold; take int8")
+        raise InputError(f"{name} has weights up to {largest:g}, too large for {width}; use int8")
     return {name: table.astype(width, copy=False)}
 
 
-def _are_rows(rows: np.ndarray, count: int, whole: int) -> bool:
+def _are_rows(rows: np.ndarray, count: int, total: int) -> bool:
+    """Return True for `count` ascending row numbers of a table of `total` rows."""
     if rows.dtype != np.int32 or rows.shape != (count,):
         return False
-    return not count or bool(rows[0] >= 0 and rows[-1] < whole and (np.diff(rows) > 0).all())
+    return not count or bool(rows[0] >= 0 and rows[-1] < total and (np.diff(rows) > 0).all())

@@ -45,18 +45,18 @@ from structperc.taggers.model_format import (
 )
 from structperc.user_code import is_user_class
 
-SPARE = 100  # parameters that a model may have in addition to those that are saved
+SPARE = 100  # parameters that a model may have in addition to the saved ones
 CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models
 
 logger = logging.getLogger("pytorch_lightning.structperc")
-Kind = TypeVar("Kind")  # a class of taggers
+AnyTagger = TypeVar("AnyTagger")
 
 
 # -- folders -------------------------------------------------------------------------------------------------
 
 
 def save(tagger: Any, folder: Path, table: TableType = "float32") -> None:
-    """Write a tagger with its current weights; the folder appears whole, or what was there stays.
+    """Write a tagger with its current weights; the folder is replaced as a whole or not at all.
 
     Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
     """
@@ -67,7 +67,7 @@ def save(tagger: Any, folder: Path, table: TableType = "float32") -> None:
         (fresh / CARD).write_text(text, encoding="utf-8")
 
 
-def load(kind: type[Kind], family: type, folder: Path, device: str, build: Builder) -> Kind:
+def load(kind: type[AnyTagger], family: type, folder: Path, device: str, build: Builder) -> AnyTagger:
     """Return the saved tagger of a folder, ready to tag. Raises InputError as `from_state` and `read_folder` do."""
     with model_errors(folder):
         config, tensors = read_folder(folder, device)
@@ -89,7 +89,10 @@ def write_folder(
     tensors = {**others, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
     config = {**config, TABLES: tables} if tables else config
     try:
-        save_file(_unshared(tensors), folder / WEIGHTS)
+        # Parts may share a part, such as a lexicon; safetensors needs copies of tensors with several names.
+        found: dict[int, Tensor] = {}
+        unshared = {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
+        save_file(unshared, folder / WEIGHTS)
     except SafetensorError as error:
         raise OSError(str(error)) from None
     (folder / CONFIG).write_text(json.dumps(add_checksums(config, folder), ensure_ascii=False), encoding="utf-8")
@@ -98,8 +101,8 @@ def write_folder(
 def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return configuration and tensors as they were written; only the two files of the folder are read.
 
-    A configuration that was edited by hand is read with a warning. Raises InputError as `read_configuration` does, and
-    for weights that are not finite.
+    Logs a warning for an edited configuration. Raises InputError as `read_configuration` does, and for weights that are
+    not finite.
     """
     config = read_configuration(folder)
     if config.changed:
@@ -114,17 +117,11 @@ def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict
     return config.entries, {**tensors, **wide}
 
 
-def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of tensors that have several names, as safetensors needs: parts may share a part, such as a lexicon."""
-    found: dict[int, Tensor] = {}
-    return {n: t if found.setdefault(t.data_ptr(), t) is t else t.clone() for n, t in tensors.items()}
-
-
 # -- configuration and tensors -------------------------------------------------------------------------------
 
 
 def to_state(tagger: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return all that is saved of a tagger with its current weights: plain JSON types, and tensors by name."""
+    """Return the saved state of a tagger with its current weights: plain JSON types, and tensors by name."""
     config = {
         "class": class_path_of(type(tagger)),
         "labels": list(tagger.labels.names),
@@ -140,9 +137,9 @@ def to_state(tagger: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def from_state(
-    kind: type[Kind], family: type, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
-) -> Kind:
-    """Return the tagger that `to_state` described, ready to tag.
+    kind: type[AnyTagger], family: type, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
+) -> AnyTagger:
+    """Return a tagger from the result of `to_state`, ready to tag.
 
     Args:
         kind: the expected class; a derived one may have been saved.
@@ -184,13 +181,13 @@ def _saved_state(tagger: nn.Module) -> dict[str, Tensor]:
 def _limit_parameters(tensors: int) -> Iterator[None]:
     """Raise InputError within the block for modules that create many more parameters than there are tensors.
 
-    Criteria have some that are not saved. A depth that is wrong, or malicious, would take hours to build.
+    Criteria have some that are not saved. A wrong or malicious depth would take hours to build.
     """
     left = iter(range(2 * tensors + SPARE))
 
     def count(module: nn.Module, name: str, parameter: Tensor | None) -> None:
         if next(left, None) is None:
-            raise InputError(f"its parts have many more weights than the {tensors} tensors of {WEIGHTS}")
+            raise InputError(f"its parts have more weights than the {tensors} tensors of {WEIGHTS}")
 
     hook = register_module_parameter_registration_hook(count)
     try:
@@ -206,7 +203,7 @@ def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
-    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if _takes_sizes(module))
+    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if getattr(module, "any_size", False))
     for name, own in state.items():
         given = weights[name]
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
@@ -214,20 +211,15 @@ def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
             raise InputError(f"weights {name}: expected {expected}, got {found}")
 
 
-def _takes_sizes(module: nn.Module) -> bool:
-    """Whether a module takes its sizes from the state that it loads."""
-    return type(module)._load_from_state_dict is not nn.Module._load_from_state_dict
-
-
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """Return {class_path, init_args} of an object that keeps its options under their own names.
+    """Return {class_path, init_args} of an object whose options are attributes of the same names.
 
-    Modules among its options are described in the same way. Text modules add what they have learned, criteria of a
-    user what is needed to label text without them, unless they change the scores of labels. Raises InputError for an
-    option that is not kept.
+    Modules among its options are described in the same way. Text modules add their vocabularies; user-defined criteria
+    that do not change the scores of labels add their properties for inference without them. Raises InputError for an
+    option without an attribute.
     """
     if isinstance(part, InferenceCriterion):
         return part.description
@@ -244,14 +236,14 @@ def describe(part: Any) -> dict[str, Any]:
 
 
 def described(value: Any) -> Any:
-    """Return an option as plain JSON types: modules, also in a list, by `describe`, everything else as it is."""
+    """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged."""
     if isinstance(value, nn.ModuleList):
         return [describe(one) for one in value]
     return describe(value) if isinstance(value, nn.Module) else value
 
 
 def without_learned(described: Any) -> Any:
-    """Return a description without what its text modules have learned."""
+    """Return a description without the vocabularies of its text modules."""
     if isinstance(described, list):
         return [without_learned(one) for one in described]
     if not isinstance(described, dict):
@@ -266,8 +258,8 @@ def without_learned(described: Any) -> Any:
 def prune(tagger: Any, below: float = 0.0) -> Any:
     """Return a tagger like this one without the features whose weights are all 0.
 
-    Without `below` it labels exactly as this one does; else weights of nodes and edges of a smaller absolute value
-    count as 0. Training that starts from it cannot learn what was dropped. Raises InputError for below < 0, for a
+    By default it labels exactly as this one; with `below`, weights of nodes and edges of a smaller absolute value count
+    as 0. Training that starts from it has no weights for removed features. Raises InputError for below < 0, for a
     scorer other than `SparseLinear`, and if no feature would be left.
     """
     scorer = tagger.scorer

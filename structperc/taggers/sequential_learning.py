@@ -1,4 +1,4 @@
-"""Learning one sequence at a time: which taggers can, non-local features, and parameter averaging across processes."""
+"""Learning one sequence at a time: choice of the learner, non-local features, averaging across processes."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from structperc.chain import Constraints
 from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
-from structperc.datamodules.distributed import AllGatherLists, share
+from structperc.datamodules.distributed import AllGatherLists, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
@@ -36,9 +36,9 @@ def sequence_learner(
 ) -> SequenceLearner | None:
     """Return the learner of one sequence at a time, or None for parts that learn mini-batches by gradients.
 
-    Needed are a scorer of sparse features on a CPU, a sequential optimizer of all weights in one group, and a criterion
-    that compares gold with one candidate: by local scores, or with non-local weights among the candidates that
-    `compare` finds and scores.
+    It requires a scorer of sparse features on a CPU, a sequential optimizer of all weights in one group, and a
+    criterion that compares gold with one candidate: by local scores, or with non-local weights among the candidates of
+    `compare`.
     """
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
@@ -59,12 +59,12 @@ def sequence_learner(
 class CandidateLearner(SequenceLearner):
     """Learns local and non-local weights one sequence at a time, as gradients do with a batch size of 1.
 
-    The few weights by which gold and its rival differ are moved in a compiled call. If the criterion makes local
-    updates sentence by sentence, `local` makes them afterwards, and each sentence counts as a step.
+    A compiled call updates the few weights in which gold and its rival differ. If the criterion makes local updates
+    sentence by sentence, `local` makes them afterwards, and each sentence counts as a step.
 
     Args:
-        compare: finds and scores gold and candidates of a batch, with gradients of the non-local weights only; returns
-            them as found with and without the criterion's cost.
+        compare: returns gold and candidates of a batch with their scores, with gradients of the non-local weights only;
+            candidates of the search with the criterion's cost, and those of the search without it.
         criterion: decides between gold and one of the candidates.
         scorer: has the local weights.
         nonlocal_weights: of the non-local features.
@@ -92,7 +92,8 @@ class CandidateLearner(SequenceLearner):
         scored, without_cost = self.compare(single_sequence(sequence))
         scored = self.criterion.add_cost(scored)
         decision = self.criterion.decide(scored)
-        wrong, updates = self._wrong(without_cost), int(decision.updates)
+        chosen = without_cost.candidates.labels[0, best(without_cost, without_cost.candidates.valid)]
+        wrong, updates = int((chosen != without_cost.gold).sum()), int(decision.updates)
         loss = self._move(sequence, scored, decision) if updates else torch.zeros(1, dtype=torch.float64)
         if self.local is None:
             self.optimizer.count(1)
@@ -101,7 +102,7 @@ class CandidateLearner(SequenceLearner):
         return BatchResult(torch.cat([loss, local.losses]), updates + local.updates, wrong)
 
     def _move(self, sequence: FlatBatch, scored: Scored, decision: Decision) -> Tensor:
-        """Move the weights as the decision says, and return the loss (1,)."""
+        """Update the weights for a decision, and return the loss (1,)."""
         loss = losses(scored, decision).detach().double()
         if not loss.isfinite().all():
             return loss
@@ -114,41 +115,36 @@ class CandidateLearner(SequenceLearner):
         return loss
 
     def _gradients(self, scored: Scored, decision: Decision) -> dict[Tensor, Tensor]:
-        """The gradient of each non-local weight that moves."""
+        """Return the gradients of the non-local weights of an update."""
         lead = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0]
         if not bool(decision.whole) or not lead.requires_grad:
             return {}
         found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
         return {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
 
-    def _wrong(self, scored: Scored) -> int:
-        """The number of wrong labels in the best candidate by total score."""
-        chosen = scored.candidates.labels[0, best(scored, scored.candidates.valid)]
-        return int((chosen != scored.gold).sum())
-
 
 class ParameterAveragingLearner(SequenceLearner):
     """Learns this process's share of mini-batches; at each sync all processes continue with averaged weights.
 
-    A weight becomes the mean over the processes that have moved it: one that a single process has moved keeps the whole
-    of its change; where two have moved it half of each change counts, and so on.
+    A weight becomes the mean over the processes that have changed it: a change by a single process counts in full, each
+    of two changes by half, and so on.
 
     Iterative parameter mixing (McDonald, Hall & Mann 2010, "Distributed training strategies for the structured
-    perceptron", Fig. 3) takes one mean of all weights after each epoch. Of rare features, which most are, it halves
-    every step with two processes; their bound on mistakes (Theorem 3) is for such averages, with the same shares for
-    all weights, and does not cover this one. Means by feature are those of Agarwal, Chapelle, Dudik & Langford 2014
-    ("A reliable effective terascale linear learning system", Algorithm 2), whose shares are sums of squared gradients.
+    perceptron", Fig. 3) takes one mean of all weights after each epoch. With two processes this halves every step of
+    rare features, which are the majority. Their bound on mistakes (Theorem 3) requires equal shares for all weights and
+    does not apply here. Means by feature are those of Agarwal, Chapelle, Dudik & Langford 2014 ("A reliable effective
+    terascale linear learning system", Algorithm 2), whose shares are sums of squared gradients.
 
-    The average over the steps stays that of a single sequence of weights: step s after a sync is made in all processes
-    at the same time, moves a weight by the mean of the changes that count there, and a process without further
-    sequences stands still. As the lazy sums are linear in the changes, they are averaged as the weights are.
+    The average over the steps is that of a single sequence of weights: step s after a sync is one step in all
+    processes, with the mean of their changes; a process without further sequences makes no change. As the lazy sums are
+    linear in the changes, they are averaged in the same way as the weights.
 
-    Only what has moved is sent: place, weight and sum, 16 bytes each. After a sync processes have the same weights,
-    sums and steps, bit for bit.
+    Processes send only changed weights: place, weight and sum, 16 bytes each. After a sync processes have the same
+    weights, sums and steps, bit for bit.
 
     Args:
         learner: learns the share of this process.
-        optimizer: of all weights that it moves; its marks are read here.
+        optimizer: of all these weights; marks those that have changed.
         syncs: returns the number of syncs within the current mini-batch, the same in all processes.
     """
 
@@ -162,9 +158,9 @@ class ParameterAveragingLearner(SequenceLearner):
         self.all_gather = AllGatherLists(entry_type(np.result_type(*weights), sum(map(len, weights))))
 
     def learn(self, batch: FlatBatch) -> BatchResult:
-        """Learn the sequences of a batch in their order, and sync as often as due, at even distances.
+        """Learn the sequences of a batch in their order, with syncs at even distances.
 
-        With more syncs than sequences, nothing is learned before the last ones.
+        If there are more syncs than sequences, the last syncs have nothing to send.
         """
         times, learned = self.syncs(), []
         parts = split_flat(batch, min(max(1, times), len(batch.lengths)))
@@ -178,7 +174,7 @@ class ParameterAveragingLearner(SequenceLearner):
 
     @torch.no_grad()
     def sync(self) -> bool:
-        """Average weights, sums and steps over all processes, unless that is done; return whether it was necessary."""
+        """Average weights, sums and steps over all processes; return False if nothing has changed since."""
         from structperc.online.parameter_averaging import average_entries, write_moved  # need a compiler
 
         if self.synced:
@@ -188,11 +184,11 @@ class ParameterAveragingLearner(SequenceLearner):
         found = self.all_gather(partial(write_moved, tables), group["steps"])
         group["steps"] = int(found.numbers.max())
         for some in tables:
-            average_entries(found.entries, found.begins, found.ends, share().process, *some)
+            average_entries(found.entries, found.begins, found.ends, process_group().rank, *some)
         return True
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
-        """Of each parameter marks, number of weights in those before it, weights, and sums if there are averages."""
+        """Yield marks, number of weights before it, weights, and sums if there are averages, for each parameter."""
         kept, start = self.optimizer.param_groups[0]["average"], 0
         for p, marks in self.optimizer.moved_marks.items():
             sums = self.optimizer.sums(p) if kept else p.new_empty(0, dtype=torch.float64)
@@ -201,7 +197,7 @@ class ParameterAveragingLearner(SequenceLearner):
 
 
 class ParameterAveraging(pl.Callback):
-    """Syncs processes before weights are evaluated or saved, and where an epoch ends before its last mini-batch."""
+    """Syncs processes before weights are evaluated or saved, and at the end of an epoch."""
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Sync before the weights are evaluated."""
@@ -218,19 +214,19 @@ class ParameterAveraging(pl.Callback):
 
 
 def _sync(tagger: pl.LightningModule) -> bool:
-    """Sync if the tagger learns by parameter averaging; return whether it was necessary."""
+    """Sync if the tagger learns by parameter averaging; return False if that was unnecessary."""
     learner = getattr(getattr(tagger, "training_method", None), "learner", None)
     return isinstance(learner, ParameterAveragingLearner) and learner.sync()
 
 
 def sync_count(trainer: pl.Trainer) -> int:
-    """Return the number of syncs within the current mini-batch; there is always one after the last one of an epoch.
+    """Return the number of syncs within the current mini-batch; the last mini-batch of an epoch ends with one.
 
-    With P processes, there are 4 P in the first epoch, when much changes, half as many in the second, a third in the
-    third, and so on down to one: the more processes share what is learned between two syncs, the less it should be.
+    P processes have 4 P syncs in the first epoch, when weights change most, a half of them in the second, a third in
+    the third, and so on down to one.
     """
     batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
     if math.isinf(batches):
         return 1
-    times = math.ceil(FIRST_SYNCS * share().processes / (1 + trainer.current_epoch))
+    times = math.ceil(FIRST_SYNCS * process_group().size / (1 + trainer.current_epoch))
     return int((now + 1) * times // batches - now * times // batches)

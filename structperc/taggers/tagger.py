@@ -17,7 +17,7 @@ from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.base import BatchForm, SequenceDataModule
-from structperc.datamodules.distributed import share
+from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
 from structperc.encoders import TextModule
 from structperc.errors import InputError
@@ -51,13 +51,13 @@ from structperc.taggers.sequential_learning import ParameterAveragingLearner, se
 class Tagger(BaseTagger):
     """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
 
-    How it learns is chosen with the optimizer, see `taggers.learning`. `Tagger.load` loads re-rankers, too.
+    The optimizer determines the training method, see `taggers.learning`. `Tagger.load` loads re-rankers, too.
 
     Args:
         features: templates and resources; its index is built from the training data. None if the scorer reads words
             through an encoder only.
         scorer: batch -> Lattice.
-        criterion: what is compared and when the weights are updated.
+        criterion: loss of gold and candidates, and condition of updates.
         search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
         optimizer: made for the parameters of the scorer and of the non-local features.
         nonlocal_features: score whole label sequences; their scores are added to those of the lattice.
@@ -71,7 +71,7 @@ class Tagger(BaseTagger):
     """
 
     supports_distributed = True
-    uses_candidate_lists = False  # whether global features find their strings in candidate lists
+    uses_candidate_lists = False  # True if global features find their strings in candidate lists
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
     scorer: Any  # a Scorer; of re-rankers a LocalScore
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch
@@ -144,20 +144,20 @@ class Tagger(BaseTagger):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether exp(score - log Z) is a probability: true if trained by likelihood and without non-local features."""
+        """True if exp(score - log Z) is a probability: trained by likelihood, without non-local features."""
         return self.criterion.probabilistic and not self.nonlocal_features
 
     @property
     def additive(self) -> bool:
-        """Whether the total score is a sum of weights, one for each feature of the label sequence."""
+        """True if the total score is a sum of weights, one for each feature of the label sequence."""
         return True
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return what the scorer reads of a corpus besides feature ids, such as characters of words."""
+        """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
         return self.scorer.read(corpus)
 
     def check_unit(self, unit: str) -> None:
-        """Raise InputError if non-local features would find nothing to compare in sequences of this unit."""
+        """Raise InputError for non-local features that do not fit sequences of this unit."""
         for feature in self.nonlocal_features:
             name = type(feature).__name__
             if feature.needs_documents and unit == "sentence":
@@ -175,17 +175,16 @@ class Tagger(BaseTagger):
         """
         if not self.nonlocal_features:
             return viterbi(self(batch))[1]
-        found = [self._decode(part) for part in split_batch(batch, self.decoder.k)]
-        T = batch.sentences.shape[1]
-        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in found])
-
-    def _decode(self, batch: Batch) -> Tensor:
-        candidates = self.decoder(self(batch))
-        total = self.total_scores(batch, candidates)
-        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+        found, T = [], batch.sentences.shape[1]
+        for part in split_batch(batch, self.decoder.k):
+            candidates = self.decoder(self(part))
+            total = self.total_scores(part, candidates)
+            labels = candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+            found.append(pad(labels, (0, T - labels.shape[1])))
+        return torch.cat(found)
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
-        """Return up to k best label sequences of each sentence, best first; fewer where fewer are possible.
+        """Return up to k best label sequences of each sentence, best first; fewer if fewer are possible.
 
         Log-probabilities are exact, not a softmax over the k candidates; they are None unless trained by likelihood.
         """
@@ -214,7 +213,7 @@ class Tagger(BaseTagger):
         return found
 
     def _kbest(self, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
-        """The k best of each sequence by total score, among the n best by local score."""
+        """Return the k best of each sequence by total score, among the n best by local score."""
         lattice = self(batch)
         best = self.rescore(batch, kbest(lattice, n))
         log_z = log_partition(lattice) if self.probabilistic else None
@@ -254,10 +253,8 @@ class Tagger(BaseTagger):
     def check_probabilistic(self) -> None:
         """Raise InputError for a tagger that has scores but no probabilities."""
         if not self.probabilistic:
-            path = (
-                self.criterion.path if isinstance(self.criterion, InferenceCriterion) else type(self.criterion).__name__
-            )
-            name = path.rpartition(".")[2]
+            own = self.criterion
+            name = own.path.rpartition(".")[2] if isinstance(own, InferenceCriterion) else type(own).__name__
             raise missing_probabilities(
                 "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             )
@@ -265,7 +262,7 @@ class Tagger(BaseTagger):
     # -- gold and candidates ---------------------------------------------------------------------------------
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Return gold and the candidates that the criterion compares, with gradients.
+        """Return gold and the candidates for the criterion, with gradients.
 
         By default candidates are searched. If the criterion compares sentences, each of them is a row.
         """
@@ -276,7 +273,7 @@ class Tagger(BaseTagger):
 
     @torch.no_grad()
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
-        """Return gold and the candidates that are best by score, without the criterion's cost."""
+        """Return gold and the best candidates by score, without the criterion's cost."""
         lattice, gold = scored.lattice, scored.gold
         if self.criterion.augment(lattice, gold) is lattice:
             return scored
@@ -288,9 +285,9 @@ class Tagger(BaseTagger):
         return self.candidates_of.score(batch, lattice, batch.gold, candidates)
 
     def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
-        """Gold and candidates, with gradients of the non-local weights only, found with and without the cost.
+        """Return gold and candidates of the searches with and without the cost, with gradients of non-local weights.
 
-        Both lists are scored together: most of that work is for what all label sequences have in common.
+        Both lists are scored together: label sequences share most of that work.
         """
         assert batch.gold is not None
         with torch.no_grad():
@@ -320,31 +317,26 @@ class Tagger(BaseTagger):
         return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
-        """Choose how to learn: one sequence at a time if the parts allow it, else by gradients.
+        """Choose the training method: one sequence at a time if the parts allow it, else by gradients.
 
-        Several processes average what they learn one sequence at a time.
+        Several processes that learn one sequence at a time average their weights.
         """
         check_step_size_rule(optimizer)
-        found = None if self._needs_gradients() else self.sequence_learner(optimizer)
-        if found is not None and share().processes > 1:
+        trainer = self.attached_trainer
+        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
+        found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
+        if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(
                 found, cast(AveragedOptimizer, optimizer), partial(sync_count, self.trainer)
             )
         self.training_method = GradientTraining(self) if found is None else SequentialTraining(self, found)
 
     def sequence_learner(self, optimizer: Optimizer) -> SequenceLearner | None:
-        """Return what learns one sequence at a time with an optimizer of the parameters; None if nothing does."""
+        """Return the learner of one sequence at a time for an optimizer of the parameters; None if there is none."""
         nonlocal_weights = list(self.nonlocal_features.parameters())
         return sequence_learner(
             self.scorer, self.constraints, self.criterion, optimizer, nonlocal_weights, self._compare
         )
-
-    def _needs_gradients(self) -> bool:
-        """Whether something besides the optimizer's step needs the gradients of whole mini-batches."""
-        trainer = self.attached_trainer
-        if trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1):
-            return True
-        return self.prior is not None
 
     def training_protocol(self) -> TrainingProtocol:
         """Return the optimizer's side of the training protocol; its defaults outside of a trainer."""
@@ -353,7 +345,7 @@ class Tagger(BaseTagger):
 
     @property
     def full_batch(self) -> bool:
-        """Whether the optimizer makes one step in this epoch."""
+        """True if the optimizer makes one step in this epoch."""
         return self.training_method.full_batch
 
     @property
@@ -366,7 +358,7 @@ class Tagger(BaseTagger):
         self.corpus_size = len(self._data.corpus("train"))
 
     def on_train_epoch_start(self) -> None:
-        """Begin an epoch with the training method of its optimizer; optimizers that take turns switch methods."""
+        """Begin an epoch with the training method of its optimizer; `Phases` of optimizers may switch methods."""
         optimizer = self.training_protocol()
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:
@@ -398,14 +390,14 @@ class Tagger(BaseTagger):
         return self.training_method.objective()
 
     def training_error(self) -> float:
-        """Return the share of training tokens that the best candidate got wrong in this epoch; NaN without any.
+        """Return the share of training tokens with a wrong label in this epoch; NaN without tokens.
 
-        The best is that by score without cost: a cost leads the search to label sequences that nobody would choose.
+        The labels are those of the best candidate by score without cost: a cost favours wrong label sequences.
         """
         return self.training_method.sums.error
 
     def on_train_epoch_end(self) -> None:
-        """Log objective, training error and updates; stop when there is nothing left to learn."""
+        """Log objective, training error and updates; stop if the optimizer has finished."""
         self.training_method.end_epoch()
 
     # -- vocabulary and saved models -------------------------------------------------------------------------
@@ -429,11 +421,11 @@ class Tagger(BaseTagger):
 
 
 def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:
-    """Give a tagger without weights the features, labels and weights of a saved model, to be trained with data.
+    """Set features, labels and weights of a tagger without weights to those of a saved model, to be trained with data.
 
-    The saved model may name classes of this library and of the modules that the tagger's own classes are from. Weights
-    that only the tagger has, such as those of non-local features, stay at zero. A model of sentences can start one of
-    documents if its templates look no further than a sentence.
+    The saved model may contain classes of this library and of the modules of the tagger's classes. Weights that only
+    the tagger has, such as those of non-local features, stay at zero. A model of sentences can initialise one of
+    documents if its templates stay within a sentence.
 
     Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
     labels of a first model on other training data.

@@ -1,7 +1,7 @@
 """Tokenization of running text, and the alignment of character spans with tokens.
 
 tokenizer.py    tokenizers, sentence splitters, invisible characters
-alignment.py    `TokenizedText`, `TextSpan` and `align`
+alignment.py    tokenized texts, character spans and token spans
 """
 
 from structperc.text.alignment import (

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from structperc.errors import InputError
 from structperc.text.tokenizer import (
-    Cut,
     Offsets,
-    Split,
+    SentenceSplitter,
+    Tokenizer,
     conll_tokens,
     invisible_characters,
     rule_sentences,
@@ -56,9 +56,9 @@ class TextSpan(NamedTuple):
 class SpanConflict(NamedTuple):
     """A span that does not align with tokens, or overlaps another one."""
 
-    kind: str  # category, such as "token cut" or "overlap"
+    kind: str  # such as "token cut" or "overlap"
     message: str
-    misaligned: bool  # True: handled by the option `misaligned`; False: by `overlaps`
+    misaligned: bool  # True: resolved by the option `misaligned`; False: by `overlaps`
 
 
 class Alignment(NamedTuple):
@@ -68,7 +68,9 @@ class Alignment(NamedTuple):
     conflicts: list[SpanConflict]
 
 
-def tokenize(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_sentences) -> TokenizedText:
+def tokenize(
+    text: str, tokenizer: Tokenizer = conll_tokens, sentences: SentenceSplitter = rule_sentences
+) -> TokenizedText:
     """Split a text into tokens and sentences.
 
     Args:
@@ -87,12 +89,12 @@ def tokenize(text: str, tokenizer: Cut = conll_tokens, sentences: Split = rule_s
         [(0, 4), (5, 9)]
     """
     if not isinstance(text, str):
-        raise InputError(f"a text is a string, not {text!r:.60}")
-    tokens = list(_checked_offsets(text, tokenizer(text)))
-    return TokenizedText(text, tokens, _checked_boundaries(sentences(text, tokens), len(tokens)))
+        raise InputError(f"expected a text as a string, got {text!r:.60}")
+    tokens = list(_check_offsets(text, tokenizer(text)))
+    return TokenizedText(text, tokens, _check_boundaries(sentences(text, tokens), len(tokens)))
 
 
-def _checked_offsets(text: str, given: Any) -> Iterator[Offsets]:
+def _check_offsets(text: str, given: Any) -> Iterator[Offsets]:
     """Trim the offsets of a tokenizer, and check that they are ascending and within the text."""
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         raise InputError(f"the tokenizer returns {given!r:.60}; {_PAIRS}")
@@ -119,7 +121,7 @@ def _checked_offsets(text: str, given: Any) -> Iterator[Offsets]:
         last = (start, end)
 
 
-def _checked_boundaries(given: Any, number: int) -> list[int]:
+def _check_boundaries(given: Any, number: int) -> list[int]:
     try:
         found = [operator.index(one) for one in given]
     except TypeError:
@@ -143,7 +145,7 @@ def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
 
 
 def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
-    """Find the words of sentences in their text, where only white space and invisible characters separate them.
+    """Find the words of sentences in their text, separated by white space and invisible characters only.
 
     Raises InputError, which begins with `place`, if the text does not consist of these words.
     """
@@ -250,7 +252,7 @@ def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit)
 
 
 class _TokenEdges:
-    """The tokens of a text, looked up by the positions where they begin and end."""
+    """Lookup of tokens by the positions where they begin and end."""
 
     def __init__(self, text: TokenizedText) -> None:
         self.text = text
@@ -261,7 +263,7 @@ class _TokenEdges:
         self.last = {end: t for t, (_, end) in enumerate(text.tokens)} | {b: t for t, b in enumerate(self.ends)}
 
     def exact(self, span: TextSpan) -> tuple[int, int] | SpanConflict:
-        """Return the first token and the one after the last, or the reason why the span does not align."""
+        """Return the first token and the one after the last, or a conflict."""
         start, end = span[:2]
         size = len(self.text.text)
         if not 0 <= start < end <= size:
@@ -280,7 +282,7 @@ class _TokenEdges:
         return SpanConflict("white space at an edge", f"{name} begins or ends in white space", True)
 
     def touched(self, span: TextSpan) -> tuple[int, int] | None:
-        """Return the first token that shares a visible character with a span, and the one after the last of these."""
+        """Return the first token that overlaps with a span, and the one after the last of these."""
         first, end = bisect_right(self.ends, span.start), bisect_left(self.starts, span.end)
         within = 0 <= span.start < span.end <= len(self.text.text)
         return (first, end) if first < end and within else None

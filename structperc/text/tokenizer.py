@@ -1,8 +1,8 @@
 """Rule-based tokenization and sentence splitting of running text, with character offsets.
 
-`conll_tokens` and `ud_tokens` differ where English corpora do: CoNLL-2003 and the Penn Treebank write third-quarter and
-the list number 1. as one token each, the English Web Treebank as three and two. Languages without spaces between words
-are not segmented.
+`conll_tokens` and `ud_tokens` follow English corpora: third-quarter and the list number 1. are one token each in
+CoNLL-2003 and the Penn Treebank, three and two in the English Web Treebank. Languages without spaces between words are
+not segmented.
 
 Invisible characters (combining marks, zero-width spaces and joiners, direction marks, control characters, emoji skin
 tones) belong to the visible character next to them; no token consists of them alone.
@@ -23,9 +23,9 @@ _PLAIN_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 
 class Condensed(NamedTuple):
-    """A text without its invisible characters, and the original extent of each of its V characters.
+    """A text of V characters without invisible characters, and the original range of each character.
 
-    An extent includes the invisible characters that follow, and at the beginning of a word those before.
+    A range includes the invisible characters that follow, and at the beginning of a word those before.
     """
 
     text: str
@@ -46,15 +46,15 @@ def invisible_characters(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without its invisible characters."""
+    """Return the text without invisible characters."""
     hidden = invisible_characters(text)
     return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
 
 
 def condense(text: str) -> Condensed | None:
-    """Return a text without its invisible characters, or None if it has none.
+    """Return a text without invisible characters, or None if it has none.
 
-    Emoji connected by joiners (families, professions) become their first one.
+    Emoji connected by joiners (families, professions) are replaced by the first one.
 
     Example:
         >>> condense("a\\u200b b")
@@ -83,7 +83,7 @@ def _is_invisible(char: str) -> bool:
 
 
 Offsets = tuple[int, int]  # the token is text[start:end]
-Cut = Callable[[str], Iterable[Offsets]]  # a tokenizer: text -> offsets of its tokens
+Tokenizer = Callable[[str], Iterable[Offsets]]  # text -> offsets of its tokens
 
 _BACK = re.compile(r"\\(\d)")
 _SAME = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"})
@@ -93,7 +93,7 @@ _STATES = "Ala|Ariz|Ark|Calif|Colo|Conn|Del|Fla|Ga|Ill|Ind|Kan|Ky|La|Mass|Md|Mic
 _STATES += "Tenn|Tex|Va|Vt|Wash|Wis|Wyo"
 _TITLES = "Mr|Mrs|Ms|Messrs|Dr|Prof|St|Sen|Rep|Gov|Gen|Col|Capt|Cmdr|Maj|Lt|Sgt|Rev|Hon|Pres|Mt|Ft"
 _NAMES = "Jr|Sr|Inc|Corp|Cos?|Ltd|Bros|Assn|Dept|Univ|Ave|Blvd|Rd|vs|etc|Ph\\.D"
-TITLES = frozenset(_TITLES.split("|"))  # after which no sentence ends
+TITLES = frozenset(_TITLES.split("|"))  # no sentence ends after them
 
 _AT = r"(?<![^\W_])"  # no letter or digit before
 _INITIALS = rf"{_AT}(?:[^\W\d_]\.){{2,}}"
@@ -127,15 +127,14 @@ CONTRACTIONS = rf"{ENDINGS}|(can)(not)|(gon|wan)(na)|(got)(ta)"
 
 @final
 class RuleTokenizer:
-    """A tokenizer made of regular expressions.
+    """A tokenizer of regular expressions.
 
-    At each position the first pattern that matches makes a token; positions without a match are skipped.
+    At each position the first matching pattern defines a token; positions without a match are skipped.
 
     Args:
-        patterns: in order of priority. They are matched against a text with plain apostrophes and hyphens and without
-            invisible characters.
-        divided: a token that fully matches it, ignoring case, is split before the last group; by default English
-            clitics ('s, n't, ...) are split off.
+        patterns: in order of priority, for texts with plain apostrophes and hyphens and without invisible characters.
+        divided: pattern of tokens to split before the last group, ignoring case; by default English clitics ('s, n't,
+            ...) are split off.
 
     Example:
         >>> RuleTokenizer([r"\\d", r"\\w+"])("12 ab!")
@@ -190,10 +189,10 @@ def ud_tokens(text: str) -> list[Offsets]:
     return _UD(text)
 
 
-TOKENIZERS: dict[str, Cut] = {"conll": conll_tokens, "ud": ud_tokens}
+TOKENIZERS: dict[str, Tokenizer] = {"conll": conll_tokens, "ud": ud_tokens}
 
 
-Split = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 boundaries among N tokens, 0 and N among them
+SentenceSplitter = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 token boundaries, from 0 to N
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|\r[^\S\n]*\r|\u2029")
 _LINE = re.compile(r"[\n\r\u2028\u2029]")
@@ -211,8 +210,8 @@ _STARTER = re.compile(  # words whose capital letter marks a sentence, not a nam
 def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     """Return the boundaries of sentences by punctuation, capital letters and empty lines.
 
-    A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets before white space and
-    anything but a lower-case letter. Abbreviations end one only before words such as The, titles and initials never.
+    A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets, before white space that is not
+    followed by a lower-case letter; after abbreviations only before words such as The, after titles and initials never.
     """
     hidden = dict.fromkeys(map(ord, invisible_characters(text)))
     words = [text[start:end].translate(hidden) for start, end in tokens]
@@ -236,11 +235,11 @@ def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
     return [0, len(tokens)] if tokens else [0]
 
 
-SENTENCES: dict[str, Split] = {"rules": rule_sentences, "lines": line_sentences, "one": one_sentence}
+SENTENCES: dict[str, SentenceSplitter] = {"rules": rule_sentences, "lines": line_sentences, "one": one_sentence}
 
 
 def _ended(words: Sequence[str], first: int, t: int) -> bool:
-    """Whether the sentence that begins at `first` ends before token t, given white space before t."""
+    """Return True if the sentence that begins at `first` ends before token t, given white space before t."""
     last = t - 1
     while last > first and _CLOSES.fullmatch(words[last]):
         last -= 1
@@ -254,28 +253,28 @@ def _ended(words: Sequence[str], first: int, t: int) -> bool:
 
 
 _EMPTY_LINE = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
-_LOOKED_AT = 16  # characters before an empty line, more than _LOOKS_ON matches
-_LOOKS_ON = re.compile(  # tokens whose rules look beyond an empty line
+_CONTEXT = 16  # characters before an empty line, more than _LOOKAHEAD matches
+_LOOKAHEAD = re.compile(  # tokens whose rules depend on the text after an empty line
     r"(?:\$|(?:^|[\W_])[^\W\d_]\.|[Nn]o\.|(?:^|[\n\r])\d{1,2}\.)\Z"  # money, initials, No. 5, items of a list
 )
 
 
 def paragraph_ends(text: str) -> Iterator[int]:
-    """Yield the positions after empty lines where a text of whole lines can be cut without changing the result.
+    """Yield positions after empty lines where a text of whole lines can be cut without changing tokens or sentences.
 
-    Holds for `conll_tokens` and `ud_tokens` with `rule_sentences` or `line_sentences`.
+    For `conll_tokens` and `ud_tokens` with `rule_sentences` or `line_sentences`.
     """
     hidden = invisible_characters(text)
     for match in _EMPTY_LINE.finditer(text):
         before = _before(text, match.start(), hidden)
-        if before and not _LOOKS_ON.search(before):
+        if before and not _LOOKAHEAD.search(before):
             yield match.end()
 
 
 def _before(text: str, at: int, hidden: str) -> str:
-    """The last visible characters before a position, trailing white space skipped."""
+    """Return the last visible characters before a position, without trailing white space."""
     found: list[str] = []
-    while at and len(found) < _LOOKED_AT:
+    while at and len(found) < _CONTEXT:
         at -= 1
         if text[at] not in hidden and (found or not text[at].isspace()):
             found.append(text[at])

@@ -1,12 +1,11 @@
 """Training: the programs fit, validate, test, predict and rerank, their run folders and callbacks.
 
-program, reranking          the programs
+program, reranking          the programs; table and figure of boosting
 configuration, overlays     configuration files and options: composed, checked, built
 lightning_messages          messages and errors of Lightning
 callbacks, checkpoints      the end of a training; best, last and final weights
-loggers, report, run_card   metrics while it runs; scores, cost and model card at its end
+loggers, report             metrics during a run; scores, cost and model card at its end
 run_folders, predictions    folders of runs, and prediction files in them
-boosting_rounds             table and figure of boosting
 child_process               a program that ends with its parent process
 """
 

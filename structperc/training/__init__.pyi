@@ -1,6 +1,3 @@
-from .boosting_rounds import boosting_rounds as boosting_rounds
-from .boosting_rounds import dev_scores as dev_scores
-from .boosting_rounds import plot_rounds as plot_rounds
 from .callbacks import StopWhenConverged as StopWhenConverged
 from .checkpoints import use_evaluation_weights as use_evaluation_weights
 from .lightning_messages import hide_lightning_messages as hide_lightning_messages
@@ -9,3 +6,6 @@ from .overlays import read_configuration as read_configuration
 from .report import evaluate as evaluate
 from .report import parameters as parameters
 from .report import results_table as results_table
+from .reranking import boosting_rounds as boosting_rounds
+from .reranking import dev_scores as dev_scores
+from .reranking import plot_rounds as plot_rounds

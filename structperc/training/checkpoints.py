@@ -1,4 +1,4 @@
-"""Checkpoints of a run: of the best and of the last epoch, reading them, and the final weights."""
+"""Checkpoints of a run: those of the best and of the last epoch, and the final weights."""
 
 import logging
 import os
@@ -22,8 +22,8 @@ class RunCheckpoints(CheckpointStorage):
     """The checkpoint files of a run.
 
     Attributes:
-        written: the file that was written last, by this process.
-        restoring: whether a checkpoint is being restored, see `RestoringEnds`.
+        written: the file that this process wrote last.
+        restoring: True while a checkpoint is being restored, see `RestoringEnds`.
     """
 
     written: str | Path = ""
@@ -41,7 +41,7 @@ class RunCheckpoints(CheckpointStorage):
 
 
 class RestoringEnds(pl.Callback):
-    """Notes when a checkpoint is restored: errors after that are not errors of the checkpoint.
+    """Marks the end of restoring a checkpoint: later errors are not errors of the checkpoint.
 
     Args:
         files: the checkpoint files of the run.
@@ -51,23 +51,23 @@ class RestoringEnds(pl.Callback):
         self.files = files
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Note the end; evaluations call it by other names."""
+        """Mark the end of restoring."""
         self.files.restoring = False
 
     on_sanity_check_start = on_validation_start = on_test_start = on_predict_start = on_train_start
 
 
 def best_epoch_options(options: dict[str, Any], trainer: dict[str, Any]) -> dict[str, Any]:
-    """Return options of the ModelCheckpoint by which an epoch with a validation is saved after all its callbacks.
+    """Return options of the ModelCheckpoint that save an epoch with a validation after all its callbacks.
 
-    Otherwise a resumed run would do a part of the epoch's end again. Options that name steps or times stay.
+    Otherwise a resumed run would repeat a part of the epoch's end. Options for steps or times are unchanged.
     """
     every = trainer["check_val_every_n_epoch"]
     named = ("every_n_train_steps", "train_time_interval", "save_on_train_epoch_end")
     if not every or trainer["val_check_interval"] not in (None, 1.0) or any(options[n] is not None for n in named):
         return options
     epochs = options["every_n_epochs"]
-    if epochs is not None and epochs < 1:  # refused by ModelCheckpoint, or never
+    if epochs is not None and epochs < 1:  # invalid in ModelCheckpoint, or never
         return options
     return {**options, "every_n_epochs": lcm(epochs or 1, every), "save_on_train_epoch_end": True}
 
@@ -75,8 +75,8 @@ def best_epoch_options(options: dict[str, Any], trainer: dict[str, Any]) -> dict
 class LastEpoch(Checkpoint):
     """Saves `last.ckpt` after every n-th epoch and when training ends.
 
-    ModelCheckpoint's own `save_last` writes only where the epoch is also among the best (Lightning 2.6), so that a
-    resumed run would repeat all epochs since then.
+    The option `save_last` of ModelCheckpoint writes only epochs that are also among the best (Lightning 2.6), so that a
+    resumed run would repeat all later epochs.
 
     Args:
         folder: of the checkpoints.
@@ -90,7 +90,7 @@ class LastEpoch(Checkpoint):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Note the step whose state is saved; all processes call this."""
+        """Record the step of a saved state; all processes call this."""
         self._collected = trainer.global_step
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -99,7 +99,7 @@ class LastEpoch(Checkpoint):
             self._save(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Save the last epoch if it was not saved yet, as its number is not a multiple of n."""
+        """Save the last epoch if its number is not a multiple of n."""
         self._save(trainer)
 
     def _save(self, trainer: pl.Trainer) -> None:
@@ -108,21 +108,16 @@ class LastEpoch(Checkpoint):
             return
         files = trainer.strategy.checkpoint_io
         if self._collected == step and isinstance(files, RunCheckpoints):
-            # This step's state has just been written; files are replaced and never changed, so one may serve both.
+            # Another callback has just written this state; files are replaced and never changed, so a link suffices.
             if trainer.is_global_zero:
                 with write_errors(self.path), atomic_file(self.path) as part:
-                    _link(str(files.written), part)
+                    try:
+                        os.link(files.written, part)
+                    except OSError:  # a file system without links
+                        shutil.copyfile(files.written, part)
         else:
             trainer.save_checkpoint(self.path, weights_only=False)
         self._saved = step
-
-
-def _link(source: str, target: Path) -> None:
-    """Give a file a second name, or copy it where the file system has no links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 class SaveOnDivergence(pl.Callback):
@@ -136,7 +131,7 @@ class SaveOnDivergence(pl.Callback):
         self.run = run
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Save the last good weights; full-batch optimizers have restored their best ones by now."""
+        """Save the last good weights; full-batch optimizers have already restored their best ones."""
         if not isinstance(exception, Diverged) or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, BaseTagger)
@@ -157,7 +152,7 @@ def use_evaluation_weights(trainer: pl.Trainer) -> None:
 
 
 def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
-    """Put the weights of the best epoch into the model; return that epoch, None where none was chosen."""
+    """Put the weights of the best epoch into the model; return that epoch, None without a selection."""
     path = checkpoints.best_model_path
     if checkpoints.monitor is not None and path:
         return load_weights(model, model.vocabulary(), path)

@@ -1,6 +1,6 @@
-"""The program as the child of another process: it ends when standard input does, as its parent is gone then.
+"""The program as the child of another process: it ends with its parent, when standard input ends.
 
-It is started by `python -m structperc.training.child_process fit ...`.
+Start it by `python -m structperc.training.child_process fit ...`.
 """
 
 import os
@@ -9,9 +9,9 @@ import threading
 
 
 def end_with_parent() -> None:
-    """End the process at once when standard input ends, as if it was killed; this never returns.
+    """Wait for the end of standard input, then exit without cleaning up.
 
-    Checkpoints and results that are being written then appear whole or not at all.
+    Unfinished checkpoints and results do not appear under their names.
     """
     while os.read(0, 1):
         pass

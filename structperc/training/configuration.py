@@ -1,7 +1,7 @@
-"""Configurations: files and options of a command line laid over each other, checked, shown and built.
+"""Configurations: files and options of a command line merged, checked, shown and built.
 
-`Configuration` composes one YAML tree from the defaults, the files of -c and the dotted options, and has a `Builder`
-check it against the type hints of the trainer, the model, the data module and all classes in them.
+`Configuration` composes one YAML tree from the defaults, the files of -c and the dotted options. A `Builder` checks it
+against the type hints of the trainer, the model, the data module and all classes in them.
 """
 
 import inspect
@@ -35,9 +35,9 @@ trainer:
   logger: {{class_path: structperc.training.RunLog, init_args: {{save_dir: '', name: {LOGS}}}}}
 checkpoint: {{monitor: dev/score, mode: max, filename: best, enable_version_counter: false}}
 """
-GROUPS = {"trainer": pl.Trainer, "checkpoint": ModelCheckpoint}  # options of these stand without class_path
+GROUPS = {"trainer": pl.Trainer, "checkpoint": ModelCheckpoint}  # their options have no class_path
 SUGGESTED = 3  # options suggested for an unknown one
-MEANT = {  # names that other programs use -> the option here
+MEANT = {  # names in other programs -> the option here
     "batch": "data.batch_size",
     "checkpoint": "ckpt_path",
     "cuda": "trainer.accelerator",
@@ -77,7 +77,7 @@ class Arguments(NamedTuple):
     files: list[str]  # configurations, the first at the bottom
     options: list[tuple[str, str]]  # (dotted key, text of the value)
     print_config: bool = False
-    help_for: tuple[str, str] | None = None  # dotted key and class, "" for all of the command or all classes
+    help_for: tuple[str, str] | None = None  # dotted key and class; "" for the whole command or all classes
 
 
 def parse_arguments(arguments: Sequence[str]) -> Arguments:
@@ -96,7 +96,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         if one in ("-h", "--help"):
             help_for = ("", "")
         elif not one.startswith("--"):
-            raise InputError(_not_an_option(one))
+            raise InputError(f"{one} is not an option; write {_meant_argument(one)}")
         elif key == "print_config":
             printed = True
         elif key.endswith(".help"):
@@ -109,13 +109,13 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     return Arguments(files, options, printed, help_for)
 
 
-def _not_an_option(word: str) -> str:
-    """The complaint about an argument that is not an option; it may be a file without its option."""
+def _meant_argument(word: str) -> str:
+    """Return advice for an argument without its option, which may be a file."""
     if word.endswith((".yaml", ".yml")):
-        return f"{word} is not an option; write -c {word}"
+        return f"-c {word}"
     if alike := packaged_named(word):
-        return f"{word} is not an option; write -c {alike[0]}"
-    return f"{word} is not an option; write --KEY=VALUE, or for data: structperc init {word} -o own.yaml"
+        return f"-c {alike[0]}"
+    return f"--KEY=VALUE, or for data: structperc init {word} -o own.yaml"
 
 
 class Configuration:
@@ -123,14 +123,14 @@ class Configuration:
 
     Args:
         arguments: those of the command.
-        base: what model.class_path must name a subclass of.
-        default: the class of the model where none is named.
+        base: type hint of what model.class_path may name.
+        default: the class of a model without class_path.
 
     Attributes:
-        values: plain values of all options, defaults included, without those that are wrong.
+        values: plain values of all valid options, including defaults.
     """
 
-    def __init__(self, arguments: Arguments, base: type = BaseTagger, default: type | None = None) -> None:
+    def __init__(self, arguments: Arguments, base: Any = BaseTagger, default: type | None = None) -> None:
         below = parse_node(DEFAULTS, "defaults")
         assert isinstance(below, yaml.MappingNode)
         files = [compose_all(arguments.files)] if arguments.files else []
@@ -149,9 +149,9 @@ class Configuration:
     # -- checks ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise InputError, which begins with file and line, for the first mistake; unknown options come first."""
+        """Raise InputError with file and line for the first mistake; unknown options come first."""
         seed = self.values.get("seed_everything", True)
-        if not isinstance(seed, bool) and not 0 <= seed < 2**32:  # what NumPy's generators take
+        if not isinstance(seed, bool) and not 0 <= seed < 2**32:  # the range of NumPy's generators
             self.builder.errors.append(OptionError("seed_everything", f"expected a number from 0 to {2**32 - 1}"))
         if self.builder.errors:
             raise self._located(min(self.builder.errors, key=lambda one: one.known is None))
@@ -166,7 +166,7 @@ class Configuration:
             part = given.get(name)
             if not isinstance(part, dict):
                 self.builder.errors.append(
-                    OptionError(name, f"write keys and values, as in {{KEY: VALUE}}, not {part!r}")
+                    OptionError(name, f"expected keys and values, as in {{KEY: VALUE}}, got {part!r}")
                 )
                 part = {}
             values[name] = self.builder.fields(part, parameters_of(cls), "this command", name)
@@ -174,7 +174,7 @@ class Configuration:
         return {name: values[name] for name in self.fields if name in values}
 
     def _text(self, dotted: str) -> str | None:
-        """The text of a value that was given as an option."""
+        """Return the text of a value from the command line; None for others."""
         _, value = find_entry(self.tree, dotted.split("."))
         if value is None or not value.start_mark.name.startswith("--"):
             return None
@@ -183,18 +183,16 @@ class Configuration:
         return str(value.value) if isinstance(value, yaml.ScalarNode) else None
 
     def _located(self, error: OptionError) -> InputError:
-        """The error with file and line of the option, and with options that may be meant by an unknown one."""
+        """Return the error with file and line of the option, and with suggestions for an unknown one."""
         complaint = error.complaint
         if error.known is not None:
             known = flat_options(self.values)
             meant = options_meant(error.place, known)
             complaint += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.place, known)
-        return InputError(f"{self._place(error.place)}{error.place + ': ' if error.place else ''}{complaint}")
-
-    def _place(self, dotted: str) -> str:
-        """Return "file:line: " of an option or of what it stands in; "" for options of the command line."""
-        key, _ = find_entry(self.tree, dotted.split("."))
-        return "" if key is None or key.start_mark.name.startswith(("--", "defaults", "inline")) else f"{place(key)}: "
+        key, _ = find_entry(self.tree, error.place.split("."))
+        in_file = key is not None and not key.start_mark.name.startswith(("--", "defaults", "inline"))
+        start = f"{place(key)}: " if key is not None and in_file else ""
+        return InputError(f"{start}{error.place + ': ' if error.place else ''}{complaint}")
 
     # -- use -------------------------------------------------------------------------------------------------
 
@@ -216,7 +214,7 @@ class Configuration:
     # -- help ------------------------------------------------------------------------------------------------
 
     def help_lines(self, key: str, name: str) -> Iterator[str]:
-        """Yield the options of a class that may stand at a dotted key, or these classes where no name is given.
+        """Yield the options of a class for a dotted key, or all classes for it if the name is empty.
 
         Without a key: all options of the command.
         """
@@ -255,7 +253,7 @@ class Configuration:
 
 
 def flat_options(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return the values of all options by dotted name, from which class_path and init_args are left out."""
+    """Return the values of all options by dotted name without class_path and init_args."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         key = above if name in (CLASS, OPTIONS) else f"{above}.{name}" if above else name
@@ -265,7 +263,7 @@ def flat_options(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def options_meant(given: str, known: Iterable[str]) -> list[str]:
-    """Return the options that end like a dotted name, or that other programs call by its last part, best ones first.
+    """Return options with the same end as a dotted name, or its counterparts of other programs, best ones first.
 
     Example:
         >>> options_meant("optimizer.lr", ["model.optimizer.lr", "model.prior.lr"])
@@ -282,11 +280,11 @@ def options_meant(given: str, known: Iterable[str]) -> list[str]:
 def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node | None, yaml.Node | None]:
     """Return the nodes of key and value of an option whose keys leave out init_args; places in lists are numbers.
 
-    Where there is none, the key is that of the innermost option that there is, and the value None.
+    For a missing option the key is that of the innermost existing one, and the value None.
     """
     last = None
     for key in keys:
-        if key.isdecimal():  # of an item; one that is added to a list may be written without brackets
+        if key.isdecimal():  # of an item; a single item added to a list needs no brackets
             node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
             continue
         while True:
@@ -302,7 +300,7 @@ def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node |
 
 
 def option_lines(made: Any, prefix: str) -> Iterator[str]:
-    """Yield the options of a class with types and defaults, each followed by what its docstring says."""
+    """Yield the options of a class with types and defaults, each followed by its description."""
     texts = argument_texts(made)
     for name, (hint, default) in parameters_of(made).items():
         known = plain(default)
@@ -317,7 +315,7 @@ def first_line(made: Any) -> str:
 
 
 def argument_texts(made: Any) -> dict[str, str]:
-    """Return the descriptions of arguments in docstrings of Google style, those of base classes included.
+    """Return the descriptions of arguments in docstrings of Google style, also of base classes.
 
     Example:
         >>> def f(k): "Args:\n    k: number of\n        paths."

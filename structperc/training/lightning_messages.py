@@ -1,4 +1,4 @@
-"""Messages of Lightning: notices that are hidden, and errors about options as one line that names the option."""
+"""Messages of Lightning: hidden notices, and errors about options as one line with the option's name."""
 
 import inspect
 import logging
@@ -15,14 +15,14 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from structperc.errors import InputError
 
-WARNINGS = (  # without a category of their own
-    "Checkpoint directory .* exists and is not empty",  # a resumed run continues in its own folder
-    "Be aware that when using `ckpt_path`",  # callbacks without options are added by the program itself
-    "Total length of .* across ranks is zero",  # no development data, so none to validate with
+WARNINGS = (  # without a category
+    "Checkpoint directory .* exists and is not empty",  # a resumed run continues in its folder
+    "Be aware that when using `ckpt_path`",  # the program adds callbacks without options
+    "Total length of .* across ranks is zero",  # no development data
     ".*LeafSpec.* is deprecated",
-    r".*monitor='dev/score'\)` could not find the monitored key",  # of an epoch cut short, which is not validated
+    r".*monitor='dev/score'\)` could not find the monitored key",  # an interrupted epoch without validation
 )
-LOGGERS = (  # their notices (hardware, seeds, checkpoints, ends of trainings) are those of the program in other words
+LOGGERS = (  # their notices (hardware, seeds, checkpoints, ends of trainings) repeat those of the program
     "pytorch_lightning.accelerators.cuda",
     "pytorch_lightning.utilities.rank_zero",
     "pytorch_lightning.trainer.connectors.signal_connector",
@@ -31,13 +31,13 @@ LOGGERS = (  # their notices (hardware, seeds, checkpoints, ends of trainings) a
 
 
 def hide_lightning_messages() -> None:
-    """Hide, from now on, the warnings and messages of Lightning that only programmers can act on."""
+    """Hide the warnings and messages of Lightning that concern programmers only."""
     warnings.filterwarnings("ignore", category=PossibleUserWarning)
     for warning in WARNINGS:
         warnings.filterwarnings("ignore", message=warning)
     for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("pytorch_lightning.structperc").addFilter(_is_of_first_process)
+    logging.getLogger("pytorch_lightning.structperc").addFilter(_is_shown)
 
 
 @contextmanager
@@ -54,12 +54,12 @@ def at_level(level: int, names: Sequence[str]) -> Iterator[None]:
             logger.setLevel(before)
 
 
-def _is_of_first_process(record: logging.LogRecord) -> bool:
-    """Whether a message is a warning or of the first of several processes that train together."""
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Return True for warnings, and for messages of the first of several processes."""
     return record.levelno >= logging.WARNING or not getattr(rank_zero_only, "rank", 0)
 
 
-LEAST = {  # which Lightning does not check
+LEAST = {  # not checked by Lightning
     "accumulate_grad_batches": 1,
     "check_val_every_n_epoch": 1,
     "gradient_clip_val": 0,
@@ -72,11 +72,11 @@ LEAST = {  # which Lightning does not check
 MOST = {"max_epochs": 10**6, "min_epochs": 10**6}
 ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
-ADVICE = {  # what optimizers and callbacks cannot do -> where they are configured, and what to do
+ADVICE = {  # part of an error message -> option, advice
     "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
     "does not allow for gradient clipping": (
         "model.optimizer",
-        "; set its option fused: false, or leave out trainer.gradient_clip_val",
+        "; set its option fused: false, or remove trainer.gradient_clip_val",
     ),
     "Early stopping conditioned on metric": ("trainer.callbacks", ""),
 }
@@ -85,7 +85,7 @@ LIGHTNING = ("pytorch_lightning.", "lightning_fabric.")
 
 @contextmanager
 def named_errors(options: Mapping[str, Any]) -> Iterator[None]:
-    """Raise InputError, which names the option, if no trainer can be made of these options within the block."""
+    """Raise InputError with the name of the wrong option if creating a trainer fails within the block."""
     _check_numbers(options)
     try:
         yield
@@ -96,7 +96,7 @@ def named_errors(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
-    """Raise InputError for numbers that are too small or too large, and for an option that sequences do not go with."""
+    """Raise InputError for numbers that are too small or too large, and for an unsupported option."""
     for name, least in LEAST.items():
         value = options.get(name)
         if value is not None and value < least:
@@ -105,7 +105,7 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
         if isinstance(options.get(name), int | float) and options[name] == 0:
             raise InputError(f"trainer.{name} must be > 0, got {options[name]}")
     if options.get("overfit_batches"):
-        raise InputError("trainer.overfit_batches is not supported; leave it out, and name a small file")
+        raise InputError("trainer.overfit_batches is not supported; remove it, and use a small file")
     for name, most in MOST.items():
         value = options.get(name)
         if value is not None and value > most:
@@ -113,13 +113,14 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
 
 
 def _first_wrong(options: Mapping[str, Any], error: Exception) -> InputError:
-    """The error of the first option with which no trainer can be made, given those before it."""
+    """Return the error of the first wrong option, given those before it."""
     fine: dict[str, Any] = {}
     with at_level(logging.WARNING, LOGGERS):
         for name in (name for name in DEFAULTS if name in options and options[name] != DEFAULTS[name]):
             fine[name] = options[name]
             try:
-                pl.Trainer(**{option: _copied(value) for option, value in fine.items()})
+                copies: dict[str, Any] = {n: [*v] if isinstance(v, list) else v for n, v in fine.items()}
+                pl.Trainer(**copies)  # trainers append to lists
             except Exception as own:
                 return InputError(f"trainer.{name}: {_line(own)}")
     return InputError(f"trainer: {_line(error)}")
@@ -127,7 +128,7 @@ def _first_wrong(options: Mapping[str, Any], error: Exception) -> InputError:
 
 @contextmanager
 def input_errors() -> Iterator[None]:
-    """Turn complaints of Lightning about its use, and of optimizers about their options, into InputErrors."""
+    """Turn errors of Lightning about its use, and of optimizers about their options, into InputErrors."""
     try:
         yield
     except InputError:
@@ -147,7 +148,7 @@ def input_errors() -> Iterator[None]:
 
 
 def _raised_in(error: Exception) -> str:
-    """The name of the module that an error comes from."""
+    """Return the name of the module that raised an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -156,8 +157,3 @@ def _raised_in(error: Exception) -> str:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _copied(value: Any) -> Any:
-    """Trainers add to lists that they get."""
-    return [*value] if isinstance(value, list) else value

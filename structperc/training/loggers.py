@@ -1,6 +1,6 @@
-"""Loggers of a run: its own table of metrics, its saved configuration, and what other loggers receive.
+"""Loggers of a run: its table of metrics, its saved configuration, and the values for other loggers.
 
-Learning curves are logged by Lightning, to all loggers alike.
+Lightning logs learning curves to all loggers.
 """
 
 import csv
@@ -22,7 +22,7 @@ from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
 from structperc.training.overlays import to_yaml
 
-LOGS = "logs"  # folder of the run's own table
+LOGS = "logs"  # folder of the run's table
 FILE_LOGGERS = ("RunLog", "CSVLogger", "TensorBoardLogger")  # their name is that of a folder
 LOCAL_OPTIONS = ("default_root_dir", "logger", "enable_progress_bar")  # of the trainer, without effect on the model
 LOGGED = ("seed_everything", "data", "model", "trainer")
@@ -32,10 +32,7 @@ notes = logging.getLogger("pytorch_lightning.structperc")
 
 
 class Metrics(ExperimentWriter):
-    """The file metrics.csv, always written as a whole table.
-
-    Raises InputError, with the reason, if it cannot be written.
-    """
+    """The file metrics.csv, written as a whole. Raises InputError with the reason if it cannot be written."""
 
     def save(self) -> None:
         """Write all rows so far."""
@@ -49,12 +46,12 @@ class Metrics(ExperimentWriter):
 
 
 class RunLog(CSVLogger):
-    """Lightning's CSVLogger whose table is written whole or not at all."""
+    """Lightning's CSVLogger with a table that is written whole or not at all."""
 
     @property
     @rank_zero_experiment
     def experiment(self) -> Metrics:
-        """The table of the run, made on first use."""
+        """The table of the run, created on first use."""
         if not isinstance(self._experiment, Metrics):
             with write_errors(self.log_dir):
                 self._experiment = Metrics(self.log_dir)
@@ -64,9 +61,9 @@ class RunLog(CSVLogger):
 class SaveRunConfig(pl.Callback):
     """Writes config.yaml and passes the configuration to the loggers.
 
-    The file lies beside the first logs that are files of the run, else in the folder of the run, where an evaluation
-    does not replace that of the training. Raises InputError, with the reason, where it cannot be written, and for a
-    logger that cannot be reached.
+    The file is in the folder of the first file logger, else in the folder of the run; there an evaluation does not
+    replace the file of the training. Raises InputError with the reason if it cannot be written, and for an unavailable
+    logger.
 
     Args:
         values: plain values of all options.
@@ -91,9 +88,9 @@ class SaveRunConfig(pl.Callback):
 
 
 def with_log_folder(logger: Any, builder: Builder) -> Any:
-    """Return the configured logger, or each of several, with the options that name the folder of the run.
+    """Return the configured logger, or each of several, with its options for the folder of the run.
 
-    These are `save_dir` and `name`, which `log_into` sets, as far as the logger has them.
+    These are `save_dir` and `name`, if the logger has them; `log_into` sets them.
     """
     if isinstance(logger, list):
         return [with_log_folder(one, builder) for one in logger]
@@ -102,7 +99,7 @@ def with_log_folder(logger: Any, builder: Builder) -> Any:
         return logger
     try:
         known = parameters_of(builder.find(described[CLASS], Logger, "trainer.logger"))
-    except InputError:  # refused later, with its place
+    except InputError:  # raised again later, with file and line
         return logger
     given = described.get(OPTIONS)
     if not isinstance(given, dict | None):
@@ -112,9 +109,9 @@ def with_log_folder(logger: Any, builder: Builder) -> Any:
 
 
 def log_into(logger: Any, folder: Path) -> Any:
-    """Return the configured logger, or each of several, with the folder of the run where it names none.
+    """Return the configured logger, or each of several, with the folder of the run unless it has another one.
 
-    A logger that keeps the runs of many folders together also gets the name of this one, such as quickstart/1.
+    A logger that stores the runs of many folders also gets the name of this one, such as quickstart/1.
     """
     if isinstance(logger, list):
         return [log_into(one, folder) for one in logger]
@@ -131,14 +128,14 @@ def log_into(logger: Any, folder: Path) -> Any:
 
 
 def logged_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that determine what is learned and how."""
+    """Return the options that determine the trained model."""
     logged = {name: configuration[name] for name in LOGGED if name in configuration}
     trainer = logged.get("trainer", {})
     return {**logged, "trainer": {name: value for name, value in trainer.items() if name not in LOCAL_OPTIONS}}
 
 
 def connect_loggers(loggers: Sequence[Logger]) -> None:
-    """Open the experiments of remote loggers. Raises InputError for one without network, account or login."""
+    """Open the experiments of remote loggers. Raises InputError without network, account or login."""
     for logger in loggers:
         if not isinstance(logger, CSVLogger | TensorBoardLogger):
             with _named_errors(logger):
@@ -146,9 +143,9 @@ def connect_loggers(loggers: Sequence[Logger]) -> None:
 
 
 def log_configuration(loggers: Sequence[Logger], configuration: Mapping[str, Any]) -> None:
-    """Log the options of a configuration that are not null; tables have config.yaml beside them.
+    """Log the options of a configuration that are not null; tables have config.yaml in their folder.
 
-    Raises InputError, which names the logger, if one cannot be reached.
+    Raises InputError with the name of a logger that is unavailable.
     """
     for logger in loggers:
         if not isinstance(logger, CSVLogger):
@@ -164,7 +161,7 @@ def log_scores(
 ) -> None:
     """Log the scores of the saved model and of its types by split, as model/SPLIT/NAME, and close the loggers.
 
-    Tables have rows of epochs only: these scores are in the results of the run. A logger that fails costs a warning,
+    Tables have rows of epochs only; these scores are in the results of the run. If a logger fails, a warning is logged,
     as the run is complete.
     """
     scores = {f"{SAVED}/{split}/{name}": score for split, row in results.items() for name, score in row.items()}
@@ -183,7 +180,7 @@ def log_scores(
 
 
 def without_null(values: Any) -> Any:
-    """Return plain values without options that are null."""
+    """Return plain values without null options."""
     if isinstance(values, dict):
         return {name: without_null(one) for name, one in values.items() if one is not None}
     return [without_null(one) for one in values] if isinstance(values, list) else values

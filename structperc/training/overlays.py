@@ -1,4 +1,4 @@
-"""Configuration files laid over others, which they name under `overlays`."""
+"""Configuration files merged with others, which they list under `overlays`."""
 
 import os
 import re
@@ -19,40 +19,40 @@ CLASS_KEYS = ("class_path", "init_args", "dict_kwargs")
 MAP = "tag:yaml.org,2002:map"
 KEY = "overlays"
 APPENDED = "+"  # ends the name of an option whose list is added to the one below
-DEEPEST = 20  # files, each of which names the next
+DEEPEST = 20  # nested overlays
 
 
 def read_configuration(path: str | Path) -> Any:
-    """Return the value of a file laid over its overlays. Raises InputError as `composed` does."""
+    """Return the value of a file merged with its overlays. Raises InputError as `composed` does."""
     return node_value(composed(path))
 
 
 def composed(path: str | Path) -> yaml.MappingNode:
-    """Return the YAML tree of a file laid over the files that it names, the first at the bottom; these may name others.
+    """Return the YAML tree of a file merged with its overlays, the first at the bottom; these may have overlays, too.
 
-    Paths are relative to the folder of the file that names them; `overlaid` says what lies on what. Each part knows
-    the file and line it is from.
+    Paths are relative to the folder of the file that contains them; see `overlaid` for the rules. The nodes have the
+    file and line of their origin.
 
-    Raises InputError, with the name of the file that is wrong, for one that cannot be read or is no configuration, and
-    for files that name each other in a circle.
+    Raises InputError with the name of the wrong file for one that cannot be read or is not a configuration, and for a
+    cycle of overlays.
     """
     return _composed(str(path), [], {})
 
 
 def compose_all(given: Sequence[str]) -> yaml.MappingNode:
-    """Return the YAML tree of several configurations, each laid over those before it.
+    """Return the YAML tree of several configurations, each merged over those before it.
 
-    They are files, or configurations themselves, such as "{seed_everything: 3}". Raises InputError as `composed`, and
-    for a file that is missing.
+    They are files, or inline texts such as "{seed_everything: 3}". Raises InputError as `composed`, and for a missing
+    file.
     """
     return reduce(overlaid, map(_tree_of, given))
 
 
 def with_option(tree: yaml.MappingNode, option: tuple[str, str]) -> yaml.MappingNode:
-    """Return a tree with an option of the command line, its dotted key and the text of its value, laid over it.
+    """Return a tree with an option of the command line, given by its dotted key and the text of its value.
 
-    The value is YAML, or plain text where it is not. Levels of init_args may be left out of the key; options of a list
-    are those of its last item.
+    The value is YAML, or plain text if it is not valid YAML. The key may leave out init_args; options of a list are
+    those of its last item.
     """
     key, text = option
     name = f"--{key}"
@@ -82,7 +82,7 @@ def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: s
         return _with(below, [CLASS_KEYS[1], *keys], value, name)
     found = value if len(keys) == 1 else _with(inner, keys[1:], value, name)
     above = yaml.MappingNode(MAP, [(_text(keys[0], name), found)], value.start_mark, value.end_mark)
-    if len(keys) > 1:  # it holds what was there already
+    if len(keys) > 1:  # `found` contains the former value
         others = [entry for entry in below.value if entry[0].value != keys[0]]
         own = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
         return yaml.MappingNode(below.tag, [*others, (own, found)], below.start_mark, below.end_mark)
@@ -90,13 +90,13 @@ def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: s
 
 
 def _text(text: str, name: str) -> yaml.ScalarNode:
-    """A plain text of the command line as YAML."""
+    """Return a plain text of the command line as YAML."""
     mark = yaml.Mark(name, 0, 0, 0, None, 0)
     return yaml.ScalarNode("tag:yaml.org,2002:str", text, mark, mark)
 
 
 def _tree_of(given: str) -> yaml.MappingNode:
-    """The tree of a file, or of a text that is a configuration itself."""
+    """Return the tree of a file, or of an inline configuration."""
     if os.path.exists(given) and not os.path.isdir(given):
         return _composed(given, [], {})
     node = parse_node(given, "inline")
@@ -108,46 +108,42 @@ def _tree_of(given: str) -> yaml.MappingNode:
 
 
 def _no_file(given: str) -> str:
-    """Return the complaint about a missing file, with files and packaged configurations that may be meant."""
+    """Return the message for a missing file, with suggested files and packaged configurations."""
     if os.path.isdir(given):
-        return "this is a folder; name a file in it"
+        return "this is a folder; give a file in it"
     folder = Path(given).parent
     files = folder.glob("*.y*ml") if folder.is_dir() else ()
-    beside = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]  # all endings are alike
-    return f"there is no such file{suggest_packaged(given) or did_you_mean(given, beside)}"
+    similar = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]
+    return f"there is no such file{suggest_packaged(given) or did_you_mean(given, similar)}"
 
 
 def check_shape(value: Any, name: str) -> None:
-    """Raise InputError, which begins with the name of the text, for what is not a mapping."""
+    """Raise InputError with the name of the text unless the value is a mapping."""
     if not isinstance(value, dict):
-        what = "is empty" if value is None else f"holds {'a list' if isinstance(value, list) else 'plain text'}"
-        raise InputError(f"{name}: a configuration is written as KEY: VALUE, but this {what}")
+        found = "an empty text" if value is None else "a list" if isinstance(value, list) else "plain text"
+        raise InputError(f"{name}: expected a configuration, KEY: VALUE, got {found}")
 
 
 def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode]) -> yaml.MappingNode:
-    """As `composed`, of a file that those above lead to, each of which names the next; keeps what is composed."""
+    """Compose an overlay of the files `above`, each of which contains the next; `known` caches trees by path."""
     if path not in known:
-        node = _read(path)
-        below = [_composed(file, [*above, path], known) for file in _named(node, path, above)]
-        known[path] = reduce(overlaid, [*below, _own(node)])
+        node = read_node(path)
+        check_shape(None if node is None else node_value(node), path)
+        assert isinstance(node, yaml.MappingNode)
+        below = [_composed(file, [*above, path], known) for file in _overlay_files(node, path, above)]
+        entries = [entry for entry in node.value if entry[0].value != KEY]
+        own = yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark)
+        known[path] = reduce(overlaid, [*below, own])
     return known[path]
 
 
-def _read(path: str | Path) -> yaml.MappingNode:
-    """The tree of one file."""
-    node = read_node(path)
-    check_shape(None if node is None else node_value(node), str(path))
-    assert isinstance(node, yaml.MappingNode)
-    return node
-
-
 def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNode:
-    """Return one mapping laid over another, key by key; both stay as they are.
+    """Return one mapping merged over another, key by key; both are unchanged.
 
-    Lists and plain values replace what they lie on, but `KEY+` adds its list to the one below. A class with another
+    Lists and plain values replace those below, but `KEY+` adds its list to the one below. A class with another
     class_path replaces the class below with all its options; options of the same class, or without a class_path, are
-    laid over its options, also where they are written without init_args. So a class is laid over options of a class
-    that no file names.
+    merged with its options, also if they are written without init_args. A class is also merged with options below that
+    have no class_path.
     """
     if _class(above) not in (None, _class(below)) and _class(below) is not None:
         return above
@@ -158,7 +154,9 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
         base = (key.tag, key.value.removesuffix(APPENDED))
         target = base if base in entries else name
         if base != name and target in entries and _is_list(entries[target][1], value):
-            entries[target] = (entries[target][0], _appended(entries[target][1], value))
+            values = [part for node in (entries[target][1], value) for part in _items(node)]
+            joined = yaml.SequenceNode("tag:yaml.org,2002:seq", values, value.start_mark, value.end_mark)
+            entries[target] = (entries[target][0], joined)
             continue
         if more in entries and _is_list(entries[more][1]):
             del entries[more]
@@ -167,14 +165,14 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
 
 
 def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.MappingNode:
-    """Options that are written without init_args, where they meet a class; else the node."""
+    """Return options without init_args as those of a class if the other node is a class; else the node."""
     if _class(other) is None or not node.value or any(key.value in CLASS_KEYS for key, _ in node.value):
         return node
     return _mapping(CLASS_KEYS[1], node)
 
 
 def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node) -> tuple[yaml.Node, yaml.Node]:
-    """Key and value of what lies above the other; the key is that of the file which names the class, if one does."""
+    """Return key and value of two merged entries; the key is that of the file with the class_path, if any."""
     below, above = _spelled_out(below, above), _spelled_out(above, below)
     if not (isinstance(below, yaml.MappingNode) and isinstance(above, yaml.MappingNode)):
         return other, above
@@ -182,9 +180,9 @@ def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node)
 
 
 def _spelled_out(node: yaml.Node, other: yaml.Node) -> yaml.Node:
-    """A class that is written as a name alone, where it meets one with class_path or init_args; else the node."""
-    met = isinstance(other, yaml.MappingNode) and any(key.value in CLASS_KEYS for key, _ in other.value)
-    if not (met and isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", node.value)):
+    """Return the name of a class as a mapping if the other node has class_path or init_args; else the node."""
+    is_class = isinstance(other, yaml.MappingNode) and any(key.value in CLASS_KEYS for key, _ in other.value)
+    if not (is_class and isinstance(node, yaml.ScalarNode) and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", node.value)):
         return node
     return _mapping(CLASS_KEYS[0], node)
 
@@ -194,17 +192,12 @@ def _mapping(key: str, value: yaml.Node) -> yaml.MappingNode:
     return yaml.MappingNode(MAP, [(name, value)], value.start_mark, value.end_mark)
 
 
-def _appended(below: yaml.Node, above: yaml.Node) -> yaml.Node:
-    """Both as one list; a value that is no list counts as a list of one, null as an empty one."""
-    values = [part for node in (below, above) for part in _parts(node)]
-    return yaml.SequenceNode("tag:yaml.org,2002:seq", values, above.start_mark, above.end_mark)
-
-
 def _is_list(*nodes: yaml.Node) -> bool:
     return any(isinstance(node, yaml.SequenceNode) for node in nodes)
 
 
-def _parts(node: yaml.Node) -> Sequence[yaml.Node]:
+def _items(node: yaml.Node) -> Sequence[yaml.Node]:
+    """Return the items of a list; another value is one item, null is none."""
     if isinstance(node, yaml.SequenceNode):
         return node.value
     return [] if node.tag == "tag:yaml.org,2002:null" else [node]
@@ -214,36 +207,30 @@ def _class(node: yaml.MappingNode) -> str | None:
     return next((value.value for key, value in node.value if key.value == CLASS_KEYS[0]), None)
 
 
-def _own(node: yaml.MappingNode) -> yaml.MappingNode:
-    """The entries of a file without its overlays."""
-    entries = [entry for entry in node.value if entry[0].value != KEY]
-    return yaml.MappingNode(node.tag, entries, node.start_mark, node.end_mark)
-
-
-def _named(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]:
-    """The files that lie below one, as paths that can be opened from here."""
+def _overlay_files(node: yaml.MappingNode, path: str, above: Sequence[str]) -> list[str]:
+    """Return the overlays of a file as paths relative to the working directory."""
     key = find_key(node, [KEY])
     if key is None:
         return []
     where = f"{place(key)}: {KEY}"
     given = node_value(node)[KEY]
     if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
-        raise InputError(f"{where}: write a list of files, as in [data.yaml, features.yaml]")
+        raise InputError(f"{where}: expected a list of files, as in [data.yaml, features.yaml]")
     if len(above) == DEEPEST:
-        raise InputError(f"{where}: more than {DEEPEST} files, each of which names the next, lead here")
+        raise InputError(f"{where}: more than {DEEPEST} nested overlays")
     files = [
         packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one)) for one in given
     ]
     for file in files:
         if not os.path.isfile(file):
-            raise InputError(f"{where}: there is no file {file}; paths start in the folder of {path}")
+            raise InputError(f"{where}: no file {file}; paths are relative to the folder of {path}")
         if any(os.path.samefile(file, other) for other in (*above, path)):
-            raise InputError(f"{where}: a circle leads back to {file}")
+            raise InputError(f"{where}: a cycle of overlays leads back to {file}")
     return files
 
 
 def _shortest(path: Path) -> str:
-    """The path without "..", where that is the same file."""
+    """Return the path without ".." if that is the same file."""
     short = os.path.normpath(path)
     return short if os.path.exists(path) and os.path.exists(short) and os.path.samefile(path, short) else str(path)
 

@@ -1,7 +1,7 @@
-"""Prediction files: where runs keep them, and how they are read for a comparison.
+"""Prediction files: their places in runs, and reading them for a comparison.
 
-Their columns are word, other columns of the data, gold label and predicted label, as the conlleval script reads them,
-and their first line names these columns.
+Their columns are word, other columns of the data, gold label and predicted label, as for the conlleval script, and
+their first line names these columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,14 +41,14 @@ def predictions_of(place: str, split: str) -> Path:
         return path
     found = path / "predictions" / f"{split}.conll"
     if not found.is_file():
-        held = sorted(p.stem for p in found.parent.glob("*.conll"))
-        there = f"it has those of {', '.join(held)}: set --split" if held else "give the folder of a run of fit"
+        splits = sorted(p.stem for p in found.parent.glob("*.conll"))
+        there = f"found {', '.join(splits)}: set --split" if splits else "expected the folder of a run of fit"
         raise InputError(f"{place}: no predictions/{split}.conll in this folder; {there}")
     return found
 
 
 def short_names(places: Sequence[str]) -> list[str]:
-    """Return the last parts of each path, as many as tell different paths apart; runs/crf/1/model becomes "crf/1"."""
+    """Return the last parts of each path, enough to distinguish them; runs/crf/1/model becomes "crf/1"."""
     parts = [_without_tail(Path(place).parts) for place in places]
     longest = max(len(one) for one in parts)
     for n in range(1, longest + 1):
@@ -59,43 +59,35 @@ def short_names(places: Sequence[str]) -> list[str]:
 
 
 def _without_tail(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The parts of a run's folder, of what every run has in it."""
+    """Return the parts of a path without the names that all runs contain."""
     for tail in (("predictions", parts[-1]), ("model",)) if parts else ():
         if len(parts) > len(tail) and parts[-len(tail) :] == tail:
             return parts[: -len(tail)]
     return parts
 
 
-def predicted_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
-    """Return words and predicted labels of a prediction file, by sentence.
+def label_column(path: str, encoding: str = "utf-8", role: str = PREDICTED) -> tuple[SentenceStrings, SentenceStrings]:
+    """Return words and predicted labels of a file, or with role "label" words and gold labels, by sentence.
 
-    They are in the columns that the first line of the file names (see `conll.header_line`), else in the first and the
-    last one. Raises InputError for a file of one column, in which these are the same.
+    Their columns are those in the first line of the file (see `conll.header_line`), else the first and the last one.
+    Raises InputError for a file of one column.
     """
-    words, labels = _read(path, {"word": 0, PREDICTED: -1}, encoding)
+    words, labels = _read(path, {"word": 0, role: -1}, encoding)
     if words == labels:
-        raise InputError(f"{path}: there are words alone; labels must stand in the last column")
-    return words, labels
-
-
-def labelled_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
-    """Return words and gold labels of a file of gold labels, as `predicted_column` does: by name, else the last one."""
-    words, labels = _read(path, {"word": 0, "label": -1}, encoding)
-    if words == labels:
-        raise InputError(f"{path}: there are words alone; labels must stand in the last column")
+        raise InputError(f"{path}: only words found; labels must be in the last column")
     return words, labels
 
 
 def gold_column(path: str, encoding: str = "utf-8") -> tuple[SentenceStrings, SentenceStrings]:
     """Return words and gold labels of a prediction file, by sentence: by name, else the last column but one.
 
-    Raises InputError for a file that seems to have no such column: one of words and predicted labels alone, and one
-    that predicts types, none of which is in that column.
+    Raises InputError for a file that seems to have no such column: one of words and predicted labels only, and one
+    whose predicted types are all missing in that column.
     """
     words, gold, predicted = read_predictions(path, encoding)
     own = _types(predicted)
     if gold == words or (own and not own & _types(gold)):
-        raise InputError(f"{path}: its last column but one holds no gold labels; set --gold FILE")
+        raise InputError(f"{path}: its last column but one has no gold labels; set --gold FILE")
     return words, gold
 
 
@@ -112,11 +104,11 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
 def document_numbers(path: str, encoding: str = "utf-8") -> np.ndarray:
     """Return the number of each sentence's document in a prediction file, (R,) int64; without marks 0, 1, 2, ..."""
     lines = read_lines(path, encoding)
-    return conll_corpus(lines, {"word": 0}, path, how=detect_line_format(lines)).documents
+    return conll_corpus(lines, {"word": 0}, path, line_format=detect_line_format(lines)).documents
 
 
 def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceStrings]:
-    """Columns by role, each at its place unless the first line of the file names the columns."""
+    """Return columns by role, at the given places unless the first line of the file names the columns."""
     lines = read_lines(path, encoding)
     if names := header_names(lines[0]) if lines else None:
         if missing := [role for role in places if role not in names]:
@@ -125,5 +117,5 @@ def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceS
                 f"{path}: no column {missing[0]} among those of its first line, {', '.join(names)}{advice}"
             )
         places = {role: names.index(role) for role in places}
-    corpus = conll_corpus(lines, places, path, how=detect_line_format(lines))
+    corpus = conll_corpus(lines, places, path, line_format=detect_line_format(lines))
     return [corpus.sentences_of(corpus.columns[role]) for role in places]

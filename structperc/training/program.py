@@ -1,4 +1,4 @@
-"""The commands fit, validate, test and predict: from a configuration to a trainer that runs, and to results."""
+"""The commands fit, validate, test and predict: from a configuration to a run of the trainer and to results."""
 
 import atexit
 import logging
@@ -18,7 +18,6 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_gather_objects, leave_process_group
 from structperc.errors import InputError
-from structperc.metrics import Evaluation
 from structperc.progress import show_bars
 from structperc.reports.training_progress import best_score, progress_options, score_name
 from structperc.taggers.base import BaseTagger, flat_labels
@@ -39,6 +38,7 @@ from structperc.training.overlays import to_yaml
 from structperc.training.predictions import write_predictions
 from structperc.training.report import (
     LabelledSplit,
+    RunRecord,
     Stopwatch,
     by_part,
     by_type,
@@ -47,9 +47,9 @@ from structperc.training.report import (
     parameters,
     peak_memory,
     size_on_disk,
+    write_card,
     write_json,
 )
-from structperc.training.run_card import RunRecord, write_card
 from structperc.training.run_folders import (
     checkpoint,
     lock_folder,
@@ -68,31 +68,31 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 class Program:
     """One training command.
 
-    Each fit has a folder of its own, ROOT/1, ROOT/2, ..., with config, checkpoints, logs and the saved model. ROOT is
+    Each fit has a new folder, ROOT/1, ROOT/2, ..., with config, checkpoints, logs and the saved model. ROOT is
     trainer.default_root_dir, by default runs/NAME-OF-THE-CONFIG.
 
     Args:
         arguments: the command (fit, validate, test or predict) and its options.
 
     Raises:
-        InputError: mistakes in options or configurations, with file and line.
+        InputError: wrong options or configurations, with file and line.
     """
 
-    base: type[BaseTagger] = BaseTagger  # type: ignore[type-abstract]  # what model.class_path must be
-    default: type[BaseTagger] = Tagger  # what it is when a configuration does not say
+    base: Any = BaseTagger  # type hint of what model.class_path may name
+    default: type[BaseTagger] = Tagger  # the class of a model without class_path
     prefix: tuple[str, ...] = ()  # arguments before the command on the command line
 
     model: BaseTagger
     datamodule: SequenceDataModule
     trainer: pl.Trainer
     folder: Path
-    last: Path | None = None  # the checkpoint of the run's last epoch, once there is a folder for it
+    last: Path | None = None  # the checkpoint of the run's last epoch, once the run has a folder
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.arguments = [*arguments]
         self.command, *options = arguments
         given = parse_arguments(options)
-        self.shown_only: list[str] | None = None  # lines, of calls that only print
+        self.shown_only: list[str] | None = None  # lines of --help and --print_config
         self.configuration = Configuration(given, self.base, self.default)
         if given.help_for is not None:
             self.shown_only = [*self.configuration.help_lines(*given.help_for)]
@@ -107,7 +107,7 @@ class Program:
         self.resumed = self._resumed(self.config["ckpt_path"])
 
     def _resumed(self, wanted: str | None) -> Path | None:
-        """The checkpoint that is read; `--ckpt_path last` (or best) means the newest run that has one."""
+        """Return the checkpoint to load; `--ckpt_path last` (or best) is that of the newest run with one."""
         if wanted in ("last", "best"):
             return checkpoint(self.root, wanted)
         if wanted is None and self.command != "fit":
@@ -121,8 +121,8 @@ class Program:
         if self.shown_only is not None:
             print("\n".join(self.shown_only))
             return
-        with ExitStack() as held, resume_hint(self.resume_command):
-            self.build(self._run_folder(held))
+        with ExitStack() as locks, resume_hint(self.resume_command):
+            self.build(self._run_folder(locks))
             getattr(self, f"before_{self.command}", lambda: None)()
             try:
                 quiet = {"verbose": False} if self.command in ("validate", "test") else {}
@@ -136,7 +136,7 @@ class Program:
                 raise InputError(f"--ckpt_path {self.resumed}: {shown}") from error
             getattr(self, f"after_{self.command}")()
 
-    def _run_folder(self, held: ExitStack) -> Path:
+    def _run_folder(self, locks: ExitStack) -> Path:
         run = run_of(self.resumed) if self.resumed else None
         if self.command != "fit":
             assert self.resumed is not None
@@ -144,22 +144,22 @@ class Program:
         if getattr(rank_zero_only, "rank", 0):
             return run or next_run(self.root)
         if run is None:
-            return held.enter_context(lock_new_run(self.root))
-        held.enter_context(lock_folder(run, "wait for it, or start a new run without --ckpt_path"))
+            return locks.enter_context(lock_new_run(self.root))
+        locks.enter_context(lock_folder(run, "wait for it, or start a new run without --ckpt_path"))
         return run
 
     def resume_command(self) -> list[str]:
-        """Return the command that continues where this one is interrupted."""
+        """Return the command that resumes this run."""
         command = [*self.prefix, *self.arguments]
         if self.command != "fit" or self.last is None or not self.last.is_file():
             return command
         return resuming(command, self.last, self.root)
 
     def build(self, folder: Path) -> None:
-        """Seed random generators, and make the data module, the model and the trainer of a run in this folder.
+        """Seed random generators, and create the data module, the model and the trainer of a run in this folder.
 
-        What is configured about progress bars holds for all of them; bars are ours unless the configuration names
-        others, and where there are none, epochs are logged. Reading checkpoints runs no code.
+        The option for progress bars applies to all of them; bars are those of `reports.training_progress` by default,
+        and without bars epochs are logged. Reading checkpoints runs no code.
         """
         self.folder, self.last = folder, folder / "checkpoints" / "last.ckpt"
         options = self.config["trainer"]
@@ -201,13 +201,13 @@ class Program:
         self.trainer.callbacks += more  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Save the best epoch's model, score and label every split, and say where the files are."""
+        """Save the best epoch's model, score and label every split, and print the paths of the files."""
         self.seconds = self.stopwatch.seconds
         best = use_best_weights(self.trainer, self.model, self.checkpoints)
         self.model.finalize()
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")
-        self.model.to(self.trainer.strategy.root_device)  # which the trainer took it from
+        self.model.to(self.trainer.strategy.root_device)  # the trainer has moved it
         splits = [split for split in ("dev", "test") if self.datamodule.has(split)]
         labelled = {split: label_split(self.model, self.datamodule, split) for split in splits}
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
@@ -218,42 +218,40 @@ class Program:
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
-        kept = [self._keep_predictions(split, one.labels) for split, one in labelled.items()]
-        self._keep_card(epochs, best, {split: one.evaluation for split, one in labelled.items()})
+        files = [self._write_predictions(split, one.labels) for split, one in labelled.items()]
+        evaluations = {split: one.evaluation for split, one in labelled.items()}
+        command = ["structperc", *self.prefix, *self.arguments]
+        record = RunRecord(self.root.name, command, without_null(self.config), epochs, best, evaluations)
+        write_card(self.folder / "model", self.model, self.datamodule, record)
         write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
         log_scores(self.trainer.loggers, self.trainer.global_step, results, types)
-        print("\n".join(outcome_lines(labelled, results)))  # after all files: who reads it may have gone
+        print("\n".join(outcome_lines(labelled, results)))  # after all files: standard output may be closed
         if best is not None:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
         print(f"new text: {self.model.input_summary}")
-        for path in filter(None, kept):
+        for path in filter(None, files):
             print(f"predictions: {path}")
 
     def _cost(self, labelled: dict[str, LabelledSplit]) -> dict[str, Any]:
-        """Weights, memory, and how fast each split was labelled."""
+        """Return the number of weights, memory, and tokens per second of each split."""
         speed = {split: one.tokens_per_second for split, one in labelled.items()}
         size = {"parameters": parameters(self.model), "model_mb": size_on_disk(self.folder / "model")}
         return {**size, **peak_memory(self.model.device), "tokens_per_second": speed}
 
-    def _keep_card(self, epochs: int, best: int | None, evaluations: dict[str, Evaluation]) -> None:
-        command = ["structperc", *self.prefix, *self.arguments]
-        record = RunRecord(self.root.name, command, without_null(self.config), epochs, best, evaluations)
-        write_card(self.folder / "model", self.model, self.datamodule, record)
-
-    def _keep_predictions(self, split: str, predicted: list[str]) -> Path | None:
-        """Write them into the run's folder, and return where; words that no column file can hold cost a warning."""
+    def _write_predictions(self, split: str, predicted: list[str]) -> Path | None:
+        """Write predictions into the run's folder, and return their path; log a warning for unsuitable words."""
         try:
             return write_predictions(self.folder, split, self.datamodule.corpus(split), predicted)
         except InputError as error:
-            if isinstance(error.__cause__, OSError):  # of a full disk the run is not complete
+            if isinstance(error.__cause__, OSError):  # such as a full disk: the run is not complete
                 raise
             logger.warning("no predictions are written: %s", error)
             return None
 
     def spent(self) -> dict[str, float]:
-        """Return the seconds of training by part; here there is one part."""
+        """Return the seconds of training by part."""
         return {"training": self.seconds}
 
     def after_validate(self) -> None:
@@ -264,7 +262,7 @@ class Program:
     after_test = after_validate
 
     def after_predict(self) -> None:
-        """Write the labels of the split that data.predict names, as CoNLL columns, into the run's folder."""
+        """Write the labels of the split in data.predict, as CoNLL columns, into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
         parts = all_gather_objects(self.trainer.predict_loop.predictions)
@@ -275,7 +273,7 @@ class Program:
 
 
 def run(arguments: Sequence[str], program: type[Program] = Program) -> None:
-    """Run a training command; every mistake in options or configuration becomes an InputError."""
+    """Run a training command. Raises InputError for wrong options and configurations."""
     hide_lightning_messages()
     with input_errors():
-        copy_context().run(lambda: program(arguments).run())  # `show_bars` holds within it
+        copy_context().run(lambda: program(arguments).run())  # limits the effect of `show_bars`

@@ -1,52 +1,60 @@
-"""Results of a run: scores of each split as a table and as JSON; time, memory and size."""
+"""Results of a run: scores of each split as a table and as JSON; time, memory and size; the model card."""
 
 import json
+import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 import torch
+import yaml
+from huggingface_hub import EvalResult
 from torch import nn
 
 from structperc.data.json_data import check_fields
+from structperc.data.normalise import count_segments
 from structperc.data.output import write_lines
 from structperc.datamodules.base import SequenceDataModule
-from structperc.datamodules.distributed import all_gather_objects, share
+from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.metrics import Evaluation
 from structperc.progress import bar
-from structperc.reports.tables import percent, text_table
+from structperc.reports.tables import markdown_table, percent, text_table
 from structperc.taggers.base import BaseTagger, evaluation_mode, flat_labels
+from structperc.taggers.hub import CARD, code, code_block, model_card
+from structperc.training.loggers import logged_options
 
 STATUS = Path("/proc/self/status")
 MIB = 2**20
+SPLITS = ("train", "dev", "test")
+HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of scores of segments
 
 
 class Stopwatch(pl.Callback):
-    """Seconds since it was made; a resumed run adds those that had passed when its checkpoint was written."""
+    """Seconds since its creation; a resumed run adds the seconds before its checkpoint."""
 
     def __init__(self) -> None:
         self.started, self.before = time.perf_counter(), 0.0
 
     @property
     def seconds(self) -> float:
-        """The seconds of all parts of the run until now."""
+        """The seconds of the run until now, with those before it was resumed."""
         return self.before + time.perf_counter() - self.started
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the seconds until now, which are kept in checkpoints."""
+        """Return the seconds until now, for checkpoints."""
         return {"seconds": self.seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the seconds kept in a checkpoint. Raises InputError for one that holds none."""
+        """Load the seconds of a checkpoint. Raises InputError for one without them."""
         check_fields(state_dict, {"seconds": float}, "callbacks.Stopwatch")
         self.before = state_dict["seconds"]
 
 
 class Clock:
-    """Adds up the seconds of stretches of work on a device: `with clock: ...`, as often as there are any."""
+    """Adds up the seconds of work on a device in blocks `with clock: ...`."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.seconds = device, 0.0
@@ -60,7 +68,7 @@ class Clock:
         self.seconds += time.perf_counter() - self.started
 
     def _finish(self) -> None:
-        """Wait for what a GPU still has to do."""
+        """Wait for the work of a GPU."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -71,7 +79,7 @@ def by_part(seconds: dict[str, float]) -> str:
 
 
 def parameters(model: nn.Module) -> int:
-    """Return the number of weights of a model, fixed ones included, such as those of a re-ranker's first model."""
+    """Return the number of weights of a model, including fixed ones such as those of a re-ranker's first model."""
     return sum(p.numel() for p in model.parameters())
 
 
@@ -81,9 +89,9 @@ def size_on_disk(folder: Path) -> float:
 
 
 def peak_memory(device: torch.device) -> dict[str, float]:
-    """Return the most memory that this process has had, in MiB: `peak_memory_mb` and `peak_gpu_memory_mb`.
+    """Return the peak memory of this process in MiB: `peak_memory_mb` and `peak_gpu_memory_mb`.
 
-    The latter is that of tensors on a GPU. What the system does not say is left out.
+    The latter is that of tensors on a GPU. Unknown values are left out.
     """
     own = peak_resident()
     found = {} if own is None else {"peak_memory_mb": own / MIB}
@@ -93,9 +101,9 @@ def peak_memory(device: torch.device) -> dict[str, float]:
 
 
 def peak_resident() -> int | None:
-    """Return the most memory that this process has had, in bytes, or None on Windows.
+    """Return the peak memory of this process in bytes, or None on Windows.
 
-    Linux keeps ru_maxrss over exec: that of a child process is at least what its parent had. VmHWM begins anew.
+    On Linux a child process inherits the ru_maxrss of its parent, but not its VmHWM.
     """
     if STATUS.is_file():
         for line in STATUS.read_text(encoding="utf-8").splitlines():
@@ -110,29 +118,29 @@ def peak_resident() -> int | None:
 
 
 class LabelledSplit(NamedTuple):
-    """A split as a tagger labels it: its scores, its labels and the seconds that it took."""
+    """The labels of a split by a tagger, with their scores and the seconds of labelling."""
 
     evaluation: Evaluation
     labels: list[str]  # of all N tokens
-    seconds: float  # of finding them, in mini-batches of features that were extracted before
+    seconds: float  # of decoding, without extraction of features
 
     @property
     def tokens_per_second(self) -> float:
-        """The number of tokens labelled per second; 0.0 for a split without tokens, which takes no time."""
+        """The number of tokens labelled per second; 0.0 for a split without tokens."""
         return len(self.labels) / self.seconds if self.seconds else 0.0
 
 
 @torch.no_grad()
 def label_split(tagger: BaseTagger, data: SequenceDataModule, split: str) -> LabelledSplit:
-    """Label a split with the tagger's present weights; return its labels and scores.
+    """Label a split with the tagger's current weights; return its labels and scores.
 
-    The split must be encoded and have gold labels. Several processes label it together, and each gets all of the
+    The split must be encoded and have gold labels. Several processes label it together, and each returns the whole
     result.
     """
     labels = tagger.gold_labels(data.corpus(split))
     evaluation, parts = Evaluation(labels, tagger.beta).to(tagger.device), []
     clock = Clock(tagger.device)
-    batches = bar(data.loader(split), f"scoring {split}", show=share().process == 0)
+    batches = bar(data.loader(split), f"scoring {split}", show=process_group().rank == 0)
     with evaluation_mode(tagger):
         for batch in batches:
             with clock:
@@ -182,7 +190,7 @@ def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[st
 
 
 def advice_for_no_prediction(evaluation: Evaluation) -> str:
-    """Return what to try, in one line, where gold has segments and not one is predicted; else an empty string."""
+    """Return advice of one line if gold has segments and none is predicted; else an empty string."""
     if "segments" not in evaluation:
         return ""
     found = evaluation["segments"].compute().total
@@ -196,5 +204,94 @@ def advice_for_no_prediction(evaluation: Evaluation) -> str:
 
 
 def write_json(path: Path, results: dict[str, Any]) -> None:
-    """Write results as JSON that people can read; the file appears under its name only when it is complete."""
+    """Write results as indented JSON; the file is written whole or not at all."""
     write_lines(path, [json.dumps(results, indent=2, ensure_ascii=False), "\n"])
+
+
+# -- model card ----------------------------------------------------------------------------------------------
+
+
+class RunRecord(NamedTuple):
+    """The facts about a finished run for its model card."""
+
+    name: str
+    command: Sequence[str]
+    configuration: Mapping[str, Any]  # plain values of all options
+    epochs: int
+    best_epoch: int | None
+    evaluations: Mapping[str, Evaluation]  # of the splits with gold labels
+
+
+def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, record: RunRecord) -> None:
+    """Set the tagger's card and write it into the folder of its saved model. Raises InputError if that fails."""
+    sections = [*_data_section(data), *_scores_section(record.evaluations), *_training_section(record)]
+    config, tensors = tagger.to_state()
+    results = [*hub_results(data, record.evaluations)]
+    text = model_card(config, tensors, tagger.features.columns, record.name, sections, results)
+    tagger.card = text.replace(str(Path.home()), "~")  # it contains the name of the user
+    write_lines(folder / CARD, [tagger.card])
+
+
+def _data_section(data: SequenceDataModule) -> Iterator[str]:
+    rows = [["split", "read from", f"{data.unit}s", "sentences", "tokens", "segments"]]
+    for split in SPLITS:
+        if data.has(split):
+            corpus = data.corpus(split)
+            counted = data.scheme != "none" and "label" in corpus.columns
+            segments = count_segments(corpus) if counted else None
+            sizes = [len(corpus), len(corpus.sentences) - 1, corpus.tokens, segments]
+            rows.append([split, code(corpus.name), *("" if size is None else f"{size:,}" for size in sizes)])
+    if data.unit == "sentence":
+        rows = [[*row[:2], *row[3:]] for row in rows]  # sequences are sentences
+    yield "## Data"
+    yield "\n".join(markdown_table(rows))
+
+
+def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
+    if not evaluations:
+        return
+    yield "## Scores"
+    yield "In per cent; `score` is the F score of segments, or the accuracy of tokens where labels are no segments."
+    found = {split: one.compute() for split, one in evaluations.items()}
+    names = next(iter(found.values()))
+    rows = [["split", *(name.replace("_", " ") for name in names)]]
+    yield "\n".join(markdown_table([*rows, *([split, *map(percent, row.values())] for split, row in found.items())]))
+    for split, one in evaluations.items():
+        if types := by_type(one):
+            shares = ("score", "precision", "recall")
+            rows = [[f"{split}, type", *shares, "gold segments"]]
+            rows += [[code(t), *(percent(row[s]) for s in shares), f"{row['gold']:,}"] for t, row in types.items()]
+            yield "\n".join(markdown_table(rows))
+
+
+def _training_section(record: RunRecord) -> Iterator[str]:
+    best = "" if record.best_epoch is None else f", of which number {record.best_epoch} is kept"
+    text = yaml.safe_dump(logged_options(record.configuration), sort_keys=False, allow_unicode=True)
+    yield "## Training"
+    yield f"{record.epochs} epochs{best}."
+    yield code_block(shlex.join(record.command), "bash")
+    yield f"<details><summary>The whole configuration</summary>\n\n{code_block(text.rstrip(), 'yaml')}\n\n</details>"
+
+
+def hub_results(data: SequenceDataModule, evaluations: Mapping[str, Evaluation]) -> Iterator[EvalResult]:
+    """Yield the scores of each split in the form of the hub, shares in 0..1.
+
+    A data set of the hub has its id as name, others the name of their folder or class. F scores other than F1 are left
+    out: the hub has no name for them.
+    """
+    hub, path = getattr(data, "hub", None), getattr(data, "path", None)
+    name = hub or (path and Path(path).resolve().name) or type(data).__name__
+    for split, one in evaluations.items():
+        scores = one.compute()
+        names = HUB_NAMES if "segments" in one else {}  # without segments the score is the accuracy of tokens
+        for score, metric in {**names, "token_accuracy": "accuracy"}.items():
+            if metric != "f1" or one.beta == 1:
+                yield EvalResult(
+                    task_type="token-classification",
+                    dataset_type=hub or name.lower(),
+                    dataset_name=name,
+                    dataset_split=split,
+                    metric_type=metric,
+                    metric_name=score.replace("_", " ") if metric == "accuracy" else metric,
+                    metric_value=round(scores[score], 6),
+                )

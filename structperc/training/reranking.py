@@ -1,26 +1,36 @@
-"""The program of re-rankers: fit trains the first models, then the second one; the rest is as for taggers."""
+"""The program of re-rankers, which trains first models before the re-ranker, and the table and figure of boosting."""
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import pytorch_lightning as pl
+from matplotlib.figure import Figure
 
 from structperc.errors import InputError
+from structperc.reports.figures import draw_bars, open_frame, plain_log_ticks, write_figure
+from structperc.reports.tables import write_csv
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
-from structperc.training.boosting_rounds import FIGURE, TABLE, boosting_rounds, write_rounds
 from structperc.training.program import Program, run
 
 COMMANDS = ("fit", "validate", "test", "predict")
+TABLE, FIGURE = "rounds.csv", "rounds.png"
+SHOWN = 30  # features whose weights are drawn
 
 
 class RerankingProgram(Program):
     """The `Program` of a Reranker, or of the re-ranker that the configuration's model.class_path names."""
 
     prefix = ("rerank",)
-    base, default = Reranker, Reranker
-    model: Reranker
+    base, default = Reranker | GlobalReranker, Reranker
+    model: Reranker | GlobalReranker
 
     def before_fit(self) -> None:
-        """Train the first models; of the trainer's options they share the accelerator and the progress bar."""
+        """Train the first models, with the accelerator and the progress bar of the trainer."""
         check_trainer(self.trainer, self.model)
         options = self.config["trainer"]
         shared = {name: options[name] for name in ("accelerator", "enable_progress_bar")}
@@ -28,36 +38,105 @@ class RerankingProgram(Program):
         super().before_fit()
 
     def after_fit(self) -> None:
-        """Save, score and label as for taggers.
-
-        For boosting also write its rounds, those after the best epoch included.
-        """
+        """Save, score and label as for taggers; for boosting also write all rounds, as a table and a figure."""
         model = self.model
         if not (isinstance(model, GlobalReranker) and isinstance(model.ranker, Boosting)):
             return super().after_fit()
         write_rounds(self.folder, boosting_rounds(model), model.ranker.rounds)
-        super().after_fit()  # which ends with what says that the run is complete
+        super().after_fit()  # its last file marks the run as complete
         print(f"rounds: {self.folder / TABLE}, {FIGURE}")
         return None
 
     def spent(self) -> dict[str, float]:
-        """Return the seconds of the first models, whenever they were trained, and of this run."""
-        return {**self.first_seconds, "second model": self.seconds}
+        """Return the seconds of the first models, also of cached ones, and of this run."""
+        return {**self.first_seconds, "re-ranker": self.seconds}
 
 
-def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
-    """Raise InputError for several processes, and for options about gradients where a ranker learns without them."""
+def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None:
+    """Raise InputError for several processes, and for options about gradients if a ranker learns without them."""
     model.check_processes(trainer)
     if model.automatic_optimization:
         return
     if trainer.accumulate_grad_batches > 1:
-        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; leave it out")
+        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; remove it")
     if trainer.gradient_clip_val:
-        advice = "leave it out, or set model.jackknife.gradient_clip_val for the first model"
+        advice = "remove it, or set model.jackknife.gradient_clip_val for the first model"
         raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
 
 
 def rerank(arguments: list[str]) -> None:
-    """Run fit, or the command that the first argument names, for a re-ranker. Mistakes become InputErrors."""
-    named = arguments[:1] and arguments[0] in COMMANDS
-    run(arguments if named else ["fit", *arguments], RerankingProgram)
+    """Run fit, or the command in the first argument, for a re-ranker. Raises InputError for wrong options."""
+    run(arguments if arguments[:1] and arguments[0] in COMMANDS else ["fit", *arguments], RerankingProgram)
+
+
+# -- rounds of boosting --------------------------------------------------------------------------------------
+
+
+class Round(NamedTuple):
+    """One round of boosting: its number from 1, the chosen feature, the step and the loss after it."""
+
+    number: int
+    feature: str  # its string
+    step: float  # change of its weight
+    loss: float  # after the round
+    pairs: int  # of a correct and another candidate that differ in the feature
+
+
+def boosting_rounds(model: GlobalReranker) -> list[Round]:
+    """Return the rounds of a re-ranker with boosting; call this before `finalize` renumbers its strings."""
+    ranker = model.ranker
+    assert isinstance(ranker, Boosting)
+    names = dict(model.feature_strings(ranker.chosen.unique()))
+    columns = (ranker.chosen, ranker.steps, ranker.losses, ranker.touched)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Round(i, names[k], step, loss, pairs) for i, (k, step, loss, pairs) in enumerate(rows, 1)]
+
+
+def write_rounds(folder: Path, made: Sequence[Round], per_epoch: int) -> None:
+    """Write rounds.csv and rounds.png into the folder of a run; its logs have the scores on development data."""
+    write_csv(str(folder / TABLE), Round._fields, made)
+    write_figure(str(folder / FIGURE), plot_rounds(made, dev_scores(folder), per_epoch))
+
+
+def dev_scores(folder: Path) -> list[tuple[int, float]]:
+    """Return (epoch from 1, score on development data after it) from the logs of a run.
+
+    A resumed run has several logs; a later log replaces the epochs of earlier ones from its first epoch on.
+    """
+    scores: dict[int, float] = {}
+    for log in sorted(
+        (folder / "logs").glob("version_*/metrics.csv"), key=lambda log: int(log.parent.name.partition("_")[2])
+    ):
+        with open(log, encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+        begins = min((int(line["epoch"]) + 1 for line in lines), default=math.inf)
+        scores = {epoch: score for epoch, score in scores.items() if epoch < begins}
+        scores |= {int(line["epoch"]) + 1: float(line["dev/score"]) for line in lines if line.get("dev/score")}
+    return sorted(scores.items())
+
+
+def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
+    """Return a figure of three panels: the loss over rounds, the score over rounds, and the largest weights.
+
+    `scores` are (epoch, score on development data); an epoch has up to `per_epoch` rounds.
+    """
+    figure = Figure(figsize=(13, 5), layout="constrained")
+    loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
+    loss.plot([one.number for one in made], [one.loss for one in made], color="tab:blue")
+    loss.set(title="Loss", xlabel="round", yscale="log")
+    plain_log_ticks(loss.yaxis)
+    ends = [min(epoch * per_epoch, len(made)) for epoch, _ in scores]
+    dev.plot(ends, [100 * score for _, score in scores], color="tab:orange")
+    dev.set(title="Development data", xlabel="round", ylabel="score (%)")
+    draw_bars(bars, f"Largest weights of {len(totals(made))}", totals(made)[:SHOWN])
+    for ax in (loss, dev):
+        open_frame(ax)
+    return figure
+
+
+def totals(made: Sequence[Round]) -> list[tuple[str, float]]:
+    """Return the weights of the features after all rounds, the largest first."""
+    weights: dict[str, float] = {}
+    for one in made:
+        weights[one.feature] = weights.get(one.feature, 0.0) + one.step
+    return sorted(weights.items(), key=lambda pair: -abs(pair[1]))

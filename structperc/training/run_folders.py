@@ -12,7 +12,7 @@ from structperc.data.output import remove_stale
 from structperc.errors import InputError
 from structperc.packaged_configs import is_packaged, packaged_root
 
-LOCK = ".lock"  # stays in the folder; the system's lock on it ends with the process
+LOCK = ".lock"  # remains in the folder; the system's lock on it ends with the process
 OPTION = "--ckpt_path"
 
 
@@ -22,7 +22,7 @@ def runs(root: Path) -> list[Path]:
 
 
 def name_of(file: str) -> str:
-    """Return a configuration file's path without its ending, from a folder "configs" on: its runs lie in runs/NAME."""
+    """Return a configuration file's path without its ending, below a folder "configs" if any: the name of its runs."""
     path = Path(file).with_suffix("")
     if is_packaged(file):
         return str(path.resolve().relative_to(packaged_root().resolve()))
@@ -30,30 +30,30 @@ def name_of(file: str) -> str:
 
 
 def root_of(folder: Path) -> Path:
-    """Return the folder itself, or the root above it if it is the folder of a run, which saved configurations name."""
+    """Return the folder, or its parent for the folder of a run, as in saved configurations."""
     return folder.parent if folder.name.isdecimal() and (folder / "checkpoints").is_dir() else folder
 
 
 def run_of(checkpoint: Path) -> Path | None:
-    """Return the folder of the run that a checkpoint belongs to, or None for a file that lies elsewhere."""
+    """Return the folder of the run of a checkpoint, or None for a file in another place."""
     return checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else None
 
 
 def next_run(root: Path) -> Path:
-    """Return the folder of a new run, which is not made yet."""
+    """Return the folder of a new run, which does not exist yet."""
     last = _numbered(root)
     return root / str(int(last[-1].name) + 1 if last else 1)
 
 
 def sweep_runs(root: Path) -> None:
-    """Remove the unfinished files that killed runs have left in their folders, of which some are never resumed."""
+    """Remove the unfinished files of killed runs."""
     for run in runs(root):
         for folder in (run, run / "checkpoints", run / "predictions"):
             remove_stale(folder)
 
 
 def checkpoint(root: Path, name: str) -> Path:
-    """Return the path of the newest run's "best" or "last" checkpoint. Raises InputError when there is none."""
+    """Return the path of the newest run's "best" or "last" checkpoint. Raises InputError if it is missing."""
     for run in reversed(runs(root)):
         path = run / "checkpoints" / f"{name}.ckpt"
         if path.is_file():
@@ -62,14 +62,14 @@ def checkpoint(root: Path, name: str) -> Path:
 
 
 def _numbered(root: Path) -> list[Path]:
-    """The entries whose names are numbers, in their order."""
+    """Return the entries whose names are numbers, in their order."""
     found = [path for path in root.glob("*") if path.name.isdecimal()] if root.is_dir() else []
     return sorted(found, key=lambda path: int(path.name))
 
 
 @contextmanager
 def lock_folder(folder: Path, advice: str) -> Iterator[None]:
-    """Make the folder and hold it within the block. Raises InputError, with the advice, if another process holds it."""
+    """Create the folder and lock it within the block. Raises InputError with the advice if it is already locked."""
     _make(folder)
     lock = FileLock(folder / LOCK)
     try:
@@ -84,12 +84,17 @@ def lock_folder(folder: Path, advice: str) -> Iterator[None]:
 
 @contextmanager
 def lock_new_run(root: Path) -> Iterator[Path]:
-    """Yield the folder of a new run, ROOT/1 or the first number that is free, and hold it within the block.
+    """Yield the folder of a new run, ROOT/1 or the next free number, locked within the block.
 
-    The folder is there from the start, and removed in the end if nothing was written into it.
+    The folder is removed at the end if it is empty.
     """
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
-    folder = _next(root)
+    _make(root)
+    while True:
+        folder = next_run(root)
+        with suppress(FileExistsError):  # another process was faster
+            folder.mkdir()
+            break
     sweep_runs(root)
     try:
         with lock_folder(folder, "start again"):
@@ -99,48 +104,35 @@ def lock_new_run(root: Path) -> Iterator[Path]:
                 if [path.name for path in folder.iterdir()] == [LOCK]:
                     (folder / LOCK).unlink()
     finally:
-        with suppress(OSError):  # they are not empty
+        with suppress(OSError):  # of folders that are not empty
             for made in (folder, *missing):
                 made.rmdir()
-
-
-def _next(root: Path) -> Path:
-    _make(root)
-    while True:
-        folder = next_run(root)
-        with suppress(FileExistsError):  # another process was faster
-            folder.mkdir()
-            return folder
 
 
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot make this folder ({error.strerror})") from None
+        raise InputError(f"{error.filename}: cannot create this folder ({error.strerror})") from None
 
 
 @contextmanager
 def resume_hint(command: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Add the command that resumes to the message of an interruption within the block.
+    """Add the command that resumes the run to the message of an interruption within the block.
 
-    `command` is called when the interruption comes.
+    `command` is called at the interruption.
     """
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as end:
-        if not _interrupted(end):
+        by_trainer = isinstance(end.__context__, KeyboardInterrupt)
+        if not isinstance(end, KeyboardInterrupt | SIGTERMException) and not by_trainer:
             raise
         raise KeyboardInterrupt(f"resume with: {shlex.join(['structperc', *command()])}") from None
 
 
-def _interrupted(end: BaseException) -> bool:
-    """Whether Ctrl-C or SIGTERM ended the program, also by way of the trainer."""
-    return isinstance(end, KeyboardInterrupt | SIGTERMException) or isinstance(end.__context__, KeyboardInterrupt)
-
-
 def resuming(command: Sequence[str], last: Path, root: Path) -> list[str]:
-    """Return a training command with the option that resumes from a checkpoint of one of the runs under a root."""
+    """Return a training command with the option that resumes from a checkpoint of a run under a root."""
     kept = list(command)
     for at in reversed([i for i, word in enumerate(kept) if word.partition("=")[0] == OPTION]):
         del kept[at : at + (1 if "=" in kept[at] else 2)]

@@ -90,7 +90,7 @@ def test_confidence_grows_with_the_weights(short):
     assert a.confidence < b.confidence
 
 
-def test_labels_that_are_no_segments():
+def test_labels_without_segments():
     corpus = Corpus.from_sentences([{"word": ["a", "b"], "label": ["DT", "NN"]}])
     result = reliability(made(corpus, CRFLoss(), "none"), corpus)
     assert result.segments is None

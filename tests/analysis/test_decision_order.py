@@ -143,7 +143,7 @@ def test_short_sentences(tagger):
 
 
 @pytest.mark.parametrize("row", [-1, 2])
-def test_sentences_that_are_not_there(tagger, row):
+def test_numbers_of_missing_sentences(tagger, row):
     with pytest.raises(InputError, match=rf"sentence {row + 1} .*text.*1\.\.2"):
         decisions(tagger, corpus_of(["book"], ["that"]), [0, row])
 
@@ -171,7 +171,7 @@ def drawn(dev, request):
     return tagger.eval()
 
 
-def test_decisions_are_those_of_the_tagger(drawn, dev):
+def test_decisions_equal_the_labels(drawn, dev):
     found = decisions(drawn, dev)
     assert len(found) == len(dev) > 64  # more than are decoded at once
     assert [[step.label for step in one.in_text] for one in found] == drawn.label(dev)
@@ -188,7 +188,7 @@ def test_decisions_are_those_of_the_tagger(drawn, dev):
         assert [found[row].score for row in batch.rows] == pytest.approx(scores)
 
 
-def test_what_is_known_was_decided_before(drawn, dev):
+def test_context_was_decided_before(drawn, dev):
     for one in decisions(drawn, dev):
         labels, when = ([getattr(step, name) for step in one.in_text] for name in ("label", "number"))
         for step in one.steps:
@@ -205,7 +205,7 @@ def test_some_sentences_are_decided_as_among_all(drawn, dev):
     assert decisions(drawn, dev, []) == []
 
 
-def test_gold_need_not_be_known_to_the_tagger(drawn, dev):
+def test_unknown_gold_labels(drawn, dev):
     strange = dev.replace_column("label", ["B-GOD" if label == "B-PER" else label for label in dev.columns["label"]])
     for one, other in zip(decisions(drawn, dev), decisions(drawn, strange), strict=True):
         assert one.steps == other.steps
@@ -250,7 +250,7 @@ def test_labels_have_the_colours_of_the_types(tagger):
     assert lines.count('<mark class="t0">') == 1
 
 
-def test_page_needs_nothing_else(tagger):
+def test_page_is_self_contained(tagger):
     lines = "".join(decision_html(decisions(tagger, corpus_of(AGATHA)), "title"))
     page = Page([lines])
     assert not {"script", "link", "img", "iframe"} & set(page.seen)
@@ -366,7 +366,7 @@ def test_bad_input(fails, model, file, tmp_path):
     assert str(tmp_path / "none.txt") in fails("tag", model, tmp_path / "none.txt", "--order")
 
 
-def test_gold_that_no_label_of_the_model_is(run, model, file):
+def test_gold_outside_the_label_set(run, model, file):
     """tag does not look at gold; decisions shows it."""
     assert run("tag", model, file, "--columns", "word", "label") == run("tag", model, file)
     assert "wrong (WDT)" in run("decisions", model, file, "--columns", "word", "label")
@@ -420,7 +420,7 @@ def test_predict_writes_the_order_before_gold(config, run, dev, tmp_path):
     assert "+0.00" in run("compare", kept, tmp_path / "fitted.conll")
 
 
-def test_labels_that_training_has_not_seen(config, tmp_path):
+def test_unseen_labels(config, tmp_path):
     text = "Anna NNP B-PER\nprays VBZ O\n\nZeus NNP B-GOD\n"
     (tmp_path / "test.txt").write_text(text)
     run_program(["fit", "-c", str(config)])

@@ -109,7 +109,7 @@ def test_hand_worked_changes(worked):
     assert context(second) == ("Lind waits in Rome &", "Lind", "")
 
 
-def test_gold_is_shown_where_it_is_in_the_list(worked):
+def test_place_of_gold(worked):
     (gold,) = [one for one in worked.candidates if one.is_gold]
     assert gold.labels == [label for _, labels in STORY for label in labels.split()]
     assert gold.local == 54 + 5 + 1 + 1.25
@@ -119,7 +119,7 @@ def test_gold_is_shown_where_it_is_in_the_list(worked):
     assert ranks == sorted(set(ranks))
 
 
-def test_neighbours_that_change_are_two_changes():
+def test_adjacent_changes():
     parts = [{"word": ["Mr.", "Lind"], "label": ["O", "B-PER"]}, {"word": ["Lind", "Lind"], "label": ["B-PER", "O"]}]
     explanation = explain(by_hand(), Corpus.from_sentences(parts, [0, 0], "document"), 0, 100)
     wanted = [([Span("LOC", t, t + 1)], [Span("PER", t, t + 1)]) for t in (0, 1)]
@@ -164,7 +164,7 @@ def test_a_list_of_one_changes_nothing():
     assert "stays the best" in next(explanation_lines(explanation))
 
 
-def test_more_than_there_are_labellings():
+def test_more_candidates_than_paths():
     corpus = Corpus.from_sentences(
         [{"word": ["Lind"], "label": ["O"]}, {"word": ["Lind"], "label": ["O"]}], [0, 0], "document"
     )
@@ -323,7 +323,7 @@ def test_numbers_add_up_exactly(tagger, unit):
         assert len({term.name for term in one.terms}) == len(one.terms)
 
 
-def test_numbers_are_those_of_the_tagger(tagger, dev, changed):
+def test_scores_equal_those_of_the_tagger(tagger, dev, changed):
     rows = tagger.encode(dev)
     for one in changed:
         batch = rows[[one.row]]
@@ -342,7 +342,7 @@ def test_numbers_are_those_of_the_tagger(tagger, dev, changed):
 
 
 @pytest.mark.parametrize("row", range(12))
-def test_shown_in_between_are_the_best_of_those(tagger, dev, row):
+def test_candidates_between(tagger, dev, row):
     batch = tagger.encode(dev)[[row]]
     with torch.no_grad():
         found = kbest(tagger(batch), 40)
@@ -444,7 +444,7 @@ def test_page_holds_the_explanations(changed):
             assert all(cell in page.text for cell in row if cell)
 
 
-def test_page_needs_nothing_else(changed):
+def test_page_is_self_contained(changed):
     lines = "".join(explanation_html(changed, "title"))
     page = Page([lines])
     assert not {"script", "link", "img", "iframe"} & set(page.seen)
@@ -519,13 +519,13 @@ def test_colours_of_types(worked):
     assert set(type_colours(map(str, range(50))).values()) == {int(name[1:]) for name in rules}
 
 
-def test_titles_name_the_file_alone():
+def test_title_of_a_page():
     title, notes = page_title("Changed", "runs/a/1/model", "/corpora/conll/dev.txt")
     assert title == "Changed: dev.txt"
     assert all(path in "".join(notes) for path in ("runs/a/1/model", "/corpora/conll/dev.txt"))
 
 
-def test_tables_that_scroll_say_so(worked):
+def test_scrolling_tables(worked):
     page = Page(explanation_html([worked], "title"))
     assert ("class", "wide many") in page.attributes
 

@@ -63,7 +63,7 @@ def test_columns_by_training_and_place(made, line, expected):
         ("#columns=word,label O O", "word _ label"),  # of another number of fields: a word like any other
     ],
 )
-def test_columns_that_the_first_line_names(first, expected):
+def test_columns_of_the_first_line(first, expected):
     assert roles(model(columns=["word", "pos", "label"]), first, "", "Bo B-PER O") == expected
 
 
@@ -80,7 +80,7 @@ def test_columns_that_the_first_line_names(first, expected):
         (model("pos"), "#columns=word,label O", "the model reads pos"),
     ],
 )
-def test_what_leaves_it_open_is_refused(tmp_path, made, line, message):
+def test_ambiguous_columns(tmp_path, made, line, message):
     file = tmp_path / "f.txt"
     file.write_text(f"{line}\n{line}\n")
     found = refusal(read_gold, made, str(file))

@@ -130,7 +130,7 @@ def decoded(tagger, corpus, n):
 
 
 @pytest.mark.parametrize("unit", ["document", "sentence"])
-def test_each_line_is_what_decoding_gives(tagger, unit):
+def test_lines_equal_decoding(tagger, unit):
     corpus = documents(1, 9, unit)
     lists = nbest_scores(tagger, corpus, SIZES)
     assert [row.n for row in lists.rows] == SIZES
@@ -140,7 +140,7 @@ def test_each_line_is_what_decoding_gives(tagger, unit):
     assert len({row.chosen.f1 for row in lists.rows}) > 1
 
 
-def test_oracle_is_that_of_the_metric(tagger, dev):
+def test_oracle_equals_the_metric(tagger, dev):
     for row in nbest_scores(tagger, dev, SIZES).rows:
         metric = OracleF1(tagger.labels)
         for batch in tagger.batches(dev):
@@ -186,7 +186,7 @@ def test_only_long_lists(tagger, dev):
     assert nbest_scores(tagger, dev, [30]).rows == nbest_scores(tagger, dev, SIZES).rows[-1:]
 
 
-def test_more_than_there_are_labellings(tagger):
+def test_more_candidates_than_paths(tagger):
     words = [["police"], ["Anna", "waits"]]
     corpus = Corpus.from_sentences([{"word": w, "pos": w, "chunk": w, "label": ["O"] * len(w)} for w in words])
     every = max(len(found) for found in tagger.candidates(corpus, 10_000))
@@ -342,7 +342,7 @@ def test_a_file_without_gold(fails, model, dev, tmp_path):
     assert "gold" in fails(model, tmp_path / "bare.txt")
 
 
-def test_labels_that_are_not_known_are_missed(tagger, dev):
+def test_unknown_labels_are_missed(tagger, dev):
     """They are as wrong as labels of a type that is known and nowhere predicted."""
     known = dev.replace_column("label", ["O" if "LOC" in label else label for label in dev.columns["label"]])
     other = dev.replace_column("label", [label.replace("LOC", "ANIMAL") for label in dev.columns["label"]])

@@ -64,7 +64,7 @@ def test_class_labels_and_marked_texts(here, model):
     assert read_corpus(model, "b.jsonl").columns == expected
 
 
-def test_csv_is_a_table_where_the_columns_say_so(here, model):
+def test_csv_with_columns(here, model):
     text = written("a.csv", s=["Anna met Bo", "Bo"], y=["B-PER O B-PER", "B-PER"])
     found = read_corpus(model, text, ReadOptions(["word=s", "label=y"]))
     assert found.columns == read_corpus(model, "columns.txt").columns
@@ -85,7 +85,7 @@ def test_mistakes(here, model, columns, given, said):
     assert said in refusal(read_corpus, model, written("a.jsonl", **columns), ReadOptions(given))
 
 
-def test_a_model_that_reads_more_than_words(here):
+def test_model_with_more_columns(here):
     from tests.serving.serving_models import tagger
 
     reads_more = tagger(PerceptronLoss, ("w[0]", "pos[0]"), "sentence")
@@ -106,7 +106,7 @@ def test_evaluate_reads_a_table(here, model, capsys):
     assert printed[0] == printed[1]
 
 
-def test_spans_are_read_with_the_offsets_that_fit(here, model):
+def test_offsets_of_spans(here, model):
     row = {"text": "\U0001f600 Bo met Anna", "spans": [[3, 5, "PER"], [10, 14, "PER"]]}
     (here / "a.jsonl").write_text(json.dumps(row) + "\n")
     assert list(read_corpus(model, "a.jsonl").columns["label"]) == ["O", "B-PER", "O", "B-PER"]

@@ -64,6 +64,6 @@ def test_where_a_file_is_cut(text, options, expected):
         ({"case": CaseElsewhere(), "token": TokenMajority("w", within="corpus")}, "corpus"),
     ],
 )
-def test_how_much_of_a_text_features_look_at(documents, extent):
+def test_range_of_features(documents, extent):
     node = ["w[0]", *(f"{name}[0]" for name in documents)]
     assert FeatureExtractor(node, documents=documents).extent == extent

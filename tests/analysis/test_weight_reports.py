@@ -146,7 +146,7 @@ def test_sums_of_groups_and_templates(tagger):
         assert masses == sorted(masses, reverse=True)
 
 
-def test_listed_weights_are_there_once(tagger):
+def test_weights_are_listed_once(tagger):
     for group in weights(tagger, 3):
         sizes = [abs(weight.value) for weight in group.listed]
         assert len(set(group.listed)) == len(group.listed)
@@ -300,7 +300,7 @@ def test_text_has_a_line_for_each_label_pair(saved, capsys):
         assert float(high) == (column.highest or column.lowest)[0].value
 
 
-def test_page_holds_what_is_listed(saved, tmp_path, capsys):
+def test_page_has_all_weights(saved, tmp_path, capsys):
     assert main(["weights", str(saved), "--top", "3", "--html", str(tmp_path / "page.html")]) == 0
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     found = weights(Tagger.load(saved), 3)
@@ -334,7 +334,7 @@ def test_tables_escape_names():
     assert {"<b>&", "B-<i>"} <= set(page.text)
 
 
-def test_csv_holds_what_is_listed(saved, tmp_path):
+def test_csv_has_all_weights(saved, tmp_path):
     assert main(["weights", str(saved), "--top", "4", "--csv", str(tmp_path / "w.csv")]) == 0
     with open(tmp_path / "w.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -366,7 +366,7 @@ def test_plot_of_nothing(tmp_path):
 
 @pytest.mark.parametrize("name", ["w[0]=$|w[1]=$", "w[0]=$\\|w[1]=$_", "w[0]=\\", "w[0]=日本"])
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_plot_takes_any_name(tmp_path, name):
+def test_plot_of_any_name(tmp_path, name):
     plot_weights([("node", [(name, 1.0)])]).savefig(tmp_path / "name.png")
 
 

@@ -44,7 +44,7 @@ def test_equals_viterbi_on_documents(documents: Lattice) -> None:
     assert_same(exportable_viterbi(single), single)
 
 
-def test_marginals_are_those_of_the_operators(lattice: Lattice) -> None:
+def test_marginals_equal_the_operators(lattice: Lattice) -> None:
     torch.testing.assert_close(exportable_marginals(lattice), (log_partition(lattice), marginals(lattice)))
 
 
@@ -90,7 +90,7 @@ def test_exported_program_equals_viterbi(lattice: Lattice, program) -> None:
 
 @pytest.mark.parametrize("T", [1, 2, 3, 8, 61])
 @pytest.mark.parametrize("B", [1, 2, 17])
-def test_the_program_takes_any_shape(B: int, T: int, program) -> None:
+def test_program_of_any_shape(B: int, T: int, program) -> None:
     torch.manual_seed(B * T)
     for _ in range(3):
         whole = torch.randint(-2, 3, (B, T, L)).double(), torch.randint(-2, 3, (B, T, L, L)).double()

@@ -88,7 +88,7 @@ def test_scores_of_any_scale(scale: float, dtype: torch.dtype) -> None:
     assert distinct(found)
 
 
-def test_a_single_labelling() -> None:
+def test_single_path() -> None:
     edge = torch.full((2, 200, 3, 3), -torch.inf)
     edge[:, :, [0, 1, 2], [1, 2, 0]] = 0
     unary = torch.randn(2, 200, 3)
@@ -162,7 +162,7 @@ def test_k_below_one(k: int, documents: Lattice) -> None:
         KBest(k)
 
 
-def test_lists_that_do_not_fit_into_memory(documents: Lattice, monkeypatch) -> None:
+def test_lists_beyond_memory(documents: Lattice, monkeypatch) -> None:
     """They are refused before anything is allocated, which 10^15 candidates would not survive."""
     with pytest.raises(InputError, match=r"^k = 1000000000000000: .* GiB"):
         kbest(documents, 10**15)

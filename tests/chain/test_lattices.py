@@ -51,7 +51,7 @@ def test_wrong_tensors_are_named(found: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (2,), (2, 3, 4)])
-def test_labels_that_do_not_fit(shape: tuple[int, ...]) -> None:
+def test_misshapen_labels(shape: tuple[int, ...]) -> None:
     labels = torch.zeros(shape, dtype=torch.int64)
     with pytest.raises(InputError, match=r"^labels: .*\(2, 5\).*\(2, K, 5\)"):
         path_score(Lattice(UNARY, EDGE, LENGTHS), labels)
@@ -126,7 +126,7 @@ def test_scatter_undoes_compact() -> None:
     assert (back[~MASK] == -7).all()
 
 
-def test_scatter_takes_values_padded_further() -> None:
+def test_scatter_of_padded_values() -> None:
     labels = torch.tensor([[5, 6, 7, 9, 9, 9], [9] * 6, [5, 6, 9, 9, 9, 9], [5, 6, 7, 8, 9, 9]])
     expected = [[0, 5, 6, 0, 7], [0] * 5, [0, 0, 0, 5, 6], [5, 6, 0, 7, 8]]
     assert scatter(labels, MASK).tolist() == expected

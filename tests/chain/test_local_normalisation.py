@@ -69,7 +69,7 @@ def test_path_scores_are_products_of_conditionals(lattice: Lattice) -> None:
             assert oracle.score(given, row, labelling) == pytest.approx(expected, abs=1e-9)
 
 
-def test_labellings_sum_to_one_but_for_dead_ends(lattice: Lattice) -> None:
+def test_probabilities_sum_to_one(lattice: Lattice) -> None:
     total = log_partition(locally_normalised(lattice)).exp()
     for row, share in enumerate(total.tolist()):
         assert share == pytest.approx(sum(map(math.exp, every_log_probability(lattice, row).values())), abs=1e-9)
@@ -131,7 +131,7 @@ def test_dead_ends_lose_their_share() -> None:
     torch.testing.assert_close(log_partition(given), torch.tensor([1 / 4, 1]).log())
 
 
-def test_a_sequence_without_any_legal_labelling() -> None:
+def test_sequence_without_legal_path() -> None:
     unary = torch.zeros(2, 3, 2)
     unary[0, 1] = -torch.inf
     unary[1, 0] = -torch.inf

@@ -67,7 +67,7 @@ def test_gradcheck(stationary: bool) -> None:
     assert torch.autograd.gradcheck(lambda u, e: log_partition(Lattice(u, e, lengths)), (unary, edge))
 
 
-def test_no_legal_labelling_has_gradient_zero() -> None:
+def test_gradient_without_legal_path() -> None:
     unary = torch.full((1, 3, 2), -torch.inf, requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 3, 2, 2), torch.tensor([3]))
     log_z = log_partition(lattice)
@@ -193,7 +193,7 @@ module = import_module("structperc.chain.marginals")  # the package exports the 
 
 @pytest.mark.parametrize("many", [(1, 1), (3, 1), (3, 6)], ids=["one table", "one each", "one each token"])
 @pytest.mark.parametrize("most", [0, module.MAX_PAIRS], ids=["token by token", "tables"])
-def test_they_are_shares_of_the_pairs(many: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_and_previous_marginals(many: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With impossible pairs and labels, any padding, a sequence without tokens; scores too large for sums of them."""
     monkeypatch.setattr(module, "MAX_PAIRS", most)
     torch.manual_seed(0)

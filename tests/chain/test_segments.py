@@ -148,7 +148,7 @@ def test_wrong_segments_and_labels_are_named(documents: Lattice, measure: Callab
 
 
 @pytest.mark.parametrize("differ", [False, True])
-def test_best_labellings_match_enumeration(lattice: Lattice, differ: bool) -> None:
+def test_best_paths_match_enumeration(lattice: Lattice, differ: bool) -> None:
     segments, labels = every_segment(lattice), labelling(lattice)
     scores, paths = (best_without if differ else best_with)(lattice, labels, segments)
     for s, (b, start, end) in enumerate(zip(*(x.tolist() for x in segments), strict=True)):

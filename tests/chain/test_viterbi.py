@@ -179,14 +179,14 @@ def one_path(lattice: Lattice, row: int, labels: torch.Tensor) -> tuple[torch.Te
     return own, pairs
 
 
-def test_ties_go_to_the_lowest_label_outwards() -> None:
+def test_ties_of_max_marginals() -> None:
     lattice = with_grad(Lattice(torch.zeros(1, 4, 3), torch.zeros(1, 1, 3, 3), torch.tensor([4])))
     own, pairs = grads_of(max_marginals(lattice)[0, 2, 1], lattice)
     assert own[0].argmax(1).tolist() == [0, 0, 1, 0]
     assert pairs[0, 0].tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
-def test_what_is_impossible_has_gradient_zero() -> None:
+def test_gradient_of_impossible_labels() -> None:
     unary = torch.zeros(2, 3, 2)
     unary[0, 1] = -torch.inf  # no labelling
     unary[1, 2, 0] = -torch.inf
@@ -207,7 +207,7 @@ def test_gradcheck(shape: tuple[int, ...]) -> None:
     assert torch.autograd.gradgradcheck(lambda u, e: best_before_and_after(Lattice(u, e, lengths)), (unary, edge))
 
 
-def test_gradients_of_many_labellings_add_up(documents: Lattice) -> None:
+def test_sum_of_gradients(documents: Lattice) -> None:
     lattice = with_grad(documents)
     real = (torch.arange(310) < documents.lengths.unsqueeze(1)).unsqueeze(2)
     weights = torch.randn(lattice.unary.shape, dtype=torch.float64).where(real, 0)

@@ -77,7 +77,7 @@ def test_a_second_file_against_the_first(run):
     assert printed.endswith("\n\n" + squeezed(COMPARISON))
 
 
-def test_a_scheme_that_is_named(run):
+def test_named_scheme(run):
     printed = run("check", "train.txt", "--labels", "IOB2")
     assert "scheme IOB2, 5 segments, 3 labels illegal in it" in printed
     assert "line 3: 'I-PER' is read as 'B-PER'" in printed

@@ -59,7 +59,7 @@ def test_short_output_ends_without_a_traceback(closed, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_work_that_prints_its_progress_goes_on(monkeypatch):
+def test_progress_on_closed_output(monkeypatch):
     done = []
 
     def work():

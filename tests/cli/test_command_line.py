@@ -158,7 +158,7 @@ def test_public_names_are_found_on_first_use():
         (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),
     ],
 )
-def test_mistakes_are_one_line_that_names_them(arguments, parts, capsys):
+def test_mistakes_are_one_line(arguments, parts, capsys):
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -202,7 +202,7 @@ def test_did_you_mean(given, known, suggested):
         (KeyboardInterrupt(), 1, "structperc: interrupted"),
     ],
 )
-def test_whatever_ends_a_command_is_one_line(error, status, line, ended):
+def test_errors_are_one_line(error, status, line, ended):
     found, lines = ended(error)
     assert found == status
     assert len(lines) == 1

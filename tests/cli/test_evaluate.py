@@ -79,7 +79,7 @@ def f1(printed):
     return float(printed.partition("FB1:")[2].split()[0])
 
 
-def test_the_training_file_is_read_as_it_was(run, numbered, said):
+def test_training_file(run, numbered, said):
     model, file = numbered.run / "model", numbered.folder / "numbered.tsv"
     assert f1(run("evaluate", model, file)) == 100
     assert "gold is column 3" in said[0]

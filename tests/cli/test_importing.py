@@ -15,7 +15,7 @@ class Cycle:
 
 
 @pytest.mark.parametrize("new", [True, False])
-def test_only_what_comes_with_new_modules_is_kept(new, monkeypatch, tmp_path):
+def test_frozen_objects(new, monkeypatch, tmp_path):
     (tmp_path / "module_with_a_cycle.py").write_text("made = []\nmade.append(made)\n")
     monkeypatch.syspath_prepend(tmp_path)
     before = gc.get_freeze_count()

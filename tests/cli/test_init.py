@@ -77,13 +77,13 @@ def written_without_fit(tmp_path, monkeypatch, run):
         ("Anna x B-PER\nsleeps x O\n\n", {"columns": ["word", "_", "label"]}),
     ],
 )
-def test_what_it_sees(written, text, expected):
+def test_detected_columns(written, text, expected):
     found = written(text)
     assert {key: found[key] for key in expected} == expected
     assert "holdout" not in found
 
 
-def test_names_that_yaml_would_read_otherwise(written):
+def test_quoted_names(written):
     found = written("Anna B-PER\nsleeps O\n\n", name="a: b/no #1.txt")
     assert (found["path"], found["files"]["train"]) == ("a: b", "no #1.txt")
 
@@ -96,7 +96,7 @@ def test_files_of_other_splits(written, tmp_path):
     assert "holdout" not in found
 
 
-def test_encoding_and_columns_that_are_named(written):
+def test_given_encoding_and_columns(written):
     found = written(
         "B-PER Müller\nO schläft\n\n", "--encoding", "latin-1", "--columns", "label", "word", encoding="latin-1"
     )
@@ -148,7 +148,7 @@ def test_holdout_without_a_type(written, caplog):
         (101 * "Anna B-PER\nleft O\n", {"scheme": "IOB2"}, "all 202 tokens are one"),
     ],
 )
-def test_what_it_sees_in_unusual_files(written_without_fit, caplog, text, expected, said):
+def test_unusual_files(written_without_fit, caplog, text, expected, said):
     found = written_without_fit(text)
     assert {key: found[key] for key in expected} == expected
     assert (said or "no development data") in caplog.text
@@ -183,7 +183,7 @@ def test_mistakes(tmp_path, monkeypatch, fails, text, options, complaint):
     assert Path("train.txt").read_text() == text
 
 
-def test_it_writes_a_file_that_is_new(tmp_path, monkeypatch, run):
+def test_new_file(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     Path("train.txt").write_text("Anna B-PER\nsleeps O\n")
     assert run("init", "train.txt", "-o", "own.yaml") == "own.yaml: structperc fit -c own.yaml\n"
@@ -301,19 +301,19 @@ def test_training_on_spans(begun):
         ("a.tsv", "Bo\tB-PER\nleft\tO\n", {"columns": ["word", "label"]}),
     ],
 )
-def test_tables_that_it_sees(written, name, text, expected):
+def test_detected_tables(written, name, text, expected):
     found = written(text, name=name)
     assert {key: found.get(key) for key in expected} == expected
 
 
-def test_columns_of_a_table_that_are_named(written):
+def test_given_columns_of_a_table(written):
     text = lines({"a": ["Bo"], "b": ["B-PER"], "tokens": ["x"], "tags": ["O"]})
     found = written(text, "--columns", "word=a", "label=b", "--dev", "train.jsonl", name="train.jsonl")
     assert found["columns"] == {"word": "a", "label": "b"}
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "saved"])
-def test_data_sets_that_it_sees(tmp_path, monkeypatch, run, name):
+def test_detected_data_sets(tmp_path, monkeypatch, run, name):
     from datasets import ClassLabel, Dataset, Features, List, Value
 
     monkeypatch.chdir(tmp_path)
@@ -342,7 +342,7 @@ def test_data_sets_that_it_sees(tmp_path, monkeypatch, run, name):
         ("a.jsonl", "", "a.jsonl: "),
     ],
 )
-def test_tables_that_are_refused(tmp_path, monkeypatch, fails, name, text, named):
+def test_invalid_tables(tmp_path, monkeypatch, fails, name, text, named):
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(text, encoding="utf-8")
     assert named in fails("init", name)
@@ -357,7 +357,7 @@ def test_splits_of_two_formats_are_refused(tmp_path, monkeypatch, fails):
     assert "a.jsonl: " in fails("init", "b.txt", "--dev", "a.jsonl")
 
 
-def test_what_only_another_split_needs_is_written(tmp_path, monkeypatch, run):
+def test_options_of_another_split(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_text(lines(DOCCANO))
     Path("b.jsonl").write_text(lines({"text": "Anna left", "entities": [[0, 2, "PER"]]}))

@@ -72,12 +72,12 @@ def test_checkpoints_are_no_models(runs, tmp_path):
         model_folder("runs/crf/1/checkpoints/best.ckpt")
 
 
-def test_other_paths_stay_as_they_are(tmp_path):
+def test_other_paths(tmp_path):
     for place in ("nowhere", str(tmp_path)):
         assert model_folder(place) == prediction_folder(place) == place
 
 
-def test_tag_says_which_run_it_took(runs, tmp_path, run, caplog):
+def test_tag_names_the_run(runs, tmp_path, run, caplog):
     runs("runs/crf/1")
     (tmp_path / "new.txt").write_text("Anna\nsleeps\n\n")
     tagged = run("tag", "runs/crf", "new.txt", "--input", "columns")
@@ -87,7 +87,7 @@ def test_tag_says_which_run_it_took(runs, tmp_path, run, caplog):
     assert not caplog.records
 
 
-def test_compare_takes_a_row(runs, run, fails):
+def test_compare_a_row(runs, run, fails):
     runs("study/CRF/seed=1/1", "study/MCE/seed=1/1", "study/MCE/seed=2/1")
     table = run("compare", "study/CRF", "study/MCE/seed=2/1/model")
     assert "CRF" in table

@@ -33,7 +33,7 @@ def test_tag_adds_the_label_as_last_column(run, file, model, tagger):
     assert [[label for _, label in sentence] for sentence in found] == tagger.tag(sentences)
 
 
-def test_tag_writes_to_a_file_what_it_would_print(run, file, model, tmp_path):
+def test_tag_to_a_file(run, file, model, tmp_path):
     printed = run("tag", model, file(WORDS))
     assert run("tag", model, file(WORDS), "-o", tmp_path / "out.txt") == ""
     assert (tmp_path / "out.txt").read_text(encoding="utf-8") == printed
@@ -65,7 +65,7 @@ def test_tag_and_evaluate_leave_comments_out(run, fails, file, model):
     assert run("evaluate", model, file(text), "--comments", *options) == run("evaluate", model, plain, *options)
 
 
-def test_fields_that_hold_spaces_stay_together(run, fails, file, model, tmp_path):
+def test_fields_with_spaces(run, fails, file, model, tmp_path):
     text = "New York\tB-LOC\nsleeps\tO\n\nAnna\tB-PER\n"
     assert "--separator tab" in fails("evaluate", model, file(text))
     assert "New York" not in fails("evaluate", model, file("New York\tB-X\n"), "--separator", "space")
@@ -90,7 +90,7 @@ def test_gold_in_another_notation(run, fails, file, model):
     assert "--labels" in fails("evaluate", model, other, *options, "--labels", "TYPE_b")
 
 
-def test_tag_leaves_lines_as_they_are(run, file, model):
+def test_tag_keeps_lines(run, file, model):
     text = (
         "-DOCSTART-\t-X-\tO\n\nAnna\tNNP\tI-PER \nsleeps  VBZ O\n\n\n Rome\tNNP\tI-LOC\n-DOCSTART- -X- O\n\nher\tPRP\tO"
     )
@@ -104,7 +104,7 @@ def test_tag_leaves_lines_as_they_are(run, file, model):
     assert without_names(run("tag", model, file(text))).split("\n") == [*expected, ""]
 
 
-def test_tag_refuses_what_is_no_column_file(fails, run, file, model):
+def test_tag_without_columns(fails, run, file, model):
     for text, message in (
         (
             "\nAngela Merkel visited Stromburg\n\n\nShe left it\n",
@@ -205,13 +205,13 @@ class ClosedPipe(io.StringIO):
         self.write("".join(lines))
 
 
-def test_tag_into_an_output_that_is_closed(fails, file, model, monkeypatch):
+def test_tag_into_closed_output(fails, file, model, monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert "standard output is closed" in fails("tag", model, file(WORDS))
 
 
 @pytest.mark.parametrize("k", [[], ["-k", "2"]])
-def test_tag_into_a_reader_that_stops_early(model, file, monkeypatch, k):
+def test_tag_into_closed_pipe(model, file, monkeypatch, k):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", ClosedPipe())
         assert main(["tag", str(model), str(file(WORDS)), *k]) in (0, 1)
@@ -251,7 +251,7 @@ def test_tag_an_empty_file(fails, file, model):
 
 
 @pytest.mark.parametrize("k", [[], ["-k", "2"]])
-def test_tag_into_a_folder_that_does_not_exist(fails, file, model, tmp_path, k):
+def test_tag_into_missing_folder(fails, file, model, tmp_path, k):
     assert str(tmp_path / "nowhere") in fails("tag", model, file(WORDS), "-o", tmp_path / "nowhere" / "out.txt", *k)
 
 
@@ -428,7 +428,7 @@ def test_compare_a_run_without_predictions(fails, trained, tmp_path):
     assert "--split" in fails("compare", trained.folder, tmp_path)
 
 
-def test_compare_words_alone(fails, file):
+def test_compare_without_labels(fails, file):
     gold = file("Anna\nsleeps\n", "gold.txt")
     a = file("Anna NNP\nsleeps VBZ\n", "a.txt")
     assert "gold.txt: " in fails("compare", a, a, "--gold", gold, "--scheme", "none")

@@ -52,7 +52,7 @@ def test_a_folder_is_labelled_into_another(here, run, model):
     assert files("in/out") == files("out")
 
 
-def test_suffixes_are_those_of_the_format(here, run, model):
+def test_suffixes_of_formats(here, run, model):
     run("tag", model, "in/a.txt", "in/more", "-o", "out/", "--format", "jsonl")
     assert files("out") == ["a.jsonl", "b.jsonl"]
     assert json.loads(Path("out/a.jsonl").read_text())["text"] == TEXT
@@ -116,7 +116,7 @@ def test_failing_file(here, model, capsys):
         (["in/a.txt", "-o", "in/a.txt/"], "in/a.txt"),
     ],
 )
-def test_names_that_cannot_be(here, fails, model, arguments, named):
+def test_invalid_names(here, fails, model, arguments, named):
     Path("empty").mkdir()
     Path("in/more/a.gz").write_text(TEXT)
     assert named in fails("tag", model, *arguments)

@@ -71,7 +71,7 @@ def tagged(model, file, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bytes_are_those_of_all_at_once(tagged, case):
+def test_streaming_gives_the_same_bytes(tagged, case):
     whole = tagged(*CASES[case])
     assert len(whole) > 500
     for piece in (1, 30, 201):
@@ -103,7 +103,7 @@ def test_memory_does_not_grow_with_the_text(tagged):
     ],
 )
 @pytest.mark.parametrize("piece", [5, 10**6])
-def test_what_stands_before_a_mistake_is_written(model, tmp_path, capsys, monkeypatch, text, sentences, message, piece):
+def test_output_before_a_mistake(model, tmp_path, capsys, monkeypatch, text, sentences, message, piece):
     given, out = tmp_path / "given", tmp_path / "out"
     given.write_bytes(text.encode("utf-8", "surrogateescape"))
     monkeypatch.setattr(FileTagger.__init__, "__defaults__", (*FileTagger.__init__.__defaults__[:-1], piece))
@@ -117,7 +117,7 @@ def test_what_stands_before_a_mistake_is_written(model, tmp_path, capsys, monkey
     assert not out.exists()
 
 
-def test_a_document_that_begins_too_late(model, file, tagged):
+def test_late_document_mark(model, file, tagged):
     text = PLAIN + "-DOCSTART- x\n\nAnna x\n"
     line = PLAIN.count("\n") + 1
     with pytest.raises(ValueError, match=f"text.txt:{line}: "):

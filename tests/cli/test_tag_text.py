@@ -62,7 +62,7 @@ def test_the_same_text_from_everywhere(run, file, model, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("sure", [[], ["--probabilities"]])
-def test_formats_of_text_say_the_same(run, file, model, tagger, sure):
+def test_formats_agree(run, file, model, tagger, sure):
     found = tagger.annotate(TEXT)
     assert len({span.type for span in found}) > 1
     (row,) = objects(run("tag", model, file(TEXT), "--format", "jsonl", *sure))
@@ -92,7 +92,7 @@ def test_formats_of_text_say_the_same(run, file, model, tagger, sure):
         assert not any("confidence" in one for one in row["spans"])
 
 
-def test_probabilities_stand_before_the_label(run, file, model, tagger):
+def test_column_of_probabilities(run, file, model, tagger):
     plain = without_names(run("tag", model, file(COLUMNS))).splitlines()
     lines = without_names(run("tag", model, file(COLUMNS), "--probabilities")).splitlines()
     corpus = tagger.read([["Anna", "sleeps"], ["Rome"], ["Anna"]], [0, 0, 1])
@@ -118,7 +118,7 @@ def test_columns_become_objects_of_documents(run, file, model, tagger):
     assert run("tag", model, file(COLUMNS), "--format", "html").count("<section") == 2
 
 
-def test_json_lines_keep_what_they_have(run, file, model, spans, tagger):
+def test_json_lines_keep_their_fields(run, file, model, spans, tagger):
     given = [
         {"id": 7, "text": "Anna sleeps. Rome"},
         {"tokens": ["Anna", "waits"], "pos": ["N", "V"]},
@@ -155,7 +155,7 @@ def test_json_lines_keep_what_they_have(run, file, model, spans, tagger):
         ("-DOCSTART- O\n\nAnna N\n\nRome N\n", "columns"),
     ],
 )
-def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
+def test_detected_format(run, file, model, said, text, form):
     run("tag", model, file(text))
     assert f"text.txt: read as {form}; set --input to change that" in said()
 
@@ -186,7 +186,7 @@ def test_what_a_file_looks_like_is_said(run, file, model, said, text, form):
         ("Anna\n", ["--probabilities", "-k", "2"], "-k excludes --probabilities"),
     ],
 )
-def test_what_cannot_be_tagged_is_one_line(fails, file, model, tmp_path, text, options, message):
+def test_invalid_texts(fails, file, model, tmp_path, text, options, message):
     assert message in fails("tag", model, file(text), *options, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

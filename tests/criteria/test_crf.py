@@ -47,7 +47,7 @@ def test_memm_loss_is_a_sum_of_cross_entropies(seed, stationary):
 
 
 @pytest.mark.parametrize("stationary", [True, False])
-def test_gradients_are_those_of_cross_entropies(stationary):
+def test_gradients_of_cross_entropies(stationary):
     lattice, gold = constrained(5, stationary)
     legal = lattice.unary > -torch.inf, lattice.edge > -torch.inf
     gradients = []
@@ -83,7 +83,7 @@ def test_equals_the_likelihood_without_edges():
     torch.testing.assert_close(local, whole)
 
 
-def test_knows_only_the_past():
+def test_probability_ignores_later_tokens():
     """Label bias: after label 1 only label 1 is possible, so that what speaks against it there is not heard."""
     edge = torch.zeros(1, 1, 2, 2).double()
     edge[..., 1, 0] = -torch.inf

@@ -238,7 +238,7 @@ def test_no_update_with_one_possible_path():
         assert not gradient.any()
 
 
-def test_margin_asks_for_two_candidates():
+def test_margin_needs_two_candidates():
     lattice = random_lattice(0)
     with pytest.raises(ValueError, match=r"MarginLoss .*K=1; .*search\.k >= 2"):
         MarginLoss(1.0)(scored_of(lattice, random_gold(lattice), MarginLoss(1.0), 1))
@@ -252,7 +252,7 @@ def test_bad_options_are_named():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
-def test_an_empty_sequence_asks_for_nothing(criterion):
+def test_no_update_for_an_empty_sequence(criterion):
     lattice = random_lattice(0, B=2, lengths=(0, 4))
     unary = lattice.unary.requires_grad_()
     losses, acts = criterion.losses_and_updates(scored_of(lattice, random_gold(lattice), criterion, 2))

@@ -83,7 +83,7 @@ def test_equals_the_steps_of_the_paper(seed, C, conservative, local_first):
         assert float(losses[b]) == (0 if gap is None else -gap)
 
 
-def test_the_local_part_moves_local_scores_alone():
+def test_gradient_of_the_local_part():
     scored = random_scored(0)
     leaves = [x.clone().requires_grad_() for x in scored[3:7]]
     LocalAndNonlocal(-0.0, 100.0, first="local")(Scored(*scored[:3], *leaves)).sum().backward()

@@ -90,7 +90,7 @@ def test_no_tokens_and_no_rivals(edge):
     assert (log_number_of_wrong_paths(lattice) == -torch.inf).all()
 
 
-def test_gradient_is_that_of_the_paper():
+def test_gradient_of_the_paper():
     """Eq. 12, times psi / psi: (sum of exp(psi g) F(y) - Z F(y*)) / (Z - exp(psi g*))."""
     psi, lattice = 0.8, random_lattice(4)
     gold = random_gold(lattice, 4)
@@ -144,7 +144,7 @@ def test_the_strongest_rival_is_the_limit(best_is_gold):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("psi", [1.0, 30.0])
 @pytest.mark.parametrize("stationary", [False, True])
-def test_gold_that_holds_nearly_all_mass(stationary, psi, dtype):
+def test_gold_with_nearly_all_mass(stationary, psi, dtype):
     exact = random_lattice(6)
     exact = exact._replace(edge=exact.edge[:1, :1]) if stationary else exact
     gold = random_gold(exact, 6)

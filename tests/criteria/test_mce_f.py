@@ -74,7 +74,7 @@ def test_evaluation_remembers_nothing():
     assert torch.equal(losses, criterion.train()(second))
 
 
-def test_what_is_remembered_survives_a_checkpoint():
+def test_totals_survive_a_checkpoint():
     criterion, again = Quotient(), Quotient()
     first, second = batches(2)
     criterion(first)
@@ -191,7 +191,7 @@ def _scored(lattice, gold, k=2):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_steep_counts_are_those_of_the_evaluation(seed):
+def test_steep_counts_equal_the_evaluation(seed):
     """Where labels mark the ends of segments, what follows a segment makes no difference."""
     lattice = masked(random_lattice(seed, B=6, T=5, L=5, lengths=(5, 4, 1, 2, 5, 3)), IOBES)
     gold = legal(lattice, IOBES, seed)
@@ -203,7 +203,7 @@ def test_steep_counts_are_those_of_the_evaluation(seed):
     assert expected.any(0).all()
 
 
-def test_what_follows_a_segment_is_left_open():
+def test_labels_after_a_segment():
     """Gold B-X O, best labelling B-X I-X: Eq. 15 finds B-X there, and its tokens make no false segment."""
     unary = torch.tensor([[[0.0, 9.0, 0.0], [3.0, 0.0, 5.0]]])
     lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([2]))
@@ -224,7 +224,7 @@ def test_objective_ranks_as_the_f_score(beta):
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
-def test_rates_are_those_of_the_paper(beta):
+def test_rates_of_the_paper(beta):
     """d F / d l is (beta^2 Z_D + (beta^2 + 1) Z_N) / Z_D^2 for a gold segment, 1 / Z_D for others."""
     totals = torch.tensor([6.0, 3.0, 2.0], dtype=torch.float64)
     found, missed, made_up = MCEFLoss(beta).rates(totals)

@@ -68,7 +68,7 @@ WHERE = {sentence_ends: r"[ \t]*\r?\n", document_ends: r"(?!)", line_ends: r".*\
 
 @pytest.mark.parametrize("ends", WHERE)
 @pytest.mark.parametrize("size", [1, 5, 40, 10000])
-def test_blocks_end_where_they_may(ends, size):
+def test_ends_of_blocks(ends, size):
     draw = random.Random(size)
     for _ in range(30):
         lines = draw.choices(LINES, k=draw.randint(1, 20))
@@ -86,7 +86,7 @@ def test_blocks_end_where_they_may(ends, size):
             assert sum(len(block.parts(ends)) for block in found) == len(found)
 
 
-def test_blocks_that_have_to_wait():
+def test_blocks_without_more_data():
     found = list(blocks(["a\n\nb", "", "\n", "", "\n", "c"], sentence_ends))
     assert found == [Block(1, "a\n\n"), None, None, Block(3, "b\n\n"), Block(5, "c")]
 
@@ -115,7 +115,7 @@ def test_the_opening_shows_a_sentence(pieces, text, whole):
     assert "".join(found.pieces) == "".join(pieces)
 
 
-def test_a_file_is_read_as_it_arrives(tmp_path):
+def test_growing_file(tmp_path):
     file = tmp_path / "a"
     file.write_text(TEXT * 99, encoding="utf-8")
     assert read_text(file) == "".join(stream_text(file, size=100))

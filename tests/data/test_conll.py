@@ -151,7 +151,7 @@ def test_ambiguous_comment_is_a_token(tmp_path, caplog):
     assert "1 further line" in caplog.text
 
 
-def test_fields_that_hold_spaces(tmp_path):
+def test_fields_with_spaces(tmp_path):
     text = "-DOCSTART-\tO\n\nNew York\tB-LOC\nis \t O\n \t\n# no\tO\n"
     data = read(tmp_path, text, separator="tab")
     assert (data["word"], data["label"]) == ([["New York", "is"], ["# no"]], [["B-LOC", "O"], ["O"]])
@@ -203,7 +203,7 @@ def test_column_names_below_the_first_line(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["Text NN", "word", "# O", "form form-O", "id 3 O"])
-def test_a_first_line_that_is_a_token(tmp_path, line):
+def test_first_line_with_a_token(tmp_path, line):
     columns = ["word", *["_"] * (len(line.split()) - 1)]
     assert read(tmp_path, f"{line}\n", columns)["word"] == [[line.split()[0]]]
 
@@ -280,7 +280,7 @@ def test_missing_file():
 @pytest.mark.parametrize(
     "columns", [["label", "_"], ["word", "word"], ["word", "sentence"], {"word": 0, "line": 1}, {"label": 0}]
 )
-def test_columns_that_make_no_sense(tmp_path, columns):
+def test_invalid_columns(tmp_path, columns):
     with pytest.raises(InputError, match=r"columns .*'word'"):
         read(tmp_path, "a O\n", columns)
 
@@ -289,7 +289,7 @@ def test_other_encodings(tmp_path):
     assert read(tmp_path, "é O\n".encode("latin-1"), encoding="latin-1")["word"] == [["é"]]
 
 
-def test_an_edited_file_is_read_anew(tmp_path):
+def test_edited_file(tmp_path):
     before = read(tmp_path, "a O\n")
     after = read(tmp_path, "b O\n")
     assert (before["word"], after["word"]) == ([["a"]], [["b"]])
@@ -306,7 +306,7 @@ def test_errors_of_the_corpus_name_lines(tmp_path):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_what_is_written_reads_the_same(tmp_path, unit):
+def test_write_and_read(tmp_path, unit):
     corpus = corpus_of(tmp_path, unit=unit)
     write_conll(tmp_path / "b.txt", corpus)
     assert (tmp_path / "b.txt").read_text() == NER.replace("-DOCSTART- -X- O O", "-DOCSTART- -X- -X- O") + "\n"
@@ -329,13 +329,13 @@ def test_no_marks_for_single_sentences():
 
 
 @pytest.mark.parametrize("value", ["", "a b", "a\tb", "a\n", "\r"])
-def test_values_that_no_field_can_hold(value):
+def test_values_that_are_not_fields(value):
     corpus = Corpus.from_sentences([{"word": ["x"]}, {"word": ["y", value]}], name="hub x")
     with pytest.raises(InputError, match=r"^hub x, sentence 2, token 2: "):
         list(conll_lines(corpus))
 
 
-def test_what_cannot_be_written(tmp_path):
+def test_invalid_output(tmp_path):
     corpus = corpus_of(tmp_path)
     with pytest.raises(InputError, match=r"a.txt: .*'lemma'"):
         write_conll(tmp_path / "b.txt", corpus, ["word", "lemma"])

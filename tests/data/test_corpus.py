@@ -65,7 +65,7 @@ def test_equal_strings_are_one_object():
     assert words[0] is words[5]
 
 
-def test_replace_column_leaves_the_corpus_alone():
+def test_replace_column_makes_a_copy():
     corpus = Corpus.from_sentences(SENTENCES, name="f")
     changed = corpus.replace_column("label", list("ABCDEF"))
     assert changed.columns == {"word": FLAT["word"], "label": list("ABCDEF")}
@@ -136,7 +136,7 @@ def test_uneven_sentences(sentences, message):
         assert str(error.value).startswith(message)
 
 
-def test_documents_must_be_known_and_together():
+def test_invalid_documents():
     with pytest.raises(InputError, match=r"f: .*'document'.*unit: sentence"):
         Corpus.from_dataset(dataset().remove_columns("document"), "document", name="f")
     with pytest.raises(InputError, match="not adjacent"):

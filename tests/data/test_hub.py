@@ -146,7 +146,7 @@ def test_download_then_offline(server, tmp_path):
         ),
     ],
 )
-def test_without_network_one_line_at_once(tmp_path, environment, message):
+def test_without_network(tmp_path, environment, message):
     (error,) = read(tmp_path, ("owner/tiny", COLUMNS, {"revision": COMMIT}), **environment)
     assert error.startswith("hub owner/tiny: ")
     assert message in error
@@ -192,7 +192,7 @@ def test_paths_are_never_tried(tmp_path, monkeypatch):
         read_hub("owner/tiny", COLUMNS)
 
 
-def test_a_data_set_that_is_a_program_is_not_run(monkeypatch):
+def test_programs_are_not_run(monkeypatch):
     def refuses(*arguments, **options):
         raise RuntimeError("Dataset scripts are no longer supported, but found tiny.py")
 

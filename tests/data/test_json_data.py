@@ -73,7 +73,7 @@ def test_errors_in_an_array_name_the_line(text, line):
         parse_json_records(text, "a")
 
 
-def test_what_begins_as_json_does():
+def test_text_like_json():
     for lines in (['{"a": 1,}'], ["{'a'"], ['[{"a": 1}'], ["{", ' "a": 1'], ["[", "{"], ["[", ' {"a": 1}']):
         assert looks_like_json(lines)
     for lines in ([], ["{ O"], ["[", "Anna"], ["{", "Anna O"], ["Anna"], ["[1]"], ["{"]):

@@ -290,7 +290,7 @@ def test_unknown_labels(where, place):
 @pytest.mark.parametrize(
     ("names", "scheme"), [((), "none"), (("O", "O"), "IOB2"), (("O", "PER"), "IOB2"), (("O",), "BIO")]
 )
-def test_label_sets_that_make_no_sense(names, scheme):
+def test_invalid_label_sets(names, scheme):
     with pytest.raises(InputError):
         LabelSet(names, scheme)
 

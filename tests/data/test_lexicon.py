@@ -19,7 +19,7 @@ def naive(words):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_words_seen_more_often_in_lower_case(seed):
+def test_lower_case_words(seed):
     draw = random.Random(seed)
     words = draw.choices(["a", "A", "the", "The", "THE", "ß", "SS", "É", "é", "1", ".", "iPod", "IPOD"], k=seed * 5)
     lexicon = LowerCaseLexicon.from_words(iter(words))
@@ -31,7 +31,7 @@ def test_words_seen_more_often_in_lower_case(seed):
 
 
 @pytest.mark.parametrize("words", [[], ["the", "x"]])
-def test_look_up_of_batches(words):
+def test_lookup_of_batches(words):
     lexicon = LowerCaseLexicon.from_words(words)
     folded = torch.from_numpy(word_hashes(["x", "y", "the", "the"])).view(2, 2)
     folded = torch.cat([folded, torch.zeros(2, 1, dtype=torch.int64)], 1)  # padding
@@ -61,7 +61,7 @@ def test_one_column(tmp_path):
         LowerCaseLexicon(str(path), 2).read([])
 
 
-def test_a_file_that_changes_is_read_again(tmp_path):
+def test_changed_file(tmp_path):
     path = tmp_path / "text.txt"
     lexicons = [LowerCaseLexicon(str(path)) for _ in range(2)]
     for n, text in enumerate(("a", "B b b")):
@@ -74,7 +74,7 @@ def test_a_file_that_changes_is_read_again(tmp_path):
     assert lexicons[0].words.data_ptr() != lexicons[1].words.data_ptr()  # else models could not be saved
 
 
-def test_saved_with_the_words_it_has(tmp_path):
+def test_saved_words(tmp_path):
     lexicon = LowerCaseLexicon.from_words(["a", "b", "C"])
     for other in (LowerCaseLexicon(str(tmp_path / "gone.txt")), LowerCaseLexicon.from_words(["x", "y", "z"])):
         assert "a" not in other

@@ -42,7 +42,7 @@ def test_legal_labels_are_not_touched(tmp_path):
     assert (normal.columns["label"], repaired) == (["B-A", "B-A", "B-A"], 0)
 
 
-def test_labels_without_a_scheme_stay(tmp_path):
+def test_labels_without_scheme(tmp_path):
     corpus = corpus_of(tmp_path, ["NN", "-LRB-", "B-A"])
     normal, repaired = normalise_labels(corpus, "none", "none", strict=True)
     assert (normal.columns["label"], repaired) == (["NN", "-LRB-", "B-A"], 0)
@@ -105,7 +105,7 @@ def test_other_notations(tmp_path):
         normalise_labels(corpus, "IOB2 TYPE-b", "IOBES", strict=True)
 
 
-def test_the_column_must_be_there():
+def test_missing_column():
     with pytest.raises(InputError, match=r"f: .*'label'"):
         normalise_labels(Corpus.from_sentences([{"word": ["a"]}], name="f"), "IOB2", "IOB2")
 
@@ -140,7 +140,7 @@ MERGED = {"A": "NAME", "B": "NAME"}
         ("IOB2", "", ""),
     ],
 )
-def test_neighbours_of_one_new_type_stay_apart(scheme, labels, expected):
+def test_adjacent_segments_of_one_new_type(scheme, labels, expected):
     assert rename(labels.split(), scheme, MERGED) == expected.split()
 
 
@@ -176,7 +176,7 @@ def test_types_of_a_corpus_sentence_by_sentence(tmp_path, target):
     assert "I-A" in corpus.columns["label"]
 
 
-def test_types_that_do_not_occur(tmp_path):
+def test_unknown_types(tmp_path):
     corpus = corpus_of(tmp_path, ["B-A", "I-A", "B-C"])
     check_types(corpus, "IOB2", {"A": "X", "C": "B"})
     found = refusal(check_types, corpus, "IOB2", {"A": "X", "B": "X"})

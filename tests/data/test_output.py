@@ -32,7 +32,7 @@ def test_replaced_file_keeps_permissions(tmp_path):
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
-def test_what_a_link_leads_to_is_replaced(tmp_path, there):
+def test_target_of_a_link(tmp_path, there):
     (tmp_path / "far").mkdir()
     target, link = tmp_path / "far" / "a.txt", tmp_path / "link"
     if there:
@@ -44,7 +44,7 @@ def test_what_a_link_leads_to_is_replaced(tmp_path, there):
     assert os.listdir(tmp_path / "far") == ["a.txt"]
 
 
-def test_a_device_stays_a_device():
+def test_device():
     before = os.stat("/dev/null")
     write_lines("/dev/null", LINES)
     assert os.stat("/dev/null").st_rdev == before.st_rdev
@@ -71,7 +71,7 @@ def test_standard_output_by_name(tmp_path):
     assert (tmp_path / "out").read_text(encoding="utf-8") == TEXT
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+def test_full_disk(tmp_path, monkeypatch):
     file = tmp_path / "a.txt"
     file.write_text("old")
     assert refusal(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
@@ -94,7 +94,7 @@ def test_the_clean_up_does_not_hide_the_error(tmp_path, monkeypatch):
         raise KeyError("while lines are made")
 
 
-def test_lines_that_fail_leave_what_was_there(tmp_path):
+def test_failing_lines(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("old")
 
@@ -107,7 +107,7 @@ def test_lines_that_fail_leave_what_was_there(tmp_path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
+def test_check_of_targets(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("kept")
     (tmp_path / "to folder").symlink_to(tmp_path)
     for path, reason in (
@@ -128,7 +128,7 @@ def test_targets_are_refused_before_work_begins(tmp_path, monkeypatch):
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_a_name_that_is_too_long(tmp_path):
+def test_long_name(tmp_path):
     assert "File name too long" in refusal(write_lines, tmp_path / ("x" * 300), LINES)
 
 
@@ -154,7 +154,7 @@ def test_files_of_killed_processes_are_removed(tmp_path, gone):
     assert [p.name for p in tmp_path.iterdir()] == ["other.txt"]
 
 
-def test_only_what_is_certainly_nobodys_is_swept(tmp_path, gone):
+def test_files_of_running_processes_stay(tmp_path, gone):
     here = left_by(tmp_path / "x", gone).name
     kept = [
         left_by(tmp_path / "x", os.getppid()).name,  # a process that lives
@@ -189,7 +189,7 @@ def fill(tmp_path, text):
             raise OSError("no space")
 
 
-def test_folders_are_replaced_whole_or_stay(tmp_path, monkeypatch):
+def test_replacement_of_folders(tmp_path, monkeypatch):
     fill(tmp_path, "first")
     fill(tmp_path, "second")
     with pytest.raises(OSError, match="no space"):

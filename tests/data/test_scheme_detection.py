@@ -32,7 +32,7 @@ def test_schemes_of_all_label_sequences():
     assert legal_schemes([["NN", "VB"]]) == []
 
 
-def test_the_scheme_that_several_share():
+def test_common_scheme():
     one = [["B-X", "I-X", "O"]]
     iob1, iobes = ([convert(labels, "IOB2", scheme) for labels in one] for scheme in ("IOB1", "IOBES"))
     nothing, wild = [["O", "O", "O"]], [["I-X", "O", "B-X"]]
@@ -86,7 +86,7 @@ def sentences_of_segments(size, chooser):
 )
 @pytest.mark.parametrize("size", [2, 10, 200])
 @pytest.mark.parametrize("odd", [None, "label", "b=PER", "PERSON", "0?"])
-def test_the_notation_that_most_labels_have(name, size, odd):
+def test_most_common_notation(name, size, odd):
     sentences = [convert(labels, "IOB2", name) for labels in sentences_of_segments(size, random.Random(size))]
     wrong = 0
     if odd is not None:
@@ -113,7 +113,7 @@ def test_the_notation_that_most_labels_have(name, size, odd):
         (["l-s---mn-", "v3spia---", "u--------", "n-s---mn-", "d--------"], "none", "prefixes"),
     ],
 )
-def test_labels_that_are_segments_or_not(labels, scheme, remark):
+def test_labels_with_and_without_segments(labels, scheme, remark):
     found = fit_scheme([labels])
     assert found.scheme == scheme
     assert (remark or "") in (found.remark() or "")
@@ -134,5 +134,5 @@ def test_parts_of_speech_are_no_segments():
         (["B-X"], "none", "IOB2", "'none'"),
     ],
 )
-def test_gold_that_cannot_be_compared(labels, target, source, message):
+def test_invalid_gold(labels, target, source, message):
     assert message in refusal(to_scheme, [labels], "g", target, source)

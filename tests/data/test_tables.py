@@ -214,13 +214,13 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
         ),
     ],
 )
-def test_tables_that_are_wrong_are_one_line(tmp_path, name, text, columns, message):
+def test_invalid_tables(tmp_path, name, text, columns, message):
     (tmp_path / name).write_text(text)
     data = Table(str(tmp_path), {"train": name}, columns or {"word": "tokens", "label": "ner"})
     assert message in refusal(data.corpus, "train")
 
 
-def test_options_that_are_wrong(tmp_path):
+def test_invalid_options(tmp_path):
     dataset().save_to_disk(str(tmp_path / "all" / "train"))
     (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train"]}')
     with pytest.raises(InputError, match="splits train"):
@@ -307,7 +307,7 @@ def test_units_of_offsets(unit, codec, width):
     assert list(spans_of(rows, offsets=unit)) == ["B-PER", "O", "O", "B-PER", "O", "B-PER", "O"]
 
 
-def test_tokens_that_fit_better_are_named():
+def test_suggested_tokenizer():
     with pytest.raises(InputError, match=r"data.tokens: ud"):
         spans_of([("the third-quarter report", [mark(4, 9)])])
 

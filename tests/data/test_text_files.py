@@ -63,7 +63,7 @@ def test_wide_encodings_are_named(tmp_path, encoding):
     assert f": this is not {encoding} text" in complaint(tmp_path, text.encode(), encoding)
 
 
-def test_what_is_no_text_is_named(tmp_path):
+def test_other_file_formats(tmp_path):
     noise = bytes(range(256))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -109,7 +109,7 @@ def test_words_at_the_start_of_a_text(tmp_path):
         assert read_lines(file) == [f"{word} O", ""]
 
 
-def test_lines_that_carriage_returns_end(tmp_path):
+def test_carriage_returns(tmp_path):
     file = tmp_path / "a.txt"
     for end in ("\r", "\n", "\r\n"):
         file.write_bytes(f"Anna B{end}sleeps O{end}{end}".encode())
@@ -121,7 +121,7 @@ def test_unknown_encoding(tmp_path):
         assert f"unknown encoding {name!r}" in complaint(tmp_path, b"a\xe9", name)
 
 
-def test_names_that_no_file_has():
+def test_invalid_file_names():
     with pytest.raises(InputError, match="is not a valid file name"):
         read_lines("a\0b")
     with pytest.raises(InputError, match="~nobody-of-this-name"):

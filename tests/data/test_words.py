@@ -19,7 +19,7 @@ def test_equal_numbers_for_equal_words(words):
             assert (a == b) == (x == y)
 
 
-def test_positive_and_alone_or_together():
+def test_numbers_of_single_words_and_batches():
     numbers = word_hashes(["U.S.", "EU", "U.S."])
     assert (numbers > 0).all()
     assert [int(word_hashes([w])[0]) for w in ("U.S.", "EU", "U.S.")] == numbers.tolist()
@@ -56,7 +56,7 @@ def test_shapes_and_kinds(word, shape, kind):
 
 
 @given(st.lists(st.text(max_size=3), max_size=20))
-def test_numbers_are_those_of_single_words(words):
+def test_numbers_of_batches(words):
     exact, folded, shapes, kinds = word_numbers(words)
     assert exact.tolist() == word_hashes(words).tolist()
     assert folded.tolist() == word_hashes(word.casefold() for word in words).tolist()

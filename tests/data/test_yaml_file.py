@@ -19,7 +19,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for 
         "{1: a, '1': b, 01: c}",
     ],
 )
-def test_what_is_fine_is_what_yaml_says(text):
+def test_valid_yaml(text):
     assert parse_yaml(text, "f") == yaml.safe_load(text)
 
 
@@ -41,7 +41,7 @@ def test_what_is_fine_is_what_yaml_says(text):
         (BOMB, "f: aliases expand to more than 100,000 values"),
     ],
 )
-def test_what_is_not_is_one_line(text, complaint):
+def test_invalid_yaml(text, complaint):
     assert refusal(parse_yaml, text, "f").startswith(complaint)
 
 

@@ -113,7 +113,7 @@ def features_of(corpus, **options):
     ],
 )
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_batches_of_files_are_those_of_memory(text, tmp_path, monkeypatch, options, unit):
+def test_batches_of_files_and_memory(text, tmp_path, monkeypatch, options, unit):
     monkeypatch.setattr(encoded, "PIECE", 37)  # tokens, fewer than in some documents
     corpus = data(text, unit=unit).corpus("train")
     if "weighted_column" in options:  # of weights other than 1 from the middle on
@@ -142,7 +142,7 @@ def test_empty_corpora(tmp_path):
                 assert a == b if not torch.is_tensor(a) else torch.equal(a, b)
 
 
-def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
+def test_place_of_an_unknown_label(text, tmp_path):
     corpus = data(text).corpus("train")
     with pytest.raises(InputError, match=r"train.txt:\d+: ") as told:
         encode_arrays(corpus, features_of(corpus), LabelSet(("O",)))
@@ -155,7 +155,7 @@ def test_an_unknown_label_is_told_where_it_stands(text, tmp_path):
     "options",
     [{}, {"weighted_column": "pos"}, {"hash_bits": 10, "weighted_column": "pos"}, {"documents": READS_DOCUMENTS}],
 )
-def test_features_are_learned_once(text, tmp_path, monkeypatch, options):
+def test_features_are_fitted_once(text, tmp_path, monkeypatch, options):
     corpus = data(text).corpus("train")
     plain = features_of(corpus, **options)
     for _ in range(3):
@@ -175,7 +175,7 @@ class OfNobodyKnowsWhat(DocumentAttribute):
 
 
 @pytest.mark.parametrize("own", [OfNobodyKnowsWhat, FirstLabels])
-def test_what_may_depend_on_anything_is_not_kept(text, tmp_path, own):
+def test_own_attributes_are_not_cached(text, tmp_path, own):
     corpus = data(text).corpus("train")
     features = made(documents={"case": CaseElsewhere(), "own": own()})
     assert not is_cacheable(features)
@@ -291,7 +291,7 @@ def test_key_of_arrays(text, tmp_path, monkeypatch):
 # -- what goes wrong ---------------------------------------------------------------------------------------------
 
 
-def test_damaged_files_are_told_and_made_anew(text, tmp_path, caplog):
+def test_damaged_files(text, tmp_path, caplog):
     def look():
         return data(text, cache=str(tmp_path)).corpus("train")
 
@@ -404,7 +404,7 @@ def test_a_full_disk_is_one_line(runs, tmp_path, monkeypatch, capsys):
         assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
 
 
-def test_a_cache_that_cannot_be_is_told(tmp_path):
+def test_invalid_cache(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file/cache: "):
         CorpusCache(str(tmp_path / "file" / "cache")).corpus(lambda: 1, lambda: Corpus.from_sentences([]))
@@ -416,7 +416,7 @@ def test_a_cache_that_cannot_be_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(7,), (7, 3)])
-def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
+def test_slices_of_files_and_memory(tmp_path, monkeypatch, shape):
     array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     array.tofile(tmp_path / "array")
     filed = FileArray(tmp_path / "array", "<i4", shape)
@@ -428,7 +428,7 @@ def test_stretches_of_files_are_those_of_memory(tmp_path, monkeypatch, shape):
                 np.testing.assert_array_equal(found, MemoryArray(array).take(*own))
                 assert found.dtype == np.int32
         monkeypatch.delattr(os, "preadv", raising=False)
-    np.testing.assert_array_equal(filed.whole(), array)
+    np.testing.assert_array_equal(filed.read(), array)
     monkeypatch.undo()
     os.truncate(tmp_path / "array", 8)
     with pytest.raises(OSError, match="is truncated"):

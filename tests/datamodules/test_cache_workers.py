@@ -104,7 +104,7 @@ def test_independence_of_the_number_of_workers(text, tmp_path, seen, options):
     assert seen == ([3, 3, 3] if "edge" in options else [3, 3])
 
 
-def test_weights_begin_in_any_piece(text, tmp_path, seen):
+def test_weights_in_any_piece(text, tmp_path, seen):
     tokens = sum(1 for line in text.read_text().splitlines() if line and "-DOCSTART-" not in line)
     bag = [format_weighted_features([("x", 1 + (t > tokens // 2)), ("y", 1)]) for t in range(tokens)]
     one = build(text, tmp_path / "1", 1, bag)
@@ -130,7 +130,7 @@ def test_a_small_corpus_needs_no_workers(text, tmp_path, seen, left, monkeypatch
 
 
 @pytest.mark.slow
-def test_three_processes_write_what_one_writes(text, tmp_path, monkeypatch):
+def test_files_of_three_processes(text, tmp_path, monkeypatch):
     monkeypatch.setattr(process_pool, "LARGE", 1)  # of what this process sends
     options = {"cutoff": 1, "documents": {"case": CaseElsewhere()}}
     assert build(text, tmp_path / "3", 3, **options) == build(text, tmp_path / "1", 1, **options)

@@ -12,7 +12,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import GuidedTagger, Tagger
-from tests.nested import assert_same
+from tests.nested import assert_same, assert_same_training
 from tests.tiny import fit
 
 COLUMNS = ["word", "pos", "chunk", "label"]
@@ -62,9 +62,6 @@ def test_weights_and_scores(folder, tmp_path, kind):
 
 
 def test_resumed_run_with_cache(runs, tmp_path):
-    def last(run):
-        return torch.load(runs.root / run / "checkpoints" / "last.ckpt", weights_only=True)
-
     cache = f"--data.cache={tmp_path / 'cache'}"
     assert runs("fit", "--trainer.max_epochs=2") == 0
     assert runs("fit", "--trainer.max_epochs=1", cache) == 0
@@ -72,7 +69,7 @@ def test_resumed_run_with_cache(runs, tmp_path):
     resumed = f"--ckpt_path={runs.root / '2' / 'checkpoints' / 'last.ckpt'}"
     assert runs("fit", "--trainer.max_epochs=2", cache, resumed) == 0
     assert sorted((tmp_path / "cache").iterdir()) == kept
-    assert_same(last("2")["state_dict"], last("1")["state_dict"])
+    assert_same_training(runs.root / "2", runs.root / "1")
     for split in ("dev", "test"):
         one, other = ((runs.root / run / "predictions" / f"{split}.conll").read_text() for run in "12")
         assert one == other

@@ -81,7 +81,7 @@ def test_unknown_label_names_its_place():
         EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))
 
 
-def test_another_encoder_encodes_anew():
+def test_other_encoder():
     data = Synthetic(train=4, dev=2, test=2)
     taggers = [encoder(["w[0]"], data), encoder(["w[0]", "pos[0]"], data)]
     data.encode(taggers[0], "fit")

@@ -63,13 +63,13 @@ def test_every_sequence_once_and_lengths_in_order():
     assert lengths[-1] == 1
 
 
-def test_epochs_see_the_same_batches():
+def test_same_batches_in_all_epochs():
     data, _ = encoded(shuffle=False)
     loader = data.train_dataloader()
     assert all(a.nodes.transposed.lists is b.nodes.transposed.lists for a, b in zip(loader, loader, strict=True))
 
 
-def test_shuffled_data_are_cut_anew():
+def test_shuffled_batches():
     data, _ = encoded(shuffle=True)
     assert all(batch.nodes.transposed is None for batch in data.train_dataloader())
 

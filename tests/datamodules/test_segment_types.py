@@ -29,14 +29,14 @@ def labels(corpus):
     return corpus.sentences_of(corpus.columns["label"])
 
 
-def test_segments_of_an_iob1_source_stay_apart(folder):
+def test_adjacent_segments_of_iob1(folder):
     data = conll(folder, types=MERGED)
     assert labels(data.corpus("train")) == [["B-NAME", "B-NAME", "B-NAME", "O"], ["B-ORG", "B-NAME"], ["B-NAME"] * 2]
     assert labels(data.corpus("dev")) == [["B-NAME", "B-NAME"]]
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES", "BILOU"])
-def test_they_stay_apart_in_every_scheme(folder, scheme):
+def test_adjacent_segments_of_every_scheme(folder, scheme):
     data = conll(folder, scheme=scheme, types={**MERGED, "ORG": "NAME"})
     assert [spans(sentence) for sentence in labels(data.corpus("train"))] == [
         [Span("NAME", t, t + 1) for t in range(n)] for n in (3, 2, 2)
@@ -48,7 +48,7 @@ def test_without_names_nothing_changes(folder, types):
     assert labels(conll(folder, types=types).corpus("dev")) == [["B-PER", "B-LOC"]]
 
 
-def test_held_out_sentences_have_them_too(folder):
+def test_types_of_held_out_sentences(folder):
     data = conll(folder, files={"train": "train.txt"}, types=MERGED, holdout=1)
     assert labels(data.corpus("dev")) == [["B-NAME", "B-NAME"]]
     assert labels(data.corpus("train"))[1] == ["B-ORG", "B-NAME"]
@@ -61,13 +61,13 @@ def test_types_of_a_part(folder):
     assert labels(TrainingPart.of(corpus, data).corpus("train")) == labels(corpus)
 
 
-def test_text_without_labels_is_left_as_it_is():
+def test_text_without_labels():
     data = Sentences([[("a", "O")], [("Bo", "B-PER")]], types={"PER": "NAME"})
     data.rows = data.rows.remove_columns("label")
     assert list(data._read("train")["train"].columns) == ["word"]
 
 
-def test_a_type_that_training_data_does_not_have(folder):
+def test_unknown_type(folder):
     with pytest.raises(InputError) as error:
         conll(folder, types={"PER": "NAME", "GPE": "NAME"}).corpus("train")
     wanted = f"data.types: no segment of {folder}/train.txt has type 'GPE'; known are LOC, ORG, PER"

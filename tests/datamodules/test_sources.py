@@ -54,7 +54,7 @@ def test_path_may_name_an_environment_variable(folder, monkeypatch):
     assert len(data.corpus("train")) == 3
 
 
-def test_split_that_is_not_there(folder):
+def test_missing_split(folder):
     data = conll(folder)
     assert not data.has("dev")
     with pytest.raises(InputError, match="split dev"):
@@ -107,7 +107,7 @@ def test_data_without_any_segment(folder, caplog):
     assert "only O" in caplog.text
 
 
-def test_unlabelled_text_is_for_predictions_alone(folder):
+def test_unlabelled_text(folder):
     data = Conll(str(folder), {"dev": "a.txt"}, ["word"])
     for stage in ("fit", "validate"):
         with pytest.raises(InputError, match=r"a\.txt:3: |split train"):
@@ -129,7 +129,7 @@ def test_unlabelled_text_is_for_predictions_alone(folder):
         (lambda: Synthetic(train=10**12), "documents "),
     ],
 )
-def test_options_that_name_nothing(make, message):
+def test_options_out_of_range(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
@@ -145,7 +145,7 @@ def words(corpus):
     return corpus.sentences_of(corpus.columns["word"])
 
 
-def test_the_last_training_sentences_are_held_out(folder):
+def test_holdout_of_sentences(folder):
     data = conll(folder, holdout=2)
     assert words(data.corpus("dev")) == [["Rome"], ["Bo"]]
     assert words(data.corpus("train")) == [["Anna", "Bo", "slept"]]
@@ -155,7 +155,7 @@ def test_the_last_training_sentences_are_held_out(folder):
 
 
 @pytest.mark.parametrize("first", ["train", "dev"])
-def test_the_last_training_documents_are_held_out(folder, first):
+def test_holdout_of_documents(folder, first):
     data = conll(folder, unit="document", holdout=1)
     assert data.has(first)
     train, dev = data.corpus("train"), data.corpus("dev")
@@ -164,7 +164,7 @@ def test_the_last_training_documents_are_held_out(folder, first):
     assert (train.documents.tolist(), dev.documents.tolist()) == ([0], [1])
 
 
-def test_train_and_held_out_make_the_whole(folder):
+def test_holdout_partitions_the_data(folder):
     whole = Synthetic(train=9, dev=0, test=1, unit="document").corpus("train")
     data = Synthetic(train=9, dev=0, test=1, unit="document", holdout=4)
     parts = [data.corpus("train"), data.corpus("dev")]

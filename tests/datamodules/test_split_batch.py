@@ -42,7 +42,7 @@ def test_parts_are_batches_of_their_sequences(rows, monkeypatch, size):
             assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
 
 
-def test_a_small_batch_stays_whole(rows):
+def test_small_batch(rows):
     batch = rows[[0, 1]]
     assert list(split_batch(batch, 100)) == [batch]
     assert isinstance(next(split_batch(batch, 10**9)).nodes, Ragged)

@@ -25,7 +25,7 @@ def as_crf(names: dict[str, Any]) -> CRF:
     return crf
 
 
-def test_numbers_are_those_of_pytorch_crf(ran):
+def test_equals_pytorch_crf(ran):
     names = ran("migration")
     crf, emissions, tags = as_crf(names), names["emissions"], names["tags"]
     lengths = torch.tensor([6, 1, 4])
@@ -97,7 +97,7 @@ def crfsuite_marginals(peer: pycrfsuite.Tagger, words: list[str], labels: LabelS
 WORDS = ["Anna", "met", "Bo"]
 
 
-def test_numbers_are_those_of_crfsuite(here, ran):
+def test_equals_crfsuite(here, ran):
     names = ran("migration")
     peer, objective = crfsuite(here, c1=0.0, c2=names["c2"])
     tagger = names["tagger"]

@@ -22,7 +22,7 @@ def some_lattice(B: int, T: int, L: int) -> Lattice:
 
 
 @pytest.mark.parametrize("gamma", [0.0, 2.0])
-def test_own_criterion_is_the_formula_it_gives(gamma, ran):
+def test_formula_of_own_criterion(gamma, ran):
     lattice = some_lattice(4, 4, 3)
     criterion, gold = ran("extending")["FocalLikelihood"](gamma), torch.randint(3, (4, 4))
     unary = lattice.unary.requires_grad_()

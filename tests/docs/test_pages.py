@@ -42,7 +42,7 @@ each_page = pytest.mark.parametrize("page", PAGES)
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_code_runs_and_prints_what_it_says(page, ran):
+def test_code_of_pages(page, ran):
     assert ran(page)
 
 
@@ -82,7 +82,7 @@ def test_links_lead_somewhere(page):
 
 
 @each_page
-def test_files_that_are_named_exist(page):
+def test_named_files_exist(page):
     """Such as configs/quickstart.yaml; capitals and dots stand for any name."""
     for path in re.findall(
         r"(?<![\w/.])(?:configs|structperc|benchmarks|notebooks|docs|tests)/[\w./*-]*\w", PAGES[page]
@@ -108,7 +108,7 @@ def test_drawing_of_the_architecture():
 
 
 @pytest.mark.parametrize("room", sorted((ROOT / "structperc").glob("*/__init__.py")), ids=lambda path: path.parent.name)
-def test_rooms_name_files_that_they_have(room):
+def test_files_of_packages(room):
     tree = ast.parse(room.read_text(encoding="utf-8"))
     for name in re.findall(r"(?<![\w*])\w+\.py", ast.get_docstring(tree) or ""):
         assert (room.parent / name).exists(), name

@@ -12,7 +12,7 @@ from tests.docs.written import PAGES, blocks
 from tests.serving.serving_models import tagger
 
 
-def test_it_answers(tmp_path, monkeypatch):
+def test_service_answers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tagger().save(tmp_path / "runs" / "words" / "1" / "model")
     (code,) = blocks("serving", "python")

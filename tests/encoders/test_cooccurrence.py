@@ -47,7 +47,7 @@ def test_dense_decomposition(window):
     assert torch.equal(vectors, cooccurrence_vectors(TEXTS, 5, window, 2)[1])
 
 
-def test_words_do_not_see_beyond_their_sentence():
+def test_cooccurrence_within_sentences():
     texts = [["a", "b"], ["c", "d"]] * 3
     _, vectors = cooccurrence_vectors(texts, 2, 4, 1)
     joined = cooccurrence_vectors([["a", "b", "c", "d"]] * 3, 2, 4, 1)[1]

@@ -34,7 +34,7 @@ def encoder(request):
     return learned(ENCODERS[request.param]())
 
 
-def test_sentences_do_not_see_each_other(encoder):
+def test_independent_sentences(encoder):
     lengths = assert_alike(encoder)
     assert len(set(lengths)) == 4
     assert encoder(batch(encoder)).shape == (4, 5, encoder.width)
@@ -69,7 +69,7 @@ def test_gradients_reach_every_weight(encoder):
         assert p.grad.any(), name
 
 
-def test_what_the_encoder_reads_is_saved_with_it(encoder):
+def test_saved_vocabulary(encoder):
     kinds = [type(one) for one in encoder.inputs]
     assert kinds == [WordEmbedding, CharCNN]
     assert encoder.n_inputs == len(encoder.read(corpus())) == 2
@@ -115,7 +115,7 @@ def test_variational_dropout():
     assert torch.equal(variational_dropout(found, 0.4, False), found)
 
 
-def test_dropout_is_for_training_alone():
+def test_dropout_only_in_training():
     encoder = learned(ENCODERS["bilstm"]())
     given = batch(encoder)
     assert torch.equal(encoder(given), encoder(given))
@@ -134,6 +134,6 @@ def test_dropout_is_for_training_alone():
         (lambda: Window([CharCNN()], window_size=-1), "window_size "),
     ],
 )
-def test_options_that_cannot_work(make, message):
+def test_invalid_options(make, message):
     with pytest.raises(InputError, match=message):
         make()

@@ -86,6 +86,6 @@ def test_a_saved_tagger_has_the_same_vectors(tmp_path):
         (lambda: FeatureEmbedding(2).allocate(0), "model.features"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make, message):
+def test_invalid_options(make, message):
     with pytest.raises(InputError, match=message):
         make()

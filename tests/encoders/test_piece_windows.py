@@ -77,7 +77,7 @@ def test_against_loops(room, overlap):
     assert list(zip(window.tolist(), before.tolist(), strict=True)) == seats
 
 
-def test_every_window_fits_and_goes_on():
+def test_windows_cover_all_pieces():
     draw = random.Random(5)
     counts = [draw.randint(1, 7) for _ in range(300)]
     offsets = offsets_of(counts)

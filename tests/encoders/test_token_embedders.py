@@ -65,7 +65,7 @@ def test_folded_case_and_other_column():
         learned(WordEmbedding(3, column="pos"))
 
 
-def test_what_was_learned_makes_the_same_table():
+def test_restored_state():
     module, again = learned(WordEmbedding(3)), WordEmbedding(3)
     again.load_state(module.to_state())
     again.load_state_dict(module.state_dict())
@@ -124,13 +124,13 @@ def test_broken_files_are_named_with_their_line(tmp_path, text, message):
         read_vectors(str(tmp_path / "v.txt"))
 
 
-def test_fewer_vectors_than_the_first_line_says(tmp_path, caplog):
+def test_fewer_vectors_than_announced(tmp_path, caplog):
     (tmp_path / "v.txt").write_text("3 2\nRome 1 2\nAnna 1 2\n", encoding="utf-8")
     assert read_vectors(str(tmp_path / "v.txt"))[0] == ["Rome", "Anna"]
     assert "v.txt: 2 vectors" in caplog.text
 
 
-def test_files_that_do_not_fit(file, tmp_path):
+def test_invalid_files(file, tmp_path):
     with pytest.raises(InputError, match=r"width 2, .*5"):
         learned(WordEmbedding(5, path=str(file)))
     with pytest.raises(InputError, match=r"none\.txt"):
@@ -194,6 +194,6 @@ def test_a_word_without_characters_is_zero():
         (lambda: CharCNN(dropout=-0.1), "dropout "),
     ],
 )
-def test_options_that_cannot_work(make, message):
+def test_invalid_options(make, message):
     with pytest.raises(InputError, match=message):
         make()

@@ -54,7 +54,7 @@ def naive(network, tokenizer, words, pool):
 
 @pytest.mark.parametrize("pool", ["first", "mean"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_vectors_are_those_of_the_words_pieces(kind, pool, request):
+def test_vectors_of_pieces(kind, pool, request):
     folder = request.getfixturevalue(kind)
     encoder, network = learned(folder, pool=pool), AutoModel.from_pretrained(folder).eval()
     made = word_pieces() if kind == "bert" else byte_pieces(prefix=True)
@@ -78,7 +78,7 @@ def test_pieces(bert):
     assert (encoder.opening, encoder.closing) == ([2], [3])
 
 
-def test_the_same_alone_and_in_a_batch(bert):
+def test_independence_of_the_batch(bert):
     assert_alike(learned(bert, pool="mean"))
     assert_alike(learned(bert, window=5, overlap=1))
 
@@ -140,7 +140,7 @@ def test_long_sequences_are_cut_into_windows(bert, window, overlap, monkeypatch)
     torch.testing.assert_close(encoder(given), found, rtol=0, atol=1e-5)
 
 
-def test_no_call_has_more_windows_than_it_may(bert, monkeypatch):
+def test_windows_per_call(bert, monkeypatch):
     encoder, sizes = learned(bert, window=6, overlap=1), []
     encoder.network.register_forward_pre_hook(
         lambda _, args, named: sizes.append(len(named["input_ids"])), with_kwargs=True
@@ -246,7 +246,7 @@ def test_under_autocast(bert):
     torch.testing.assert_close(found.float(), encoder(given), rtol=0, atol=0.2)
 
 
-def test_gradients_reach_all_that_is_read(bert):
+def test_gradients_of_all_weights(bert):
     encoder = learned(bert, pool="mean")
     encoder(batch(encoder, SENTENCES)).pow(2).sum().backward()
     without = {name.partition(".")[0] for name, p in encoder.network.named_parameters() if p.grad is None}
@@ -313,7 +313,7 @@ def test_loading_draws_no_bars_into_files(bert, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_hub_that_gives_nothing_is_one_line(monkeypatch):
+def test_unreachable_hub(monkeypatch):
     def fails(place, **options):
         assert (place, options["revision"], options["local_files_only"]) == ("owner/name", "v2", False)
         raise OSError("no\nanswer")

@@ -71,7 +71,7 @@ def test_training_moves_the_network(folder):
     assert moved == {"embeddings", "encoder"}
 
 
-def test_a_frozen_network_stays_as_it_was(folder):
+def test_frozen_network(folder):
     tagger, objectives = trained(folder, 3, frozen=True, pool="mean")
     assert objectives[-1] < objectives[0]
     start = Transformer(str(folder))
@@ -80,7 +80,7 @@ def test_a_frozen_network_stays_as_it_was(folder):
         assert torch.equal(p, start.network.get_parameter(name)), name
 
 
-def test_a_saved_tagger_needs_nothing_else(folder, tmp_path):
+def test_saved_tagger_is_self_contained(folder, tmp_path):
     own = tmp_path / "bert"
     shutil.copytree(folder, own)
     tagger, _ = trained(own, 1, pool="mean", window=16, overlap=5)

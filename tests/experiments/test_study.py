@@ -158,7 +158,7 @@ def test_page_of_several_studies(studies, capsys, tmp_path):
     assert "both.yaml: studies: " in capsys.readouterr().err
 
 
-def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
+def test_table_of_a_running_study(studies, monkeypatch):
     whole = studies.fit
 
     def stopped(command, folder):
@@ -176,7 +176,7 @@ def test_numbers_are_known_while_a_study_runs(studies, monkeypatch):
     assert studies.column("study.csv", "score") == [0.5, 0.5]
 
 
-def test_text_is_cut_into_blocks_that_fit():
+def test_blocks_of_a_table():
     keys = [f"score/TYPE{i}" for i in range(7)]
     line = RowResults(ExperimentRow("some name", "fit", [], [], [1]), [], [dict.fromkeys(keys, 0.5)])
     printed = list(study_lines([line], type_columns([line]), width=40))
@@ -264,7 +264,7 @@ def test_a_run_without_predictions_has_no_test(studies):
     assert studies.column("runs.csv", "p_tokens") == ["", "", "", 1]
 
 
-def test_predictions_of_a_text_that_has_changed(studies):
+def test_predictions_of_changed_text(studies):
     studies.rows = {"base": {}}
     studies()
     studies.rows["other"], studies.words = {}, "v"
@@ -347,7 +347,7 @@ def test_different_schemes(studies):
     assert "gold labels" in studies(status=2)
 
 
-def test_two_studies_at_once(studies):
+def test_concurrent_studies(studies):
     studies()
     with FileLock(studies.root / ".lock"):
         assert f"{studies.root}: another process works here" in studies(status=2)
@@ -398,7 +398,7 @@ def test_rows_may_learn_different_schemes(checked):
     assert "other, seed 2: dev score" in checked()
 
 
-def test_sequences_that_rows_share_are_read_once(checked, monkeypatch):
+def test_shared_sequences(checked, monkeypatch):
     def counted(data, split):
         read.append(data.unit)
         return digests(data, split)
@@ -410,10 +410,10 @@ def test_sequences_that_rows_share_are_read_once(checked, monkeypatch):
     assert read == ["document", "sentence"]
 
 
-def test_a_configuration_that_is_not_there(checked):
+def test_missing_configuration(checked):
     checked.rows["other"] = {"configs": ["configs/none.yaml"]}
     assert "rows.other.configs: " in checked(status=2)
 
 
-def test_a_study_that_is_not_named(fails):
+def test_study_without_name(fails):
     assert "file" in fails("study")

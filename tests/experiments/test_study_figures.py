@@ -112,7 +112,7 @@ def test_panels_of_a_comparison():
     assert second.get_xdata()[0] == 1e4
 
 
-def test_many_series_look_different():
+def test_distinct_series():
     styles = [series_style(number) for number in range(30)]
     assert len({(style["color"], style["marker"]) for style in styles}) == 30
     assert len({style["marker"] for style in styles[:13]}) == 13

@@ -41,7 +41,7 @@ def test_options_and_seeds_of_rows(write):
     assert two.arguments(7) == ["--config=a.yaml", "--config=b.yaml", *options]
 
 
-def test_what_may_be_left_out(write):
+def test_optional_keys(write):
     study = read_study(write(GOOD))
     assert (study.baseline, study.split) == ("one", "dev")
 
@@ -102,7 +102,7 @@ def test_mistakes_name_file_and_key(write, old, new, complaint):
         ("init_from: one, seeds: [3, 1]", "one has no seed 3"),
     ],
 )
-def test_rows_start_from_models_that_are_there(write, row, complaint):
+def test_init_from_of_rows(write, row, complaint):
     rows = ["one: {}", "ranked: {command: rerank}", f"two: {{{row}}}", "later: {}"]
     lines = [f"  {one.replace('{', '{configs: [a.yaml], ')}\n" for one in rows]
     text = "".join(["seeds: [1, 2]\nrows:\n", *lines])
@@ -123,11 +123,11 @@ def test_a_study_without_rows(write, rows):
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text\n"])
-def test_what_is_no_study_at_all(write, text):
+def test_invalid_study(write, text):
     with pytest.raises(InputError, match=r"study.yaml: .*baseline, options, rows"):
         read_study(write(text))
 
 
-def test_a_study_that_is_not_there(tmp_path):
+def test_missing_study(tmp_path):
     with pytest.raises(InputError, match=r"none.yaml: "):
         read_study(str(tmp_path / "none.yaml"))

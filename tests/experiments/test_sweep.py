@@ -88,7 +88,7 @@ def made_up(scores, seeds=(None,)):
     return points_of(found)
 
 
-def test_the_highest_mean_score_is_best(tmp_path):
+def test_best_point(tmp_path):
     found = made_up({"1": [0.5, 0.75], "2": [0.75, 0.875], "3": [0.5, 0.5]}, [1, 2])
     assert best_of(found, tmp_path).row.name == "m.C=2"
     assert best_of(found, tmp_path).score == 0.8125
@@ -105,7 +105,7 @@ def test_a_point_with_a_failure_is_not_chosen(tmp_path):
         best_of(made_up({"1": [None]}), tmp_path)
 
 
-def test_table_has_means_and_failures():
+def test_table():
     rows = [line.split() for line in sweep_lines(made_up({"0.1": [0.5, 0.75], "10": [0.5, None]}, [1, 2]))]
     assert rows[0] == ["C", "dev", "score", "sentences", "epochs", "seconds", "std"]
     assert rows[1] == ["0.1", "62.50", "31.25", "2.0", "0.5", f"{100 * math.sqrt(2 * 0.125**2):.2f}"]
@@ -207,7 +207,7 @@ def test_the_best_point_of_a_sweep(sweeps):
     ]
 
 
-def test_what_is_there_is_not_trained_again(sweeps):
+def test_only_missing_points_are_trained(sweeps):
     sweeps.scores = {"1": "diverged", "2": 0.75, "4": 0.875}
     assert "failed: diverged" in sweeps()
     assert len(sweeps.commands) == 2
@@ -241,7 +241,7 @@ def test_final_training_on_all_data(sweeps):
     assert "dev" not in final["results"]
 
 
-def test_a_final_training_that_fails(sweeps, monkeypatch):
+def test_failing_final_training(sweeps, monkeypatch):
     whole = sweeps.fit
     monkeypatch.setattr(
         experiment, "fit", lambda command, folder: "no" if "--data.holdout=0" in command else whole(command, folder)
@@ -312,7 +312,7 @@ class Moody(CandidateLoss):
 
 
 @pytest.mark.slow
-def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, capsys):
+def test_trainings_of_points(runs, tmp_path, monkeypatch, capsys):
     """Two processes, one training and one that fails; then, here, the first one goes on once its results are gone."""
     (tmp_path / "moods.py").write_text(FAILING)
     monkeypatch.chdir(tmp_path)
@@ -331,7 +331,7 @@ def test_trainings_that_succeed_fail_and_go_on(runs, tmp_path, monkeypatch, caps
 
     (good / "1" / "results.json").unlink()
     monkeypatch.setattr(
-        experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)]) or "")
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment.resume_options(folder)]) or "")
     )
     assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
     assert "(kept)" not in capsys.readouterr().out

@@ -111,7 +111,7 @@ def test_own_attributes_of_columns():
         FeatureExtractor.from_state(state, arrays, Builder())
 
 
-def test_values_that_are_no_strings_are_named():
+def test_values_of_other_types():
     with pytest.raises(InputError, match=r"\.length \(.*test_attributes\.py:[0-9]+\).* 4 for 'Anna'"):
         extractor(length).fit(CORPUS)
 

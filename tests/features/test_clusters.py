@@ -19,7 +19,7 @@ def test_prefixes_of_paths(clusters):
     assert clusters.attribute("c4")("unknown") == ""
 
 
-def test_case_is_tried_as_it_stands_first(clusters):
+def test_case_of_words(clusters):
     assert clusters.path("London") == "11"
     assert clusters.path("LONDON") == "0111"
     assert clusters.path("THE") == "0010"
@@ -61,7 +61,7 @@ def test_bad_lines_are_named(tmp_path, line):
         Clusters(path)
 
 
-def test_words_have_one_path_and_there_are_some(tmp_path):
+def test_paths_of_words(tmp_path):
     path = tmp_path / "paths.tsv"
     path.write_text("01\ta\t1\n01\ta\t2\n11\ta\t1\n")
     with pytest.raises(InputError, match=r"paths\.tsv:3: 'a' .*11.*01"):

@@ -271,7 +271,7 @@ def test_state_holds_gazetteers_and_clusters():
         ({"node": ["w[0]"], "clusters": Clusters({"a": "0"})}, "no template uses a prefix"),
     ],
 )
-def test_options_that_cannot_work(options, message):
+def test_invalid_options(options, message):
     with pytest.raises(InputError, match=message):
         FeatureExtractor(**options)
 

@@ -110,14 +110,14 @@ def test_features_without_collisions(cutoff, corpus, made):
         assert [[names[i] for i in ids] for ids in lists(mine)] == [[known[i] for i in ids] for ids in lists(its)]
 
 
-def test_hashes_stay_what_they_are():
+def test_hashes_are_stable():
     assert string_hash("cat", "value") == 13262086956270172875
     features = FeatureExtractor(["w[-1]|w[0]", "bias"], cutoff=1, hash_bits=20, progress=False)
     features.fit(Corpus.from_sentences([{"word": ["cat"]}]))
     assert features.state_arrays()["node_buckets"].tolist() == [273377, 775202]
 
 
-def test_the_state_is_all_there_is(corpus, made):
+def test_state(corpus, made):
     features = made(6, edge=["pos[0]"], within="sentence")
     features.fit(corpus)
     again = FeatureExtractor.from_state(features.state_dict_json(), features.state_arrays(), Builder().part)
@@ -149,7 +149,7 @@ def test_names_of_buckets(corpus, made):
     assert unnamed.feature_names("node", np.array([0, 2])) == [f"bucket {buckets[0]}", f"bucket {buckets[2]}"]
 
 
-def test_a_subset_has_the_ids_that_are_left(corpus, made):
+def test_ids_of_a_subset(corpus, made):
     features = made(8)
     features.fit(corpus)
     keep = np.arange(features.n_node_features) % 3 > 0
@@ -215,7 +215,7 @@ def test_tallies_are_merged_as_if_one_had_counted():
         ({"hash_bits": 8, "cutoff": 256}, r"^cutoff.*hash_bits.*got 256"),
     ],
 )
-def test_options_that_are_none_are_refused(options, message):
+def test_invalid_options(options, message):
     with pytest.raises(InputError, match=message):
         FeatureExtractor(["bias"], **options, progress=False).fit(Corpus.from_sentences([{"word": ["x"]}]))
 

@@ -10,7 +10,7 @@ def names(text):
     return [template_name(template) for template in parse_templates(yaml.safe_load(text))]
 
 
-def test_a_list_as_users_write_it():
+def test_templates_of_a_list():
     text = """
     - bias
     - {of: [w, pos], at: [-1, 0]}
@@ -73,7 +73,7 @@ def test_bad_items_are_named(item):
 
 
 @pytest.mark.parametrize("items", ["bias", {"of": ["w"], "at": [0]}])
-def test_a_list_is_asked_for(items):
+def test_templates_must_be_a_list(items):
     with pytest.raises(InputError, match="brackets"):
         parse_templates(items)
 

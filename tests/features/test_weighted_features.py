@@ -35,13 +35,13 @@ def read(features, *tokens):
 
 
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), numbers), max_size=4), min_size=1, max_size=4))
-def test_what_was_written_is_read(tokens):
+def test_write_and_read(tokens):
     strings = [format_weighted_features(token) for token in tokens]
     if any(tokens):
         assert read(extractor(*strings), *strings) == tokens
 
 
-def test_the_syntax_is_that_of_crfsuite():
+def test_syntax_of_crfsuite():
     assert (
         format_weighted_features([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc", 1)])
         == "w\\:the\tlen:3.0\ta\\\\b\\tc"
@@ -85,13 +85,13 @@ def test_subset_and_state():
     assert read(again, "a:2\tc:4") == read(kept, "a:2\tc:4") == [[("w[0]=x", 1.0), ("c", 4.0)]]
 
 
-def test_a_bag_alone_has_subsets():
+def test_subsets_of_weighted_features():
     made = extractor("a:2", "b")
     assert made.subset("node", np.array([False, True])).feature_names("node") == ["b"]
 
 
 @pytest.mark.parametrize("item", ["a:", "a:x", "a:nan", "a:1e300", "a:1:2", "a\\"])
-def test_what_is_no_feature_is_refused(item):
+def test_invalid_features(item):
     with pytest.raises(InputError, match=r"^corpus: .*'features'"):
         extractor(item)
 

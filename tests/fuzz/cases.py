@@ -12,20 +12,16 @@ import pytest
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
-from tests.fuzz.attempt import Attempt, Kind
 from tests.fuzz.bench import lay_out
 from tests.fuzz.checkpoints import checkpoints
-from tests.fuzz.columns import columns
+from tests.fuzz.columns import columns, conllu, predictions
 from tests.fuzz.command_lines import command_lines
-from tests.fuzz.configurations import configurations
-from tests.fuzz.conllu import conllu
+from tests.fuzz.configurations import configurations, studies
+from tests.fuzz.damage import Attempt, Kind
 from tests.fuzz.legal import SAME, reason
 from tests.fuzz.models import models
-from tests.fuzz.outcome import Judged, Outcome, changes, judge
-from tests.fuzz.predictions import predictions
+from tests.fuzz.outcome import Judged, Outcome, changes, judge, snapshot
 from tests.fuzz.resources import clusters, gazetteers, templates, vectors
-from tests.fuzz.snapshot import snapshot
-from tests.fuzz.studies import studies
 from tests.fuzz.watch import Ran, guarded
 
 KINDS: tuple[Kind, ...] = (
@@ -125,7 +121,7 @@ def _result(ran: Ran, folder: Path, before: Mapping[str, str], attempt: Attempt)
 def _trained_here(command: list[str], folder: Path) -> str | None:
     """As the trainings of studies and sweeps, but in this process."""
     try:
-        status = main([*command, *trial._resumed(folder)])
+        status = main([*command, *trial.resume_options(folder)])
     except SystemExit as left:
         status = left.code
     return None if status == 0 else f"exit status {status}"

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from tests.fuzz.attempt import Attempt
 from tests.fuzz.bench import TAGGERS
-from tests.fuzz.damage import CHANGES, damage
+from tests.fuzz.damage import CHANGES, Attempt, damage
 from tests.fuzz.trees import Spelled, changed, paths, put, spelled
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from random import Random
 
-from tests.fuzz.attempt import Attempt
+from tests.fuzz.damage import Attempt
 
 GOOD: tuple[tuple[str, ...], ...] = (
     ("tag", "runs/crf/1/model", "dev.txt", "-k", "2"),

@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml
 
-from tests.fuzz.attempt import Attempt, Change
 from tests.fuzz.bench import TAGGERS
-from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, Attempt, Change, damage
 from tests.fuzz.trees import changed, paths, put, spelled
 
 CODE = (
@@ -130,3 +129,13 @@ def spoiled(draw: Random, file: Path) -> str:
         tree, done = changed(draw, tree, path)
     file.write_text(yaml.dump(tree, sort_keys=False, allow_unicode=False))
     return done
+
+
+def studies(draw: Random, folder: Path) -> Attempt:
+    """A study spoiled, in a key or as a file, or a record of its root."""
+    file, command = folder / "study.yaml", ["study", "study.yaml", "--root", "runs/study"]
+    if draw.random() < 0.25:
+        return Attempt(damage(draw, file, CHANGES, TEXT_CHANGES, TEXTS), command)
+    tree, done = changed(draw, yaml.safe_load(file.read_text()))
+    file.write_text(yaml.dump(tree, sort_keys=False, allow_unicode=False))
+    return Attempt(done, command)

@@ -9,11 +9,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from tests.fuzz.attempt import Attempt
 from tests.fuzz.bench import TAGGERS
-from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
-from tests.fuzz.tensors import header_changed
-from tests.fuzz.trees import changed, paths, put, spelled
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, Attempt, damage
+from tests.fuzz.trees import VALUES, changed, paths, put, spelled
 
 CODE: dict[str, dict[str, Any]] = {
     "os.system": {"command": "touch KANARIE"},
@@ -162,4 +160,66 @@ TENSORS = {
     "integers": lambda draw, tensor: tensor.to(torch.int16),
     "truth values": lambda draw, tensor: tensor.bool(),
     "missing": lambda draw, tensor: None,
+}
+
+
+# -- headers of tensors ----------------------------------------------------------------------------------------
+
+HEAD = 8  # bytes of the header's length
+
+
+def header_changed(draw: Random, file: Path) -> str:
+    """Change what the header of a safetensors file says of one tensor; -> what was done."""
+    data = file.read_bytes()
+    size = int.from_bytes(data[:HEAD], "little")
+    header, body = json.loads(data[HEAD : HEAD + size]), data[HEAD + size :]
+    name = draw.choice([name for name in header if name != "__metadata__"])
+    done = draw.choice(list(HEADERS))
+    HEADERS[done](draw, header, name)
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(HEAD, "little") + text + body)
+    return f"header: {done}"
+
+
+def _shape(draw: Random, header: dict[str, Any], name: str) -> None:
+    header[name]["shape"] = draw.choice(
+        ([], [0], [-1], [2**62, 4], [1, *header[name]["shape"]], header[name]["shape"][::-1])
+    )
+
+
+def _dtype(draw: Random, header: dict[str, Any], name: str) -> None:
+    header[name]["dtype"] = draw.choice(("F64", "F16", "I32", "U8", "BOOL", "F99", ""))
+
+
+def _offsets(draw: Random, header: dict[str, Any], name: str) -> None:
+    start, end = header[name]["data_offsets"]
+    header[name]["data_offsets"] = draw.choice(
+        ([0, end - start], [start, end + 8], [end, start], [start, 2**63], [-8, end])
+    )
+
+
+def _name(draw: Random, header: dict[str, Any], name: str) -> None:
+    header[draw.choice((name + "x", "", "criterion.such", name.upper()))] = header.pop(name)
+
+
+def _entry(draw: Random, header: dict[str, Any], name: str) -> None:
+    header[name] = draw.choice(VALUES[:12]).value
+
+
+def _gone(draw: Random, header: dict[str, Any], name: str) -> None:
+    del header[name]
+
+
+def _metadata(draw: Random, header: dict[str, Any], name: str) -> None:
+    header["__metadata__"] = draw.choice((None, {}, {"words": 1}, {"format": "tf"}, []))
+
+
+HEADERS = {
+    "shape": _shape,
+    "dtype": _dtype,
+    "offsets": _offsets,
+    "name": _name,
+    "entry": _entry,
+    "entry gone": _gone,
+    "metadata": _metadata,
 }

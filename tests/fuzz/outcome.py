@@ -1,8 +1,12 @@
 """What became of a case, and whether that is right."""
 
+import hashlib
+import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.fuzz.watch import Ran
@@ -93,3 +97,22 @@ def changes(before: Mapping[str, str], after: Mapping[str, str], written: Sequen
         elif "/" not in path and refused and after[path] != "folder":
             found.append(f"left {path}")
     return sorted(found)
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    """All files, links, devices and folders below a folder; links are not followed."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place) / name
+            found[path.relative_to(folder).as_posix()] = _held(path)
+    return found
+
+
+def _held(path: Path) -> str:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return f"link to {os.readlink(path)}"
+    if stat.S_ISREG(mode):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    return "folder" if stat.S_ISDIR(mode) else "device"

@@ -7,8 +7,7 @@ from random import Random
 import torch
 from safetensors.torch import save_file
 
-from tests.fuzz.attempt import Attempt, Change
-from tests.fuzz.damage import CHANGES, TEXT_CHANGES, damage
+from tests.fuzz.damage import CHANGES, TEXT_CHANGES, Attempt, Change, damage
 
 
 def line(text: str) -> Change:

@@ -31,12 +31,12 @@ def complaint(text: str, status: int = 2):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_executed(program, tmp_path):
+def test_executed_code(program, tmp_path):
     assert judge(guarded(PROGRAMS[program], tmp_path), [], None).outcome == Outcome.EXECUTED
 
 
 @pytest.mark.parametrize("busy", [True, False])
-def test_what_hangs(busy, tmp_path, monkeypatch):
+def test_hanging_commands(busy, tmp_path, monkeypatch):
     def command():
         while busy:
             pass
@@ -64,7 +64,7 @@ def test_how_commands_end(command, outcome, tmp_path):
     assert judge(guarded(command, tmp_path), [], None).outcome == outcome
 
 
-def test_what_happens_to_files():
+def test_changed_files():
     before = {"out.txt": "a", "data.txt": "b", "gone.txt": "c", "runs/1/x": "d"}
     after = {"out.txt": "A", "data.txt": "B", ".out.txt.123": "e", "new.txt": "f", "runs/1/x": "D", "runs/2/y": "g"}
     both = ["changed data.txt", "lost gone.txt", "unfinished .out.txt.123"]

@@ -82,7 +82,7 @@ def test_rows_of_combinations():
     assert sorted(meanings) == list(range(1, 1 + L + L**2 + L**3 + L**4)) == list(range(1, len(made.table)))
 
 
-def test_words_tell_combinations_apart():
+def test_words_in_combinations():
     """In a table with room for them combinations, templates and words do not meet."""
     made = features(["t[-1] w[0]", "t[1] w[0]", "t[-1] w[1]", "t[-2] t[-1] w[0]"], 2**22)
     known = [window for window in ALL if UNKNOWN not in window]

@@ -62,7 +62,7 @@ def test_options_are_checked():
         GuidedModel(SparseLinear(), ContextFeatures([]))
 
 
-def test_the_row_of_what_does_not_fire_stays_zero():
+def test_row_of_padding_is_zero():
     model = model_of(["shen2007_c"], 3, size=1)
     model.learn(batch_of(sentences(2, 6, 3)))
     assert not model.context.table[0].any()

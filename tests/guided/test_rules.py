@@ -18,7 +18,7 @@ def separable(seed):
     return [Sentence(s.words, s.static, [max(map(int, own)) % 3 for own in s.static]) for s in made]
 
 
-def test_learned_sentences_are_decoded_as_gold():
+def test_separable_sentences():
     """Convergence: when a pass makes no update, inference takes the same decisions and gives gold."""
     made = separable(4)
     for options in ({}, {"rule": Aggressive(margin=5)}, {"order": "left-to-right"}, {"rule": EarlyUpdate()}):

@@ -117,7 +117,7 @@ def test_nothing_to_label(order):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("weight", [torch.nan, torch.inf, -torch.inf])
-def test_weights_that_are_no_numbers(order, weight):
+def test_weights_not_finite(order, weight):
     """Every token is decided once, whatever it is worth, and learning comes to its end."""
     made = sentences(7, 8, 3)
     model = model_of(["shen2007_c"], 3, order=order)

@@ -14,7 +14,7 @@ def test_without_numbers_a_sequence_is_a_sentence():
     assert boundaries.last.tolist() == [[False, False, True], [True, False, False], [False] * 3]
 
 
-def test_sentences_begin_where_the_number_changes():
+def test_starts_of_sentences():
     numbers = torch.tensor([[0, 0, 1, 2, 2, 99], [7, 8, 99, 99, 99, 99]])
     boundaries = sentence_boundaries(torch.tensor([5, 2]), 6, numbers)
     assert boundaries.first.nonzero().tolist() == [[0, 0], [0, 2], [0, 3], [1, 0], [1, 1]]

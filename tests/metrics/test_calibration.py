@@ -153,6 +153,6 @@ def test_nothing_is_zero():
 
 
 @pytest.mark.parametrize("bins", [0, -3, 10**15])
-def test_bins_that_cannot_be(bins):
+def test_invalid_bins(bins):
     with pytest.raises(InputError, match=f"bins .*1 .*10000.* {bins}"):
         Calibration(bins)

@@ -31,7 +31,7 @@ def test_segments_by_hand():
     ]
 
 
-def test_labels_that_are_no_segments():
+def test_labels_without_segments():
     result = compare([["N", "V"], ["N"]], [["N", "N"], ["N"]], [["V", "V"], ["V"]], "none")
     assert result.segments is None
     assert result.tokens == (0, 2, 1, 0, 1.0)
@@ -113,7 +113,7 @@ TEXTS = {"a": A, "b": B, "gold": GOLD}
 
 
 @pytest.mark.parametrize("beta", [1.0, 2.0])
-def test_every_pair_is_what_comparing_two_gives(beta):
+def test_pairs_equal_single_comparisons(beta):
     result = compare_all(GOLD, list(TEXTS.values()), list(TEXTS), beta=beta)
     assert [pair.names for pair in result.pairs()] == list(combinations(TEXTS, 2))
     for pair in result.pairs():

@@ -59,7 +59,7 @@ def test_table_has_each_accuracy_once():
     assert lines[-2:] == ["improper labels: 0", "sentence accuracy: 50.00%"]
 
 
-def test_metrics_that_start_alike_are_kept_apart():
+def test_metrics_with_the_same_prefix():
     """A collection shares the counts of metrics whose states look the same after the first batch."""
     accuracies = MetricCollection([TokenAccuracy(), SentenceAccuracy()])
     segments = MetricCollection([SegmentF1(LABELS), OracleF1(LABELS)])

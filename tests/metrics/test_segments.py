@@ -235,7 +235,7 @@ def test_batched_is_one_by_one_is_candidates(padded):
         assert torch.equal(counts.gold[:, 0], alone.gold)
 
 
-def test_arguments_stay_as_they_were(padded):
+def test_arguments_are_not_changed(padded):
     labels, *batch = random_batch(padded)
     copies = [tensor.clone() for tensor in batch]
     segment_counts(*batch, labels)
@@ -260,7 +260,7 @@ def test_labels_without_segments_are_refused():
 
 
 @pytest.mark.parametrize("wrong", [-1, -100, 3])
-def test_ids_that_are_no_label_are_refused(wrong):
+def test_ids_out_of_range(wrong):
     labels = LabelSet(("O", "B-P", "I-P"))
     ids, good = torch.tensor([[0, wrong]]), torch.tensor([[0, 1]])
     for pair in ((ids, good), (good, ids)):
@@ -268,7 +268,7 @@ def test_ids_that_are_no_label_are_refused(wrong):
             segment_counts(*pair, torch.tensor([2]), labels)
 
 
-def test_table_names_seen_types_only(padded):
+def test_types_of_the_table(padded):
     labels = LabelSet(("O", "B-P", "I-P", "B-L", "I-L", "B-unseen"))
     metric = SegmentF1(labels)
     gold, lengths = padded(labels, cut("B-P I-P O|B-L O"))
@@ -360,7 +360,7 @@ def names(rows, kept):
 
 
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
-def test_shares_are_those_of_seqeval(average):
+def test_shares_of_seqeval(average):
     predicted, gold = some(1)
     kept = torch.rand(gold.shape, generator=torch.Generator().manual_seed(2)) < 0.8
     report = classification_report(names(gold, kept), names(predicted, kept), output_dict=True, zero_division=0)

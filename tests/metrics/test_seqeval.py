@@ -48,7 +48,7 @@ def dictionary(report, accuracy):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", [None, "strict"])
 @pytest.mark.parametrize("scheme", LETTERS)
-def test_scores_are_those_of_seqeval(scheme, mode):
+def test_equals_seqeval(scheme, mode):
     """Its default mode knows no L and no U, and a report of no segment is an error there."""
     if (scheme, mode) == ("BILOU", None):
         return

@@ -43,7 +43,7 @@ def test_order_of_items_and_of_systems():
     assert mcnemar(b, a) == McNemar(5, 2, 7, 4, mcnemar(a, b).p)
 
 
-def test_nothing_to_tell_apart():
+def test_equal_systems():
     assert mcnemar(*answers(4, 0, 0, 1)).p == 1.0
     empty = mcnemar(*answers(0, 0, 0, 0))
     assert (empty.p, empty.accuracy_a, empty.accuracy_b) == (1.0, 0.0, 0.0)
@@ -55,7 +55,7 @@ def test_accuracies():
 
 
 @pytest.mark.parametrize("differences", [[0.1, 0.4], [0.2, -0.1, 0.3], [0.01, 0.02, -0.05, 0.0, 0.03]])
-def test_the_t_test_over_runs_is_that_of_scipy(differences):
+def test_t_test_equals_scipy(differences):
     assert paired_t_test(differences) == pytest.approx(ttest_1samp(differences, 0).pvalue, rel=1e-9)
     assert paired_t_test([-d for d in differences]) == pytest.approx(paired_t_test(differences))
 

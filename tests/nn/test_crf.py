@@ -33,7 +33,7 @@ def score(crf, emissions, tags):
     return float((total + sum(emissions[t, y] for t, y in enumerate(tags))).detach())
 
 
-def test_it_is_made_as_theirs():
+def test_initial_weights():
     torch.manual_seed(4)
     own = CRF(L)
     torch.manual_seed(4)
@@ -73,7 +73,7 @@ def test_log_likelihood_and_labels_by_enumeration():
         assert best[b] == list(max(scored, key=scored.get))
 
 
-def test_rows_of_a_batch_are_what_they_are_alone():
+def test_independence_of_the_batch():
     _, own, (emissions, tags, mask) = both()
     alone = [own(emissions[:, b : b + 1], tags[:, b : b + 1], mask[:, b : b + 1]) for b in range(B)]
     torch.testing.assert_close(own(emissions, tags, mask), torch.stack(alone).sum())
@@ -87,7 +87,7 @@ def test_holes_in_a_mask_are_left_out():
     assert own.decode(emissions[:1], mask) == own.decode(emissions[:1, kept])
 
 
-def test_a_head_takes_its_weights():
+def test_weights_of_a_head():
     _, own, (emissions, tags, mask) = both(batch_first=True)
     head = ChainHead([str(i) for i in range(L)], scheme="none")
     head.load_state_dict(own.state_dict(), strict=False)

@@ -49,7 +49,7 @@ def test_labels_at_first_pieces():
 @pytest.mark.parametrize(
     ("sentences", "labels", "complaint"),
     [
-        ([["a"], ["ab"] * 7], None, "1: its 7"),
+        ([["a"], ["ab"] * 7], None, "1: 7 words"),
         ([["a", " ", "b"]], None, "0: word 1"),
         ([["a", " "]], None, "0: only 1 of 2"),
         (["Anna met Bo"], None, "got text, expected a list of words"),
@@ -57,7 +57,7 @@ def test_labels_at_first_pieces():
         ([["a"]], [], "1 sentences, but labels of 0"),
     ],
 )
-def test_words_that_would_be_lost_are_refused(sentences, labels, complaint):
+def test_lost_words(sentences, labels, complaint):
     with pytest.raises(InputError, match=complaint):
         tokenize_words(Tokenizer(), sentences, labels)
 
@@ -120,7 +120,7 @@ def test_mini_batches_are_padded():
         ([{"input_ids": [1, 2], "labels": [2]}], "row 0 of the mini-batch: .*input_ids 2, labels 1"),
     ],
 )
-def test_rows_that_do_not_go_together_are_named(rows, complaint):
+def test_mismatched_rows(rows, complaint):
     with pytest.raises(InputError, match=complaint):
         TokenCollator()(rows)
 

@@ -102,7 +102,7 @@ def test_the_walk_finds_the_features() -> None:
 
 
 @every
-def test_it_is_exported_and_keeps_its_options(cls: type[NonlocalFeature]) -> None:
+def test_export_and_options(cls: type[NonlocalFeature]) -> None:
     assert cls.__name__ in package.__all__
     feature = cls()
     options = {name: getattr(feature, name) for name in inspect.signature(cls).parameters}
@@ -165,7 +165,7 @@ def test_both_ways_count_the_same(cls: type[NonlocalFeature], case: Case, monkey
 
 
 @every_case
-def test_order_of_labellings_does_not_matter(cls: type[NonlocalFeature], case: Case) -> None:
+def test_order_of_candidates(cls: type[NonlocalFeature], case: Case) -> None:
     feature = ready(cls, case)
     order = torch.randperm(case.valid.shape[1])
     turned = case._replace(labels=case.labels[:, order], valid=case.valid[:, order])
@@ -173,7 +173,7 @@ def test_order_of_labellings_does_not_matter(cls: type[NonlocalFeature], case: C
 
 
 @every_case
-def test_half_precision_around_it_changes_nothing(cls: type[NonlocalFeature], case: Case) -> None:
+def test_autocast(cls: type[NonlocalFeature], case: Case) -> None:
     feature = ready(cls, case)
     with torch.no_grad():
         feature.weight += 1 / 3

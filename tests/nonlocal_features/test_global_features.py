@@ -99,7 +99,7 @@ def recovered(feature: GlobalFeature, case: Case) -> tuple[dict[tuple[int, int],
 
 
 @every_feature
-def test_strings_of_labellings_and_their_keys(feature: GlobalFeature) -> None:
+def test_strings_and_keys(feature: GlobalFeature) -> None:
     pairs = set()
     for seed in SEEDS:
         case = make_case(seed, QUOTING)
@@ -195,12 +195,12 @@ def test_suffixes_read_backwards() -> None:
         ("x", 0),
     ],
 )
-def test_which_quotation_marks_match(text: str, pairs: int) -> None:
+def test_matching_quotation_marks(text: str, pairs: int) -> None:
     labels = " | ".join(" ".join(["O"] * len(sentence.split())) for sentence in text.split("|"))
     assert len(by_hand(QuotedTags(), text, labels)) == 2 * pairs
 
 
-def test_quotes_that_are_too_long() -> None:
+def test_long_quotes() -> None:
     text, labels = '" a a a "', "O B-PER O O O"
     assert by_hand(QuotedTags(limit=4), text, labels) == set()
     assert by_hand(QuotedTags(limit=5), text, labels) == {
@@ -226,7 +226,7 @@ def learned(seed: int, cls: type[GlobalFeature] = StartBigrams) -> tuple[GlobalF
 
 
 @every_feature
-def test_found_are_the_known_strings_once_each(feature: GlobalFeature) -> None:
+def test_known_strings(feature: GlobalFeature) -> None:
     segments = segments_of(make_case(101, QUOTING))
     occurrences = feature.occurrences(segments)
     known = occurrences.keys.unique()[::2]

@@ -13,7 +13,7 @@ from tests.nonlocal_features.naive import entities
 PAGE = Path(__file__).parents[2] / "docs" / "nonlocal_features.md"
 
 
-def test_the_example_counts_what_it_says(case: Case) -> None:
+def test_counts_of_the_example(case: Case) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict = {}
     exec(code, names)

@@ -58,7 +58,7 @@ def features() -> list[NonlocalFeature]:
     return made
 
 
-def test_segments_of_each_labelling(case: Case) -> None:
+def test_segments_of_each_candidate(case: Case) -> None:
     found = segments_of(case)
     T = case.batch.sentences.shape[1]
     listed = list(zip(*(x.tolist() for x in found.spans), strict=True))
@@ -154,7 +154,7 @@ def test_candidates_with_a_segment(case: Case) -> None:
 
 
 @pytest.mark.usefixtures("tensors")
-def test_what_labellings_agree_on_is_read_once() -> None:
+def test_agreement_of_candidates() -> None:
     document = [["x"] * 10] * 100
     labels = torch.tensor([1, 2, 0, 3, 0, 0, 1, 0, 0, 0]).repeat(100).repeat(500, 1)
     changed = torch.tensor([0, 47, 900])
@@ -230,7 +230,7 @@ def test_linear_work_for_equal_entities(n: int) -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_inputs_are_left_alone(case: Case) -> None:
+def test_inputs_are_not_changed(case: Case) -> None:
     before = [x.clone() for x in (case.labels, case.valid, *case.batch.words, case.batch.first)]
     found = segments_of(case)
     for feature in (PhraseConsistency(), MajoritySuperphrase("folded"), ConjunctionConsistency()):

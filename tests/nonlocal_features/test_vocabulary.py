@@ -57,7 +57,7 @@ def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, li
 @pytest.mark.usefixtures("pending")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("minimum", [1, 2, 3])
-def test_keys_that_enough_sequences_have(feature: GlobalFeature, minimum: int, cases: list[Case]) -> None:
+def test_frequent_keys(feature: GlobalFeature, minimum: int, cases: list[Case]) -> None:
     found, each = collected(feature, cases)
     wanted = [key for key in set().union(*each) if sum(key in held for held in each) >= minimum]
     assert found.keys(minimum).tolist() == sorted(wanted)

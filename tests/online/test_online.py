@@ -238,7 +238,7 @@ def test_count_of_wrong_tokens(criterion):
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
-def test_rivals_are_those_of_an_enumeration():
+def test_rivals_by_enumeration():
     random, found = np.random.default_rng(0), 0
     for trial in range(1500):
         length, L = random.integers(1, 5), random.integers(1, 4)

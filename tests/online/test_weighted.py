@@ -72,7 +72,7 @@ def naive(sentences, names, cost, margin, size):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_weights_are_those_of_plain_arithmetic(name):
+def test_weights_by_plain_arithmetic(name):
     criterion, optimizer, cost, margin, size = LEARNERS[name]
     sentences = made()
     rows = [

@@ -200,7 +200,7 @@ def test_local_log_partition(device: Device, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("name", ["best_before_and_after", "local_log_partition"])
-def test_gradients_are_those_of_the_reference(device: Device, dtype: torch.dtype, name: str) -> None:
+def test_gradients_equal_the_reference(device: Device, dtype: torch.dtype, name: str) -> None:
     reference, pull = operator("reference", name), operator(device, f"{name}_backward")
     for unary, edge, lengths in batches(device.count // 10, dtype, seed=7):
         inputs = unary.detach().requires_grad_(), edge.detach().requires_grad_()

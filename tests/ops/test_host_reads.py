@@ -34,7 +34,7 @@ def sent() -> tuple[Tagger, Batch]:
     return tagger, tree_map_only(Tensor, Remote, batch)
 
 
-def test_reads_are_seen() -> None:
+def test_reads_are_recorded() -> None:
     with watched() as host:
         x = Remote(torch.arange(3))
         bool(x.sum() > 0)
@@ -52,7 +52,7 @@ def test_reads_are_seen() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_no_read_is_not_seen_as_one() -> None:
+def test_other_operations_are_not_recorded() -> None:
     with watched() as host:
         x = Remote(torch.arange(3))
         torch.repeat_interleave(x, output_size=3)

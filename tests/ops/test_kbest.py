@@ -72,7 +72,7 @@ def test_long_sequences_of_clear_tokens(device: str, dtype: torch.dtype, k: int)
             torch.testing.assert_close(found[1], expected[1])
 
 
-def test_shorter_lists_begin_longer_ones(device: str, dtype: torch.dtype) -> None:
+def test_prefixes_of_lists(device: str, dtype: torch.dtype) -> None:
     for tables in lattices(dtype):
         longest = search[device](*tables, 300)
         for k in (1, 5, 6, 150, 250):
@@ -83,7 +83,7 @@ def test_shorter_lists_begin_longer_ones(device: str, dtype: torch.dtype) -> Non
 
 
 @pytest.mark.parametrize("k", [100, 1000])
-def test_more_than_there_are(device: str, dtype: torch.dtype, k: int) -> None:
+def test_more_candidates_than_paths(device: str, dtype: torch.dtype, k: int) -> None:
     """Labels that never fall: of T tokens, T + 1 labellings with two labels; and where nothing is legal, none."""
     unary, edge = torch.zeros(2, 60, 2, dtype=dtype), torch.zeros(1, 1, 2, 2, dtype=dtype)
     edge[0, 0, 1, 0] = unary[1, 30] = -torch.inf

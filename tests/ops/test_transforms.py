@@ -46,7 +46,7 @@ def arguments() -> dict[str, tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", arguments())
-def test_operators_are_declared_as_torch_asks(name: str) -> None:
+def test_opcheck(name: str) -> None:
     """Schema, derivative, shapes of fake tensors, and compiled against eager with shapes that change."""
     torch.library.opcheck(getattr(OPERATORS, name).default, arguments()[name])
 

@@ -130,7 +130,7 @@ def test_objective_falls(name):
 
 
 @leaves
-def test_a_parameter_without_gradient_stays(name):
+def test_parameter_without_gradient(name):
     params = parameters()
     optimizer = make(name, params, **({"C": 1e30} if name == "OWLQN" else {}))  # no L1 term, which moves all
     last = params[2].detach().clone()
@@ -139,7 +139,7 @@ def test_a_parameter_without_gradient_stays(name):
 
 
 @leaves
-def test_sparse_gradients_do_what_dense_ones_do(name):
+def test_sparse_gradients(name):
     results = []
     for sparse in (False, True):
         params = parameters(torch.float64)
@@ -171,7 +171,7 @@ def test_resume_equals_going_on(name, stop):
 
 
 @leaves
-def test_served_weights_go_in_and_out(name):
+def test_evaluation_weights(name):
     params = parameters()
     optimizer = make(name, params)
     assert isinstance(optimizer, BaseOptimizer)
@@ -246,7 +246,7 @@ def test_divergence_restores_the_best_weights(name, bad, where):
 
 
 @full_batch
-def test_divergence_at_once_leaves_the_weights(name):
+def test_divergence_at_the_first_evaluation(name):
     params = parameters()
     before = values(params)
     with pytest.raises(Diverged, match="evaluation 1"):
@@ -331,7 +331,7 @@ def test_errors_for_values_not_finite(value):
 
 
 @pytest.mark.parametrize("value", [0.0, 1e300, torch.tensor(3e38), torch.zeros(4)])
-def test_what_is_finite_passes(value):
+def test_finite_values(value):
     check_finite(value, "here", "nothing")
 
 

@@ -141,7 +141,7 @@ def test_starting_at_the_minimum():
     assert "gradient" in optimizer.stop_reason
 
 
-def test_a_gradient_that_lies_ends_in_words():
+def test_wrong_gradient():
     p = parameter([1.0, 2.0])
     optimizer = LBFGS([p], max_linesearch=5)
     points = solve(optimizer, p, lambda w: 5 + 2 * (w * w).detach().sum() - (w * w).sum())

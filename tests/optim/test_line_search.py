@@ -47,7 +47,7 @@ def test_strong_wolfe_conditions_hold(name, c2, first):
     assert len(steps) <= 25
 
 
-def test_a_good_first_step_is_taken_at_once():
+def test_good_first_step():
     phi, slope = FUNCTIONS["parabola"]
     assert run(StrongWolfe(C1, 0.9, 20, 0.0, 9.0, -6.0, 2.5), phi, slope) == (Outcome.ACCEPTED, [2.5])
 
@@ -74,14 +74,14 @@ def test_lowest_step_after_all_trials():
     assert tried[steps[-1]] == min(tried.values()) < 9.0
 
 
-def test_without_a_lower_step_it_fails():
+def test_no_lower_step():
     outcome, steps = run(StrongWolfe(C1, 0.9, 7, 0.0, 0.0, -1.0, 1.0), lambda t: t, lambda t: 1.0)
     assert outcome is Outcome.FAILED
     assert len(steps) == 7
     assert all(a > b > 0 for a, b in pairwise(steps))
 
 
-def test_a_bracket_that_becomes_a_point_fails():
+def test_empty_bracket():
     outcome, steps = run(StrongWolfe(C1, 0.9, 10**6, 0.0, 0.0, -1.0, 1.0), lambda t: t, lambda t: 1.0)
     assert outcome is Outcome.FAILED
     assert len(steps) < 10_000

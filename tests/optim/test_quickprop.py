@@ -61,7 +61,7 @@ def test_every_weight_as_in_a_naive_loop(lr, growth, decay):
         optimizer.step(closure)
 
 
-def test_a_parabola_takes_three_evaluations():
+def test_parabola():
     # f = (w - 5)^2, first step 0.2 * 10 = 2: slopes -10 and -6, parabola 2 * 6 / 4 = 3, and 0.2 * 6 in addition
     p = torch.nn.Parameter(torch.zeros(1))
     optimizer = QuickProp([p], lr=0.2)
@@ -80,7 +80,7 @@ def train(p, optimizer, steps, gradient):
         optimizer.step(lambda: p.detach().square().sum())
 
 
-def test_too_long_a_step_is_told_from_convergence():
+def test_long_step():
     p = torch.nn.Parameter(torch.tensor([1.0, 3.0]))
     optimizer = QuickProp([p], lr=1e3, period=3)
     train(p, optimizer, 4, lambda w: torch.tensor([-1.0, -1.0]))  # it rises along this gradient
@@ -90,7 +90,7 @@ def test_too_long_a_step_is_told_from_convergence():
     assert p.tolist() == [1.0, 3.0]
 
 
-def test_a_fall_after_a_jump_goes_on():
+def test_fall_after_a_jump():
     p = torch.nn.Parameter(torch.ones(1))
     optimizer = QuickProp([p], lr=0.1, period=3)
     p.grad = torch.ones(1)

@@ -59,7 +59,7 @@ def test_first_one_then_the_other():
         assert torch.equal(p, q)
 
 
-def test_what_is_said_is_what_the_active_one_says():
+def test_status_of_the_active_optimizer():
     p = parameter()
     phases = Phases([p], FIRST, 2, THEN)
     for epoch in range(2):
@@ -178,7 +178,7 @@ def fit_module(folder, epochs, resume=None):
 
 
 @pytest.mark.parametrize("stop", [1, 2, 4])
-def test_lightning_resumes_it_exactly(tmp_path, stop):
+def test_resumed_by_lightning(tmp_path, stop):
     trainer, module = fit_module(tmp_path, 7)
     half, _ = fit_module(tmp_path, stop)
     half.save_checkpoint(tmp_path / "half.ckpt")
@@ -247,7 +247,7 @@ def run_averaging(optimizer, parameters, epochs, seen=None):
 
 
 @pytest.mark.parametrize(("start", "decay"), [(0, None), (2, None), (0, 0.6), (1, 0.9)])
-def test_averages_are_those_of_naive_sums(start, decay):
+def test_averages_by_naive_sums(start, decay):
     own, plain, seen = weights(2), weights(2), []
     optimizer = Averaging(own, ADAM, start, decay)
     run_averaging(optimizer, own, range(4), seen)
@@ -291,7 +291,7 @@ def test_a_resumed_run_is_an_unbroken_one(tmp_path):
         assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))
 
 
-def test_taggers_and_checkpoints_serve_it():
+def test_evaluation_weights_of_taggers():
     data = Sentences(sentences(6, seed=3), batch_size=2)
     tagger = make_tagger(data, CRFLoss(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime)
     trainer = fit(tagger, data, 3)

@@ -90,7 +90,7 @@ def child(program, *arguments):
     return done.stdout
 
 
-def test_loading_and_tagging_import_nothing_heavy(saved):
+def test_imports_of_loading_and_tagging(saved):
     whole = Tagger.load(saved)
     found = whole.tag([["Anna", "saw", "Rome"]]), [span.type for span in whole.annotate("Anna saw Rome.")]
     assert child(FROM_PYTHON, saved) == f"{found[0]} {found[1]} []\n"
@@ -136,7 +136,7 @@ def test_other_models_are_whole(options, tmp_path):
 
 
 @pytest.mark.parametrize("path", CRITERIA)
-def test_light_criteria_read_the_lattice_as_it_is(path):
+def test_lattice_of_criteria(path):
     """What is known of them without importing them is what their classes say."""
     module, _, name = path.rpartition(".")
     cls = getattr(import_module(module), name)
@@ -209,7 +209,7 @@ def test_damaged_models_are_refused_as_ever(model, damage):
     assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
 
 
-def test_a_folder_that_is_none(tmp_path):
+def test_missing_folder(tmp_path):
     assert refusal(lambda: structperc.load(tmp_path / "nowhere")).endswith(
         "no saved model here (model.json is missing)"
     )

@@ -125,7 +125,7 @@ def tagger_of(case: Case) -> Tagger:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_labels_are_those_of_the_whole_tagger(case, tmp_path):
+def test_labels_equal_those_of_the_tagger(case, tmp_path):
     tagger = tagger_of(case)
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")

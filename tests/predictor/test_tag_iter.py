@@ -33,7 +33,7 @@ def sentences(count, taken=None):
         yield (f"word{i}-{t}" for t in range(i % 4))
 
 
-def test_labels_are_those_of_tag():
+def test_labels_equal_those_of_tag():
     documents = [i // 7 for i in range(4000)]
     assert list(Echo().tag_iter(sentences(4000))) == Echo().tag([list(one) for one in sentences(4000)])
     found = list(Echo().tag_iter(sentences(4000), iter(documents)))
@@ -57,7 +57,7 @@ def test_empty_sentences_without_end_are_labelled():
     assert [next(found) for _ in range(3)] == [[], [], []]
 
 
-def test_documents_stay_whole():
+def test_whole_documents():
     given = [["a"] * 3, ["b"] * 3, ["c"], ["d"] * 9, ["e"]]
     found = [ids for _, ids in groups(given, [1, 1, 1, 2, 1], 4)]
     assert found == [[1, 1, 1], [2], [1]]
@@ -75,7 +75,7 @@ def test_each_sentence_has_a_document(documents):
         list(Echo().tag_iter([["a"], ["b"]], documents))
 
 
-def test_what_comes_before_a_mistake_is_labelled():
+def test_labels_before_a_mistake():
     found = Echo().tag_iter([*([["a"]] * (GROUP + 1)), "no list"])
     assert [next(found) for _ in range(GROUP)] == [["a 1"]] * GROUP
     with pytest.raises(InputError, match="'no list'"):

@@ -66,7 +66,7 @@ def test_the_best_epoch_is_named(watched):
     assert json.loads((run / "results.json").read_text())["best_epoch"] == best
 
 
-def test_what_is_printed_fits_80_columns(watched):
+def test_width_of_the_output(watched):
     _, printed, run = watched
     lines = printed.splitlines()
     assert max(len(line) for line in lines if str(run) not in line) <= 80
@@ -76,7 +76,7 @@ def test_what_is_printed_fits_80_columns(watched):
         assert line.split() == [split, *(f"{100 * value:.2f}" for value in results[split].values())]
 
 
-def test_files_get_bars_that_are_asked_for(fit, caplog):
+def test_bars_in_files(fit, caplog):
     with redirect_stderr(io.StringIO()) as written:
         fit("--trainer.enable_progress_bar=true", "--trainer.max_epochs=1")
     for text in ("\r", "epoch 1/1", "scoring dev"):
@@ -150,20 +150,20 @@ def test_times_as_people_read_them(seconds, text):
     assert duration(seconds) == text
 
 
-def test_the_score_has_the_name_of_what_it_is():
+def test_name_of_the_score():
     tagger = SimpleNamespace(labels=SimpleNamespace(scheme="IOB2"), beta=0.5)
     assert score_name(tagger) == "F0.5"
     tagger.labels.scheme = "none"
     assert format_metric("dev/score", 0.9, score_name(tagger)) == "dev accuracy 90.00"
 
 
-def test_another_bar_takes_its_place(fit):
+def test_other_bar(fit):
     with terminal(80) as written:
         fit("--trainer.callbacks=TQDMProgressBar")
     assert "epoch " not in written.text
 
 
-def test_what_is_logged_as_people_read_it():
+def test_log_lines():
     assert format_metric("dev/score", 0.82853) == "dev score 82.85"
     assert format_metric("dev/token_accuracy", 1.0) == "dev token accuracy 100.00"
     assert format_metric("train/error", 0.01881) == "error 1.88"

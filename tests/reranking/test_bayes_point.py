@@ -33,6 +33,7 @@ from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, le
 from structperc.scorers import SparseLinear
 from structperc.signals import delay_interrupt
 from structperc.taggers.tagger import Tagger
+from tests.nested import assert_same_training, checkpoint
 
 forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
 LEARNERS = {
@@ -209,7 +210,7 @@ def random_states():
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=forks)])
-def test_random_state_stays(data, processes):
+def test_random_state_is_unchanged(data, processes):
     tagger = prepared(data, cls=Noisy)
     before = random_states()
     bayes_point(tagger, data, 2, processes)
@@ -226,7 +227,7 @@ def test_independence_of_the_random_state(data):
     assert_same(found[0], found[2])
 
 
-def test_every_parameter_that_learns(data):
+def test_trainable_parameters(data):
     tagger = prepared(data, cls=Noisy)
     found = bayes_point(tagger, data, 2)
     assert found.keys() == {"scorer.node", "scorer.transition", "extra.weight"}
@@ -250,7 +251,7 @@ def test_passes_run_on_one_thread(data, two_threads):
 
 
 @forks
-def test_forks_after_threads_were_at_work(data, two_threads):
+def test_forks_after_threads(data, two_threads):
     table = torch.rand(500, 500, requires_grad=True)
     (table @ table).sum().backward()
     expected = bayes_point(prepared(data), data, 3)
@@ -371,7 +372,7 @@ def test_an_interrupted_wait_leaves_no_process():
 
 
 @forks
-def test_a_consumer_that_stops_leaves_no_process():
+def test_stopped_consumer():
     results = forked(lambda number: time.sleep(60 if number else 0) or {}, 9, 3)
     next(results)
     assert len(passes()) == 2
@@ -512,7 +513,7 @@ def test_an_optimizer_may_be_made_before_or_after(data):
     assert_same(weights_of(before), weights_of(after))
 
 
-def test_a_second_fit_of_one_trainer_goes_on(data, tmp_path):
+def test_second_fit_of_one_trainer(data, tmp_path):
     tagger, whole = prepared(data), prepared(data)
     trainer = fit(tagger, data, tmp_path, [BayesPoint(2)])
     trainer.fit_loop.max_epochs = 2
@@ -555,19 +556,6 @@ def with_callback(tmp_path):
     return options
 
 
-def last(run):
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-
-
-def assert_same_training(a, b):
-    assert (a["epoch"], a["global_step"]) == (b["epoch"], b["global_step"])
-    assert_same(a["state_dict"], b["state_dict"])
-    for x, y in zip(a["optimizer_states"], b["optimizer_states"], strict=True):
-        assert x["param_groups"] == y["param_groups"]
-        for key in x["state"]:
-            assert_same(x["state"][key], y["state"][key])
-
-
 @forks
 def test_program_resumes_in_the_same_bits(runs, with_callback, monkeypatch):
     starts = []
@@ -579,23 +567,23 @@ def test_program_resumes_in_the_same_bits(runs, with_callback, monkeypatch):
     assert_same(*starts)
     assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last", *serial) == 0
     assert len(starts) == 2
-    assert_same_training(last(runs.root / "1"), last(runs.root / "2"))
+    assert_same_training(runs.root / "1", runs.root / "2")
     assert runs("fit", "--trainer.max_epochs=2") == 0
     assert len(starts) == 2
-    bare, begun = (last(runs.root / name)["state_dict"]["scorer.node"] for name in ("3", "1"))
+    bare, begun = (checkpoint(runs.root / name)["state_dict"]["scorer.node"] for name in ("3", "1"))
     assert not torch.equal(bare, begun)
     assert runs("test", "--ckpt_path=best", *serial) == 0
     assert len(starts) == 2
 
 
-def test_program_says_what_is_wrong(runs, with_callback, capsys):
+def test_program_with_invalid_options(runs, with_callback, capsys):
     assert main(runs.arguments("fit", *with_callback(passes=0))) == 2
     assert "BayesPoint: passes " in capsys.readouterr().err
     assert not runs.root.exists()
 
 
 @forks
-def test_program_names_a_pass_that_fails(runs, with_callback, capsys):
+def test_program_with_a_failing_pass(runs, with_callback, capsys):
     wrong = "--model.optimizer=torch.optim.Adam"  # takes no sparse gradients
     assert main(runs.arguments("fit", *with_callback(2, 2), wrong)) == 2
     complaint = capsys.readouterr().err.strip().splitlines()[-1]

@@ -101,7 +101,7 @@ CASES = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("shape", "options"), CASES.values(), ids=CASES)
-def test_rounds_are_those_of_the_definition(shape, options, seed):
+def test_rounds_by_definition(shape, options, seed):
     shape = {"K": 5, "F": 15, **shape}
     lists = drawn(seed, **shape)
     ranker = Boosting(rounds=40, **options)
@@ -169,7 +169,7 @@ def test_nothing_more_to_gain():
     assert (ranker.stop_reason is not None, ranker.weights.tolist()) == (True, [0.0])
 
 
-def test_a_loss_that_vanishes():
+def test_vanishing_loss():
     """Feature 0 is always right: its weight grows until the loss cannot be told from 0."""
     ranker = Boosting(rounds=300)
     ranker.start(examples_of([([{0}, set()], [0.0, 0.0], 0)] * 3, 1, 2))
@@ -233,7 +233,7 @@ def test_w0_without_bound():
     assert ranker.first_weight == 1.5
 
 
-def test_w0_at_which_the_loss_overflows():
+def test_w0_with_overflow():
     lists = [([{0}, {1}], [-300.0, 0.0], 0)]
     with pytest.raises(InputError, match="w0 = 10"):
         Boosting(w0=10).start(examples_of(lists, 2, 2))

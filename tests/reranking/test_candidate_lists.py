@@ -60,7 +60,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_cut_gives_back_what_was_collected(case):
+def test_cut_collected_lists(case):
     lengths, k, n_labels = case
     rows = made(1, lengths, k, n_labels)
     kept = collected(rows, k, n_labels)
@@ -93,7 +93,7 @@ def test_contain():
     assert collected(rows, 3, 4).contains(torch.cat(gold)).tolist() == [True, False, False, True]
 
 
-def test_arrays_that_do_not_fit():
+def test_misshapen_arrays():
     kept = collected(made(4, [2, 3], 2, 3), 2, 3)
     with pytest.raises(InputError, match="labels"):
         CandidateLists(kept.labels[:-1], kept.scores, kept.valid, kept.gold_scores, kept.starts)
@@ -117,7 +117,7 @@ def test_loaded_equals_saved(kept, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["lists"]
 
 
-def test_a_disk_that_fills_up_leaves_the_old_file(kept, tmp_path, monkeypatch):
+def test_full_disk(kept, tmp_path, monkeypatch):
     kept.save(tmp_path / "lists", {"old": True})
 
     def full(_):

@@ -45,7 +45,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
-    """A second model after its training."""
+    """A model after its training."""
     own = {"first": make_labels(tmp_path_factory.mktemp("stages")), **MAJORITIES}
     templates = [{"of": ["w", "shape", "first", "token", "entity"], "at": [0]}]
     second = make_tagger(FeatureExtractor(templates, documents=own, cutoff=1, progress=False))
@@ -94,7 +94,7 @@ def test_templates_read_the_labels(trained):
     assert trained.features.columns == ["word"]
 
 
-def test_a_saved_second_model_has_the_first_one(trained, data, tmp_path, monkeypatch):
+def test_saved_first_model(trained, data, tmp_path, monkeypatch):
     trained.save(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     again = Tagger.load("model")
@@ -137,7 +137,7 @@ def second_from(folder, tmp_path):
 
 @pytest.fixture(scope="module")
 def start(trained, tmp_path_factory):
-    """The folder of the second model, as one whose neighbours are looked for in sentences."""
+    """The folder of the model, as one whose neighbours are looked for in sentences."""
     folder = tmp_path_factory.mktemp("start")
     trained.features.within = "sentence"
     trained.save(folder / "model")
@@ -202,7 +202,7 @@ def test_models_without_first_labels(trained, data):
             restore(told, {**kept, **one}, Builder(), "here")
 
 
-def test_what_cannot_be_learned(data):
+def test_invalid_training(data):
     words = Corpus.from_sentences([{"word": ["Bo"]}])
     for attribute, message in [
         (FirstLabels(), "set first"),

@@ -32,7 +32,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker, feature_ids
-from structperc.reranking.reranker import Reranker
+from structperc.reranking.reranker import Reranker, score_list
 from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
@@ -96,7 +96,7 @@ def own(request, cache):
 # -- what they decide -----------------------------------------------------------------------------------------
 
 
-def test_decisions_are_those_of_the_strings(trained, data):
+def test_decisions_by_strings(trained, data):
     assert trained.ranker.weights.any()
     by_hand, changed = naive(trained, data), 0
     for split in ("dev", "test"):
@@ -124,7 +124,7 @@ def test_ties_go_to_the_higher_first_score(cache, data, ranker, tmp_path):
     assert made.label(corpus) == made.first.label(corpus)
 
 
-def test_published_weights_say_the_same(trained, data):
+def test_saved_weights_decide_the_same(trained, data):
     """Parameters, in single precision, of the linear models; of a vote they are those of the average."""
     found = torch.cat([feature.weight for feature in trained.global_features])
     assert torch.equal(found, trained.ranker.weights.float())
@@ -158,7 +158,7 @@ def judged(made, data):
     rows = data.encoded("train")
     batch = rows[list(range(len(rows)))]
     with torch.no_grad():
-        return made.ranker.criterion.losses_and_updates(made.score_list(batch, made.lists.batch(batch.rows)))
+        return made.ranker.criterion.losses_and_updates(score_list(made, batch, made.lists.batch(batch.rows)))
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
@@ -222,7 +222,7 @@ def test_epochs_do_not_depend_on_batches(cache):
     assert_same(*found)
 
 
-def test_the_first_model_stays_as_it_is(cache, data):
+def test_first_model_is_unchanged(cache, data):
     made = ready(cache, data)
     before = {name: p.clone() for name, p in made.first.named_parameters()}
     fit(made, data, 2)
@@ -283,7 +283,7 @@ def test_trained_again(cache, data, ranker):
     assert_same(made.state_dict(), state)
 
 
-def test_progress_bars_are_those_of_the_trainer(cache, data, monkeypatch):
+def test_progress_bars(cache, data, monkeypatch):
     shown = []
     init = global_reranker.ListFeatures.__init__
     monkeypatch.setattr(
@@ -359,7 +359,7 @@ def test_loaded_equals_saved(own, data, tmp_path, settled):
 
 
 @each_ranker
-def test_a_model_that_has_learned_nothing(cache, data, tmp_path, ranker):
+def test_model_without_features(cache, data, tmp_path, ranker):
     """No string is left of it."""
     made = ready(cache, data, ranker())
     made.ranker.start(made.examples)
@@ -371,7 +371,7 @@ def test_a_model_that_has_learned_nothing(cache, data, tmp_path, ranker):
     assert loaded.label(data.corpus("dev")) == made.first.label(data.corpus("dev"))
 
 
-def test_features_that_share_a_lexicon_are_saved(cache, data, tmp_path):
+def test_shared_lexicon(cache, data, tmp_path):
     lexicon = LowerCaseLexicon()
     made = ready(cache, data, nonlocal_features=[LexiconShapes(lexicon=lexicon), QuotedEntity(lexicon=lexicon)])
     fit(made, data, 1)
@@ -379,7 +379,7 @@ def test_features_that_share_a_lexicon_are_saved(cache, data, tmp_path):
     assert outcome(Tagger.load(tmp_path / "model"), data) == outcome(made, data)
 
 
-def test_there_is_no_training_on_after_settling(cache, data):
+def test_no_training_after_finalize(cache, data):
     made = ready(cache, data)
     fit(made, data, 1)
     made.finalize()
@@ -390,7 +390,7 @@ def test_there_is_no_training_on_after_settling(cache, data):
     assert len(made.ranker.losses) == 6
 
 
-def test_a_lexicon_of_a_text_is_saved_without_it(cache, data, tmp_path):
+def test_saved_lexicon_of_a_text(cache, data, tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("anna bo rome SAW The")
     lexicon = LowerCaseLexicon(str(tmp_path / "text" / "a.txt"))
@@ -433,7 +433,7 @@ def test_parts_from_plain_json(kind):
         assert describe(again) == describe(part) == told
 
 
-def test_the_parts_that_are_built_again_are_all():
+def test_parts_of_a_description():
     assert len(PARTS) == 2 + 15
 
 
@@ -476,7 +476,7 @@ def early(tmp_path, data, **options):
     return str(error.value)
 
 
-def test_mistakes_that_show_before_training(tmp_path):
+def test_mistakes_before_training(tmp_path):
     lexicon = LowerCaseLexicon(str(tmp_path / "none.txt"))
     assert "none.txt" in early(tmp_path, Text(), nonlocal_features=[LexiconShapes(lexicon=lexicon)])
     assert "WholeEntity needs segment labels" in early(tmp_path, Text(scheme="none"))
@@ -498,14 +498,14 @@ def silent(**options):
     return make_first(PerceptronLoss(), 1, lambda p: torch.optim.SGD(p, lr=0.0), **options)
 
 
-def test_candidates_that_never_differ(cache, data):
+def test_equal_candidates(cache, data):
     made = ready(cache, data, first=silent(), nonlocal_features=[QuotedTags(LIMIT)], min_sequences=100)
     assert made.examples.n_features == 0
     with pytest.raises(InputError, match="add other features"):
         fit(made, data, 1)
 
 
-def test_gold_that_is_never_listed(cache, data):
+def test_gold_outside_all_lists(cache, data):
     corpus = data.corpus("train")
     labels = ["B-PER" if t % 2 else "B-LOC" for n in corpus.lengths.tolist() for t in range(n, 0, -1)]
     data._corpora["train"] = corpus.replace_column("label", labels)

@@ -94,7 +94,7 @@ def test_no_document_is_split():
     assert len(set(of)) == 4
 
 
-def test_sentences_of_a_document_stay_together():
+def test_folds_keep_documents():
     corpus = make_data(unit="sentence").corpus("train")
     of = fold_numbers(corpus.documents, FOLDS, 1)
     assert len(of) == len(corpus) > 7
@@ -102,7 +102,7 @@ def test_sentences_of_a_document_stay_together():
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_subset_holds_what_it_should(unit):
+def test_subset(unit):
     corpus = make_data(unit=unit).corpus("train")
     keep = np.random.default_rng(0).random(len(corpus)) < 0.4
     part = corpus.subset(keep)
@@ -384,7 +384,7 @@ def test_more_folds_than_documents(tmp_path, trainings):
     assert not list(tmp_path.iterdir())
 
 
-def test_callbacks_that_cannot_be_told_apart(tmp_path):
+def test_callbacks_with_private_options(tmp_path):
     class Opaque(pl.Callback):
         def __init__(self, option):
             self._option = option
@@ -393,7 +393,7 @@ def test_callbacks_that_cannot_be_told_apart(tmp_path):
         make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
 
 
-def test_options_that_are_no_plain_values(tmp_path):
+def test_options_of_other_types(tmp_path):
     class Holder(pl.Callback):
         def __init__(self, option):
             self.option = option

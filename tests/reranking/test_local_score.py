@@ -1,4 +1,4 @@
-"""The local scores of second models against sums by hand."""
+"""The local scores of re-rankers against sums by hand."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def test_first_score():
     assert module.weight.grad.tolist() == [2.5]
 
 
-def test_it_may_begin_as_the_first_model():
+def test_start_at_the_first_model():
     module = LocalSum([FirstScore(unit=8.0, start=8.0), LocalFeatures(SparseLinear())])
     module.allocate(7, 0, 3)
     first = torch.tensor([[8.0, -2.0], [0.5, 1.0]])

@@ -71,7 +71,7 @@ def listed_by(tagger, corpus):
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize(("which", "temperatures"), [([0], [1.5]), ([2], [0.5]), ([0, 1, 2], [1.0, 2.0, 0.7])])
-def test_the_choice_is_that_of_loops(data, taggers, which, temperatures, cost):
+def test_choice_by_loops(data, taggers, which, temperatures, cost):
     together, (made, naive) = [taggers[i] for i in which], COSTS[cost]
     corpus = data.corpus("train")
     found = MinimumRisk(together, KBest(K), made, temperatures).label(corpus)
@@ -88,7 +88,7 @@ def test_a_cold_tagger_is_itself(data, taggers):
     assert MinimumRisk([taggers[0]], KBest(K), temperature=1e-4).tag(words) == taggers[0].tag(words)
 
 
-def test_what_cannot_decide_together(data, taggers):
+def test_invalid_combinations(data, taggers):
     other = make_tagger(Sentences([[("Anna", "B-PER")]]), MarginLoss(1))
     document = make_tagger(data, MarginLoss(1))
     document.unit = "document"
@@ -97,7 +97,7 @@ def test_what_cannot_decide_together(data, taggers):
         (taggers, [1.0], "1 temperatures for 3 taggers"),
         (taggers[:1], 0.0, "a temperature must be > 0, got 0"),
         ([taggers[0], other], 1.0, "tagger 2 has different labels"),
-        ([taggers[0], document], 1.0, "tagger 2 reads documents, the first one sentences"),
+        ([taggers[0], document], 1.0, "tagger 2 labels documents, the first one sentences"),
     ]:
         with pytest.raises(InputError, match=message):
             MinimumRisk(together, KBest(2), temperature=temperature)

@@ -408,7 +408,7 @@ def test_decoding_without_dropout(reranker, data):
         assert torch.equal(reranker.first(batch).unary, reranker.first(batch).unary)
 
 
-def test_only_the_second_model_learns(reranker, cache):
+def test_first_model_is_frozen(reranker, cache):
     saved = Tagger.load(next(cache.glob(f"{reranker.fingerprint}/first")))
     assert_same(saved.state_dict(), reranker.first.state_dict())
     assert not any(p.requires_grad for p in reranker.first.parameters())

@@ -274,7 +274,7 @@ def test_take_without_features():
     assert sets_of(Examples.from_pairs(*given).take(torch.tensor([1, 0, 1]))) == [[set()] * 3] * 3
 
 
-def test_parts_that_do_not_fit():
+def test_mismatched_parts():
     one, other = (Examples.from_pairs(*random_pairs(1, 2, K, 7)[0]) for K in (3, 4))
     with pytest.raises(InputError, match="candidates"):
         Examples.concat([one, other])

@@ -21,7 +21,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import FirstScore, LocalFeatures, LocalSum
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.reranker import Reranker
+from structperc.reranking.reranker import Reranker, score_list
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
@@ -138,7 +138,7 @@ def test_training_with_total_scores(reranker, data):
     for order in ([0, 1, 2], [3, 4], [5, 6]):
         batch = rows[order]
         listed = reranker.lists.batch(batch.rows)
-        scored = reranker.score_list(batch, listed)
+        scored = score_list(reranker, batch, listed)
         total, gold = scored.candidate_scores + scored.candidate_nonlocal, scored.gold_scores + scored.gold_nonlocal
         for b, row in enumerate(order):
             one, words = rows[[row]], text_of(data, "train", row)
@@ -169,7 +169,7 @@ def test_closest_candidate_as_gold(cache, data, local):
     for row in range(len(rows)):
         batch = rows[[row]]
         listed = made.lists.batch(batch.rows)
-        scored = made.score_list(batch, listed)
+        scored = score_list(made, batch, listed)
         names = [made.labels.decode(path) for path in listed.candidates.labels[0][listed.candidates.valid[0]]]
         wanted = made.labels.decode(batch.gold[0])
         outside += wanted not in names
@@ -233,7 +233,7 @@ def test_without_weights_the_first_model_decides(cache, data, local):
     assert made.label(corpus) == made.first.label(corpus)
 
 
-def test_fewer_labellings_than_candidates(cache, data):
+def test_fewer_paths_than_candidates(cache, data):
     """-inf of what does not exist neither wins nor leads to NaN, whatever the sign of w0."""
     made = make_reranker(cache)
     made.train_first(data, **TRAINER)
@@ -330,7 +330,7 @@ def test_training_is_the_margin_rule_on_the_lists(cache):
 
 
 @each_local
-def test_only_the_second_model_learns(cache, data, local):
+def test_first_model_is_frozen(cache, data, local):
     made = make_reranker(cache, local)
     made.train_first(data, **TRAINER)
     before = {name: p.clone() for name, p in made.named_parameters()}
@@ -345,7 +345,7 @@ def test_only_the_second_model_learns(cache, data, local):
     assert changed == {"scorer", "nonlocal_features"}
 
 
-def test_parameters_that_learn_come_first(cache, data):
+def test_order_of_parameters(cache, data):
     """Averages in checkpoints are found by the numbers that the optimizer gives its parameters."""
     made = make_reranker(cache, LOCAL["local features"])
     made.train_first(data, **TRAINER)

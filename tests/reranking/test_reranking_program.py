@@ -23,11 +23,10 @@ from structperc.reranking import Boosting, FirstScore, VotedPerceptron
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
-from structperc.training.boosting_rounds import TABLE, dev_scores
 from structperc.training.overlays import read_configuration
 from structperc.training.program import Program
 from structperc.training.report import evaluate
-from structperc.training.reranking import check_trainer, rerank
+from structperc.training.reranking import TABLE, check_trainer, dev_scores, rerank
 from tests.nested import assert_same
 from tests.ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
 from tests.tiny import without_names
@@ -147,7 +146,7 @@ def test_results_are_those_of_the_best_epoch(runs, name):
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_a_saved_model_decides_as_its_strings_say(runs, name):
+def test_decisions_by_strings(runs, name):
     model, data = Tagger.load(runs.run(name) / "model"), data_of(name)
     by_hand, corpus = Naive(model, data.corpus("train").columns["word"]), data.corpus("test")
     decided = decisions(model, corpus, model.decoder.k)
@@ -328,7 +327,7 @@ def test_commands_take_the_model(runs, run, name, file):
         assert "#" not in text
 
 
-def test_explain_takes_the_model(runs, run, fails, file):
+def test_explain_the_model(runs, run, fails, file):
     assert "total score" in run("explain", runs.run("boosting") / "model", file("boosting"), "--document", "3")
     assert "predict: average" in fails("explain", runs.run("voted") / "model", file("voted"))
 

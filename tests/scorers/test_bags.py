@@ -107,7 +107,7 @@ def test_gradients_of_several_batches_add_up(dense):
     torch.testing.assert_close(weight.grad.to_dense(), other.grad)
 
 
-def test_gradient_that_is_an_expanded_view():
+def test_expanded_gradient():
     """As that of a sum, whose rows are one number in memory."""
     weight, other = table(), table()
     sum_features(weight, ragged(BAGS["repeated ids"]).transpose(), sparse_grad=False).t().sum().backward()
@@ -115,7 +115,7 @@ def test_gradient_that_is_an_expanded_view():
     torch.testing.assert_close(weight.grad.to_dense(), other.grad)
 
 
-def test_the_callers_features_are_left_alone():
+def test_features_are_not_changed():
     features = ragged(BAGS["plain"])
     before = features.ids.clone(), features.offsets.clone()
     features.transpose()

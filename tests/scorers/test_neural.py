@@ -91,7 +91,7 @@ def test_own_encoder():
     torch.testing.assert_close(lattice.unary[2, 4], scorer.head(torch.ones(2)))
 
 
-def test_scorers_that_cannot_work():
+def test_invalid_scorers():
     with pytest.raises(InputError, match="scorers"):
         Sum([])
     with pytest.raises(InputError, match="sparse_grad: false"):

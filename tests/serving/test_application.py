@@ -33,7 +33,7 @@ def client(model):
         yield client
 
 
-def test_spans_are_those_of_annotate(model, client):
+def test_spans_equal_those_of_annotate(model, client):
     for text in TEXTS:
         spans = client.post("/annotate", json={"text": text}).json()["spans"]
         expected = model.annotate(text)
@@ -54,7 +54,7 @@ def test_independent_texts(model):
         assert [span["confidence"] for span in one["spans"]] == pytest.approx(sure, abs=1e-6)
 
 
-def test_labels_are_those_of_tag(model, client):
+def test_labels_equal_those_of_tag(model, client):
     sentences = [["Anna", "met", "Bo"], [], ["Bo"]]
     answer = client.post("/tag", json={"sentences": sentences}).json()
     assert answer["labels"] == model.tag(sentences, [0, 0, 0])
@@ -139,7 +139,7 @@ def test_one_invalid_request_among_others(model):
     assert [span["text"] for span in last["spans"]] == [span.type and "Anna" for span in model.annotate("Anna")]
 
 
-def test_bodies_that_are_too_large(model):
+def test_large_bodies(model):
     with TestClient(application(model, Limits(body=40))) as client:
         assert client.post("/annotate", json={"text": "Anna met Bo"}).status_code == 200
         told = client.post("/annotate", json={"text": "x" * 40})
@@ -174,7 +174,7 @@ def test_long_requests(unit, criterion, monkeypatch):
         assert json.loads(answer) == label_jobs(own, [job])[0]
 
 
-def test_whole_taggers_stay_in_evaluation_mode(model):
+def test_evaluation_mode(model):
     model.train()
     application(model)
     assert not any(part.training for part in model.modules())
@@ -203,7 +203,7 @@ def test_limits_below_one(model):
         application(model, Limits(waiting=0))
 
 
-def test_what_the_service_says_of_itself(client):
+def test_description_of_the_service(client):
     health = client.get("/health").json()
     assert (health["status"], health["columns"], health["scheme"]) == ("ok", ["word"], "IOB2")
     assert set(health["labels"]) == {"O", "B-PER", "I-PER", "B-LOC", "I-LOC"}
@@ -220,7 +220,7 @@ def test_what_the_service_says_of_itself(client):
     assert "structperc_waiting_requests 0.0" in lines
 
 
-def test_sentences_of_a_text_are_cut_as_asked():
+def test_sentence_splitting():
     alone = tagger(unit="sentence")
     with TestClient(application(alone, sentences=line_sentences)) as client:
         found = client.post("/annotate", json={"text": TEXTS[0]}).json()["spans"]
@@ -286,7 +286,7 @@ def test_open_requests_are_refused_at_the_end(blocked):
 
 
 @pytest.mark.parametrize("body", [BODY, LONG], ids=["short", "long"])
-def test_a_client_that_goes_ends_its_request(blocked, body):
+def test_closed_connection(blocked, body):
     async def scene():
         await sent_to(blocked, body, {"type": "http.disconnect"})
         return await sent_to(blocked, {"type": "http.disconnect"}), blocked.state.requests

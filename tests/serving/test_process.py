@@ -40,7 +40,7 @@ def ended(process):
 
 
 @pytest.mark.slow
-def test_it_answers_what_is_open_and_ends(model):
+def test_shutdown_answers_open_requests(model):
     command = [sys.executable, "-m", "structperc", "serve", str(model), "--port", "0", "--max-together", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process, ended(process):
         said = process.stderr.readline()

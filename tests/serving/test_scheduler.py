@@ -133,7 +133,7 @@ def test_nobody_waits_longer_than_a_limit(job):
     assert len(steps) <= 1  # the piece that had begun
 
 
-def test_an_error_ends_its_call_alone():
+def test_error_in_one_call():
     async def scene(scheduler, doubles):
         tasks = await begun(scheduler, 1, 13, 2)
         doubles.go.release(10)
@@ -146,7 +146,7 @@ def test_an_error_ends_its_call_alone():
     assert isinstance(own, KeyError)
 
 
-def test_who_has_gone_is_not_asked_for():
+def test_cancelled_requests():
     async def scene(scheduler, doubles):
         tasks = await begun(scheduler, 1, 2, 3, long(4))
         doubles.go.release()  # for the call or for the piece, whichever is first

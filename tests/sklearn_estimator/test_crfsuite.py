@@ -19,7 +19,7 @@ def crfsuite(X, y, folder, **options):
 
 
 @pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.1), (0.0, 1.0), (0.2, 0.1)])
-def test_marginals_are_those_of_crfsuite(dicts, tmp_path, c1, c2):
+def test_marginals_equal_crfsuite(dicts, tmp_path, c1, c2):
     X, y = dicts
     peer = crfsuite(X, y, tmp_path, c1=c1, c2=c2)
     tagger = SequenceTagger(C=1 / (2 * c2), c1=c1, scheme="none").fit(X, y)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from structperc.errors import InputError
 from structperc.sklearn import SequenceTagger
-from structperc.sklearn.sentences import features_of, read_sentences
+from structperc.sklearn.sentences import features_of, parse_sentences
 
 names = st.text("ab:=\t\\é", max_size=3)
 values = st.recursive(
@@ -23,7 +23,7 @@ values = st.recursive(
 
 
 @given(st.one_of(st.dictionaries(names, values, max_size=4), st.lists(names), st.sets(names)))
-def test_features_are_those_of_python_crfsuite(token):
+def test_features_equal_python_crfsuite(token):
     (theirs,) = pycrfsuite.ItemSequence([token]).items()
     found = list(features_of(token, "here"))
     assert {name for name, _ in found} == set(theirs)
@@ -67,7 +67,7 @@ def test_a_weight_counts(dicts):
     doubled = [[{**token, "len": 2 * token["len"]} for token in sentence] for sentence in X]
     tagger = SequenceTagger("crf", C=10).fit(X, y)
     assert tagger.predict_marginals(X) != tagger.predict_marginals(doubled)
-    batch = next(tagger.tagger_.batches(tagger.tagger_.read(read_sentences(X).rows)))
+    batch = next(tagger.tagger_.batches(tagger.tagger_.read(parse_sentences(X).rows)))
     table, row = dict(tagger.state_features_), int(batch.rows[0])
     unary = tagger.tagger_.scorer(batch).unary[0, 0]
     first = dict(features_of(X[row][0], ""))

@@ -37,7 +37,7 @@ def tagger(scheme="IOB2", criterion=CRFLoss, node=("w[0]", "w[-1]")):
 
 @pytest.mark.parametrize("scheme", LABELS)
 @pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_confidences_are_shares_of_all_labellings(scheme, unit):
+def test_confidences_by_enumeration(scheme, unit):
     """Of segments: of the labellings that have exactly this segment."""
     made = tagger(scheme)
     made.unit = unit

@@ -33,7 +33,7 @@ def complaint(path: Path) -> str:
     return found
 
 
-def test_what_is_no_checkpoint(saved, tmp_path):
+def test_other_files(saved, tmp_path):
     whole, content = saved
     path = tmp_path / "a.ckpt"
     for data in (b"", b"garbage", b"\x80\x04.", whole[:100], whole[:-100], whole[len(whole) // 2 :], pickle.dumps([1])):
@@ -89,7 +89,7 @@ def shift(content, key):
 
 
 @pytest.mark.parametrize("command", ["fit", "test", "predict"])
-def test_what_does_not_fit_ends_in_one_line(saved, trained, tmp_path, fails_late, command):
+def test_mismatched_checkpoints(saved, trained, tmp_path, fails_late, command):
     """Each part in turn mangled, in a folder like that of a run."""
     path = tmp_path / "9" / "checkpoints" / "last.ckpt"
     path.parent.mkdir(parents=True)

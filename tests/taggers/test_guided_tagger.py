@@ -100,7 +100,7 @@ def test_the_size_of_mini_batches_changes_nothing(config, tmp_path):
     assert counts[0] == counts[1] > 0
 
 
-def test_it_learns(config, tmp_path):
+def test_learning(config, tmp_path):
     program = fitted(config, tmp_path / "run", "--trainer.max_epochs=5", "--data.train=20")
     assert program.model.training_error() < 0.05
     labels = program.model.label(program.datamodule.corpus("train"))
@@ -109,7 +109,7 @@ def test_it_learns(config, tmp_path):
     assert wrong < 0.05 * len(gold)
 
 
-def test_commands_that_need_a_lattice_say_so(config, tmp_path, capsys):
+def test_commands_that_need_a_lattice(config, tmp_path, capsys):
     fitted(config, tmp_path / "run", "--trainer.max_epochs=1")
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")

@@ -96,7 +96,7 @@ def test_one_commit_has_the_files_of_the_folder(hub, saved):
         assert commit[name] == (saved / name).read_bytes()
 
 
-def test_what_is_pushed_loads_and_tags_the_same(hub, saved, tmp_path):
+def test_pushed_model(hub, saved, tmp_path):
     own = Tagger.load(saved)
     assert own.push_to_hub("me/x") == "https://huggingface.co/me/x/commit/1"
     (tmp_path / "had").mkdir()
@@ -106,7 +106,7 @@ def test_what_is_pushed_loads_and_tags_the_same(hub, saved, tmp_path):
     assert Tagger.from_pretrained(tmp_path / "had").kbest(words, 3) == own.kbest(words, 3)
 
 
-def test_save_pretrained_pushes_when_asked(hub, saved, tmp_path):
+def test_save_pretrained_with_push(hub, saved, tmp_path):
     own = Tagger.load(saved)
     assert own.save_pretrained(tmp_path / "x") is None
     assert not hub.commits
@@ -165,7 +165,7 @@ def test_scores_in_the_form_of_the_hub(hub, trained):
 
 
 @pytest.mark.parametrize("repo", ["", "a/b/c", "me/x y", "me/--"])
-def test_an_id_that_is_none(hub, saved, repo):
+def test_invalid_ids(hub, saved, repo):
     assert repo in refusal(push_folder, saved, repo)
     assert not hub.asked
 
@@ -180,7 +180,7 @@ def test_an_id_that_is_none(hub, saved, repo):
         ("README.md", b"---\nmodel-index: [{results: [1]}]\n---\n# x\n", "metadata cannot be read"),
     ],
 )
-def test_a_folder_that_is_not_whole_is_not_pushed(hub, saved, file, content, words):
+def test_incomplete_folder(hub, saved, file, content, words):
     (saved / file).unlink() if content is None else (saved / file).write_bytes(content)
     assert words in refusal(push_folder, saved, "me/x")
     assert not hub.asked
@@ -191,7 +191,7 @@ def test_without_permission(hub, saved, status):
     hub.refused["create"] = status
     message = refusal(push_folder, saved, "me/x")
     assert message.startswith("hub me/x: cannot push (")
-    assert message.endswith("; log in with `hf auth login`, or give a token that may write there")
+    assert "hf auth login" in message
     assert not hub.commits
 
 

@@ -58,7 +58,7 @@ def test_card_of_a_trained_model(trained):
     assert "2 epochs, of which number" in text
 
 
-def test_loading_keeps_the_card_and_needs_none(saved, tmp_path):
+def test_card_after_loading(saved, tmp_path):
     (saved / "README.md").write_text("# mine\n")
     Tagger.load(saved).save(tmp_path / "again")
     assert (tmp_path / "again" / "README.md").read_text() == "# mine\n"
@@ -77,7 +77,7 @@ def test_card_after_further_training(saved):
     assert tagger.card is None
 
 
-def test_modules_that_are_not_of_this_library():
+def test_foreign_modules():
     config = {"class": "structperc.taggers.Tagger", "a": [{"class_path": "own.X", "init_args": {}}]}
     assert foreign_modules(config) == ["own"]
     assert foreign_modules({"class": "mine.deep.Tagger"}) == ["mine.deep"]
@@ -89,12 +89,12 @@ def test_card_without_marks():
 
 
 @pytest.mark.parametrize("text", ["a|b", "`", "``a", "a\nb", "<b>"])
-def test_labels_of_any_letters_stay_in_their_cell(text):
+def test_labels_with_special_characters(text):
     cell = code(text)
     assert "\n" not in cell
     assert not re.search(r"(?<!\\)\|", cell)
 
 
-def test_a_block_ends_where_it_should():
+def test_end_of_a_block():
     ticks, *_ = code_block("a\n````\nb", "yaml").partition("yaml")
     assert ticks == "`````"

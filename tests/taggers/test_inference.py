@@ -155,7 +155,7 @@ def test_words_may_be_given_bare_or_as_a_column(likely):
     assert likely.tag([{"word": words} for words in SENTENCES]) == likely.tag(SENTENCES)
 
 
-def test_tag_is_the_best_by_hand(likely):
+def test_tag_by_hand(likely):
     for words in [*SENTENCES, UNSEEN]:
         assert likely.tag([words]) == [ByHand(likely).ranked(words)[0][2]]
 
@@ -224,7 +224,7 @@ def test_a_string_is_no_sentence(likely):
         likely.tag([["Anna"], ["Bo"]], documents=[0])
 
 
-def test_what_can_be_iterated_over_once(likely):
+def test_iterators(likely):
     def sentences():
         return ((word for word in sentence) for sentence in SENTENCES)
 
@@ -236,7 +236,7 @@ def test_what_can_be_iterated_over_once(likely):
         assert torch.equal(found, expected)
 
 
-def test_no_more_labellings_than_there_are(likely):
+def test_more_candidates_than_paths(likely):
     """Lists of 10^15 of them would fit into no memory."""
     short = [["Anna"], ["Rome", "waits"]]
     assert likely.kbest(short, 10**15) == likely.kbest(short, len(likely.labels) ** 2)
@@ -265,7 +265,7 @@ def test_empty_sentences(likely, perceptron):
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 100_000])
-def test_kbest_are_the_first_k_by_hand(likely, k):
+def test_kbest_by_hand(likely, k):
     sentences = [*SENTENCES, UNSEEN]
     for words, found in zip(sentences, likely.kbest(sentences, k), strict=True):
         wanted = ByHand(likely).ranked(words)[:k]
@@ -305,7 +305,7 @@ def test_bad_k(likely, k):
 # -- marginals ------------------------------------------------------------------------------------------------
 
 
-def test_marginals_sum_the_labellings(likely):
+def test_marginals_by_hand(likely):
     sentences = [*SENTENCES, UNSEEN]
     for words, table in zip(sentences, likely.marginals(sentences), strict=True):
         wanted = torch.zeros(len(words), len(likely.labels), dtype=torch.float64)

@@ -21,8 +21,9 @@ def taggers():
 
 
 @pytest.mark.parametrize("cls", taggers(), ids=lambda cls: cls.__name__)
-def test_taggers_inherit_from_one_tagger_at_most(cls):
+def test_at_most_two_levels(cls):
     own = [base for base in cls.__mro__[1:] if issubclass(base, BaseTagger)]
+    assert len(own) <= 2
     assert all(len([base for base in one.__bases__ if issubclass(base, BaseTagger)]) <= 1 for one in [cls, *own])
 
 

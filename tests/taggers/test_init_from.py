@@ -110,7 +110,7 @@ def test_own_attributes(tmp_path):
     assert type(tagger.features.documents["long"]) is Length
 
 
-def test_labels_that_the_model_does_not_know(saved):
+def test_labels_unknown_to_the_model(saved):
     with pytest.raises(InputError, match=r"sentences, sentence 1, token 2.*B-ORG"):
         fit(blank(CRFLoss(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
 
@@ -144,7 +144,7 @@ def test_a_model_without_transitions(tmp_path):
         ({"transitions": False}, "scorer.transition"),
     ],
 )
-def test_models_that_do_not_fit(saved, options, message):
+def test_mismatched_models(saved, options, message):
     with pytest.raises(InputError, match=f"^model.init_from: {saved[1]} .*{message}"):
         initialize_from(blank(**options), str(saved[1]), DATA)
 
@@ -166,7 +166,7 @@ def test_a_folder_without_a_model(tmp_path):
         initialize_from(blank(), str(tmp_path), DATA)
 
 
-def test_a_fitted_tagger_is_not_started_anew(saved):
+def test_fitted_tagger(saved):
     """As when it is trained on: its weights are what it has."""
     data = Sentences(sentences(5))
     tagger = make_tagger(data, CRFLoss(), Still, init_from=str(saved[1]), seed=7)

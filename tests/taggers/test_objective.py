@@ -144,7 +144,7 @@ def test_no_gradient_accumulation():
         fit(make_tagger(data, CRFLoss(), WholeSteps), data, 1, accumulate_grad_batches=2)
 
 
-def test_training_ends_when_the_optimizer_says_so(caplog):
+def test_stop_of_the_optimizer(caplog):
     data = make_data()
     with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
         trainer = fit(make_tagger(data, CRFLoss(), ThreeSteps), data, 9)
@@ -234,7 +234,7 @@ def test_divergence(at, message):
         fit(tagger, data, 2)
 
 
-def test_advice_for_optimizers_that_give_none():
+def test_advice_for_other_optimizers():
     data = make_data()
     with pytest.raises(Diverged, match=r"^epoch 1: .* lr "):
         fit(make_tagger(data, CRFLoss(), lambda p: torch.optim.SGD(p, 1e38)), data, 1)

@@ -204,7 +204,7 @@ def test_log_partition_of_half_precision():
 
 @pytest.mark.parametrize("stationary", [False, True], ids=["edges", "matrix"])
 @pytest.mark.parametrize("search", [viterbi, lambda x: kbest(x, 7), marginals, edge_marginals, entropy, max_marginals])
-def test_searches_do_not_look_at_autocast(search, stationary):
+def test_searches_under_autocast(search, stationary):
     half = long_lattice(torch.bfloat16, T=40)
     half = half._replace(edge=half.edge[:1, :1]) if stationary else half
     outside = search(Lattice(half.unary.float(), half.edge.float(), half.lengths))

@@ -100,7 +100,7 @@ def test_edges_without_weights_are_gone(tmp_path):
     assert structperc.load(tmp_path / "model").label(corpus(5)) == tagger.label(corpus(5))
 
 
-def test_other_weights_stay():
+def test_other_weights_are_kept():
     tagger = tagger_of("indexed", nonlocal_features=[PhraseConsistency()])
     weight = tagger.nonlocal_features[0].weight
     weight.data[:] = torch.tensor([1.0, -0.25, 0.0])
@@ -108,7 +108,7 @@ def test_other_weights_stay():
 
 
 @pytest.mark.parametrize(("below", "message"), [(-1.0, "must be >= 0"), (1e9, "no feature has such a weight")])
-def test_what_cannot_be_pruned_is_said(below, message):
+def test_models_without_pruning(below, message):
     with pytest.raises(InputError, match=message):
         prune(tagger_of("indexed"), below)
 
@@ -198,7 +198,7 @@ def test_damaged_quantised_tables(entry, rows, message):
         dequantize_tables({"tables": {"scorer.node": entry}}, arrays)
 
 
-def test_the_command_says_what_changed(tmp_path, run):
+def test_output_of_prune(tmp_path, run):
     tagger = tagger_of("indexed")
     tagger.save(tmp_path / "model")
     lines = [f"{w} _ {label}" for w, label in zip(*(corpus(3).columns[r] for r in ("word", "label")), strict=True)]
@@ -217,7 +217,7 @@ def test_the_command_says_what_changed(tmp_path, run):
     assert [entry["width"] for entry in tables.values()] == ["int8", "int8"]
 
 
-def test_the_command_alone_says_sizes(tmp_path, run):
+def test_sizes_in_the_output(tmp_path, run):
     tagger_of("no edges").save(tmp_path / "model")
     heading, *_ = run("shrink", tmp_path / "model", "-o", tmp_path / "small").splitlines()
     assert heading.split() == ["megabytes", "features", "weights", "not", "0"]

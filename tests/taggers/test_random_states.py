@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.datamodules.distributed import Share
+from structperc.datamodules.distributed import ProcessGroup
 from structperc.taggers import callbacks as random_states
 from structperc.taggers.callbacks import KEY, RandomStateCheckpoint, random_state, restore_random_state
-from tests.nested import assert_same
+from tests.nested import assert_same, assert_same_training, checkpoint
 
 NEURAL = """
 trainer: {gradient_clip_val: 5}
@@ -55,15 +55,6 @@ def neural(runs, tmp_path):
     return fit
 
 
-def checkpoint(run, name="last"):
-    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
-
-
-def assert_same_training(a, b):
-    for part in ("state_dict", "optimizer_states", KEY, "epoch", "global_step"):
-        assert_same(a[part], b[part])
-
-
 def test_network_resumed_from_last_or_best(neural):
     neural(4)
     neural(2)
@@ -71,9 +62,8 @@ def test_network_resumed_from_last_or_best(neural):
     assert checkpoint(neural.root / "3", "best")["epoch"] == 0
     neural(4, f"--ckpt_path={neural.root / '2' / 'checkpoints' / 'last.ckpt'}")
     neural(4, f"--ckpt_path={neural.root / '3' / 'checkpoints' / 'best.ckpt'}")
-    whole = checkpoint(neural.root / "1")
     for resumed in ("2", "3"):
-        assert_same_training(checkpoint(neural.root / resumed), whole)
+        assert_same_training(neural.root / resumed, neural.root / "1")
 
 
 def test_dropout_resumed_within_an_epoch(neural):
@@ -81,7 +71,7 @@ def test_dropout_resumed_within_an_epoch(neural):
     neural(3, "--trainer.max_steps=7")
     neural(3, "--ckpt_path=last")
     assert checkpoint(neural.root / "1")["global_step"] == 15  # five mini-batches an epoch
-    assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
+    assert_same_training(neural.root / "2", neural.root / "1")
 
 
 def test_resumed_with_rare_validation(neural):
@@ -93,8 +83,8 @@ def test_resumed_with_rare_validation(neural):
     best = neural.root / "2" / "checkpoints" / "best.ckpt"
     assert checkpoint(neural.root / "2", "best")["epoch"] == 1
     neural(3, f"--ckpt_path={best}", *rare)
+    assert_same_training(neural.root / "2", neural.root / "1")
     resumed, whole = checkpoint(neural.root / "2"), checkpoint(neural.root / "1")
-    assert_same_training(resumed, whole)
     assert_same(resumed["callbacks"]["StopWhenConverged"], whole["callbacks"]["StopWhenConverged"])
 
 
@@ -106,7 +96,7 @@ def test_resumed_corpus_level_criteria(neural):
     neural(3, *options)
     neural(1, *options)
     neural(3, "--ckpt_path=last", *options)
-    assert_same_training(checkpoint(neural.root / "2"), checkpoint(neural.root / "1"))
+    assert_same_training(neural.root / "2", neural.root / "1")
 
 
 def test_checkpoint_without_random_states(neural, caplog):
@@ -169,19 +159,19 @@ class Trainer:
     train_dataloader = ()
 
 
-def test_each_process_takes_up_its_own(monkeypatch, caplog):
+def test_states_of_processes(monkeypatch, caplog):
     process = {}
-    monkeypatch.setattr(random_states, "share", lambda: process["share"])
+    monkeypatch.setattr(random_states, "process_group", lambda: process["group"])
     saved, drawn = [], []
     for _ in range(2):
         saved.append(random_state(CPU))
         drawn.append(draws())
     for number in (1, 0):
-        process["share"] = Share(number, 2)
+        process["group"] = ProcessGroup(number, 2)
         callback = RandomStateCheckpoint()
         callback.on_load_checkpoint(Trainer, None, {KEY: saved})
         callback.on_train_epoch_start(Trainer, None)
         assert draws() == drawn[number]
-    process["share"] = Share(0, 3)
+    process["group"] = ProcessGroup(0, 3)
     RandomStateCheckpoint().on_load_checkpoint(Trainer, None, {KEY: saved})
     assert "random states of 2 processes" in caplog.text

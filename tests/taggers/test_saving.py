@@ -103,7 +103,7 @@ def test_only_json_and_safetensors_and_the_card(saved, trained):
         assert {"scorer.node", "features.node_keys"} <= tensors.keys()
 
 
-def test_needs_no_file_that_training_read(tmp_path):
+def test_saved_model_is_self_contained(tmp_path):
     lists, paths = tmp_path / "places.txt", tmp_path / "paths.tsv"
     lists.write_text("New York\nRome\n")
     paths.write_text("0101\tAnna\t3\n0110\tRome\t2\n")
@@ -127,7 +127,7 @@ def test_pushed_and_pulled_through_a_folder(tmp_path, trained):
     assert not [file for file in (tmp_path / "pushed").iterdir() if file.suffix in (".bin", ".pt", ".pkl", ".ckpt")]
 
 
-def test_training_data_alone_are_enough(tmp_path):
+def test_training_without_development_data(tmp_path):
     (tmp_path / "train.txt").write_text("Anna B-PER\nsleeps O\n\nRome B-LOC\nwaits O\n")
     config = tmp_path / "config.yaml"
     config.write_text(f"""
@@ -168,11 +168,13 @@ def test_full_disk_keeps_the_old_model(saved, monkeypatch, file):
     with pytest.raises(InputError, match=r"model: .*\(no space"):
         tagger(seed=1).save(saved)
     assert_same(Tagger.load(saved), tagger(seed=0))
+    with pytest.raises(InputError, match=r"new: .*\(no space"):
+        tagger().save(saved.parent / "new")
     assert [path.name for path in saved.parent.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize("moves", range(4))
-def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
+def test_failing_moves(saved, monkeypatch, moves):
     done = []
 
     def failing(source, target, replace=os.replace):
@@ -190,40 +192,19 @@ def test_whatever_move_fails_a_model_is_there(saved, monkeypatch, moves):
     assert_same(Tagger.load(saved), new)
 
 
-def test_failed_save_leaves_nothing(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(store, "save_file", full)
-    with pytest.raises(InputError, match=r"model: .*\(no space"):
-        tagger().save(tmp_path / "model")
-    assert not list(tmp_path.iterdir())
-
-
 # -- what cannot be loaded ------------------------------------------------------------------------------------
 
 
-def test_no_folder(tmp_path):
-    assert "nowhere" in complaint(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
-def test_missing_file(saved, file):
-    (saved / file).unlink()
-    assert file in complaint(saved)
-
-
-@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
-@pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"{", b"[]", b"3", b"null"])
-def test_corrupt_file(saved, file, content):
-    (saved / file).write_bytes(content)
-    complaint(saved)
-
-
-@pytest.mark.parametrize("file", ["model.json", "model.safetensors"])
-def test_file_cut_short(saved, file):
-    (saved / file).write_bytes((saved / file).read_bytes()[:-20])
-    complaint(saved)
+@pytest.mark.parametrize("content", [None, b"", b"\x00\xff garbage", b"{", b"[]", b"3", b"null", "cut short"])
+def test_damaged_files(saved, file, content):
+    path = saved / file
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-20] if content == "cut short" else content)
+    message = complaint(saved)
+    assert content is not None or file in message
 
 
 @pytest.mark.parametrize("key", ["labels", "scheme", "unit", "scorer", "criterion", "search", "features", "format"])
@@ -234,14 +215,15 @@ def test_missing_entry(saved, key):
     assert key in complaint(saved)
 
 
-def test_format_of_another_version(saved):
+def test_other_folders_and_formats(saved, tmp_path):
+    complaint(tmp_path / "nowhere")
     config = json.loads((saved / "model.json").read_text())
     (saved / "model.json").write_text(json.dumps({**config, "format": 99}))
     assert "99" in complaint(saved)
 
 
 @pytest.mark.parametrize("path", ["structperc.criteria.Gone", "no_such_package.Criterion", "Criterion"])
-def test_class_that_cannot_be_imported(saved, path):
+def test_class_without_module(saved, path):
     config = json.loads((saved / "model.json").read_text())
     config["criterion"]["class_path"] = path
     (saved / "model.json").write_text(json.dumps(config))
@@ -249,7 +231,7 @@ def test_class_that_cannot_be_imported(saved, path):
 
 
 @pytest.mark.parametrize("change", ["missing", "too many", "other shape", "no keys"])
-def test_weights_that_do_not_fit(saved, change):
+def test_mismatched_weights(saved, change):
     tensors = load_file(saved / "model.safetensors")
     if change == "missing":
         del tensors["scorer.transition"]

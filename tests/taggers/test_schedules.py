@@ -16,7 +16,7 @@ from structperc.reranking.jackknife import fingerprint
 from structperc.taggers.learning import SequentialTraining
 from structperc.training.report import Stopwatch
 from tests.errors import refusal
-from tests.nested import assert_same
+from tests.nested import assert_same, assert_same_training, checkpoint
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 EPOCHS, BATCHES = 4, 3  # of 6 sentences, 2 in each mini-batch
@@ -73,7 +73,7 @@ def by_hand(schedule, steps, per=1):
     ],
     ids=["StepLR", "CosineAnnealingLR", "OneCycleLR", "CyclicLR"],
 )
-def test_torchs_are_stepped_as_torch_means_them(schedule, per):
+def test_schedules_of_torch(schedule, per):
     assert rates(schedule) == pytest.approx(by_hand(schedule, STEPS, per))
 
 
@@ -93,7 +93,7 @@ def test_accumulated_steps():
     assert len(rates(lambda o: WarmupDecay(o, 0), epochs=-1, max_steps=5)) == 5
 
 
-def test_a_longer_training_is_planned_anew():
+def test_longer_training():
     """As it is resumed: optimizer, then schedule."""
     rates = []
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -154,7 +154,7 @@ def test_rate_of_online_optimizers(average):
         (lambda o: torchs.ReduceLROnPlateau(o, "max"), Watched, "mode max needs development data"),
     ],
 )
-def test_what_does_not_go_together_is_refused(schedule, optimizer, complaint):
+def test_invalid_combinations(schedule, optimizer, complaint):
     assert complaint in refusal(trained, schedule, optimizer)
 
 
@@ -190,18 +190,12 @@ def test_rates_of_a_resumed_run(name, runs, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Stopwatch, "on_train_batch_end", interrupt)
         assert runs("fit", *options) == 1
-    assert last(runs, 2)["epoch"] == 1
+    assert checkpoint(runs.root / "2")["epoch"] == 1
     assert runs("fit", *options, "--ckpt_path=last") == 0
-    whole, again = last(runs, 1), last(runs, 2)
-    for part in ("epoch", "state_dict", "optimizer_states", "lr_schedulers"):
-        assert_same(whole[part], again[part])
-    assert again["optimizer_states"][0]["param_groups"][0]["lr"] < 0.5
+    assert_same_training(runs.root / "1", runs.root / "2")
+    assert checkpoint(runs.root / "2")["optimizer_states"][0]["param_groups"][0]["lr"] < 0.5
 
 
 def interrupt(self, trainer, *_):
     if trainer.current_epoch == 2:
         raise KeyboardInterrupt
-
-
-def last(runs, number):
-    return torch.load(runs.root / str(number) / "checkpoints" / "last.ckpt", weights_only=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from structperc.text.tokenizer import Cut
+from structperc.text.tokenizer import Tokenizer
 
 _CLITIC = re.compile(r"n['’]t|['’](s|re|ve|ll|d|m)", re.IGNORECASE)
 _CLOSES = re.compile(r"[.!?]+|[,;:)\]}%]")
@@ -28,7 +28,7 @@ def detokenised(words: list[str], tight: str) -> str:
     return text
 
 
-def agreement(sentences: Iterator[list[str]], cut: Cut, tight: str) -> tuple[float, float]:
+def agreement(sentences: Iterator[list[str]], cut: Tokenizer, tight: str) -> tuple[float, float]:
     """F1 of tokens, and the share of sentences whose tokens are all right, after detokenising and cutting again."""
     both = given = found = right = n = 0
     for words in sentences:

@@ -81,7 +81,7 @@ def test_expanded_spans(drawn):
         ([(5, 9), (0, 9)], "span 5..9 'Lind' overlaps span 0..9 'Anna Lind'"),
     ],
 )
-def test_spans_that_do_not_fit_are_named(spans, message):
+def test_misaligned_spans(spans, message):
     (conflict,) = align(tokenize(TEXT), [TextSpan(*span, "PER") for span in spans]).conflicts
     assert conflict.message == message
 

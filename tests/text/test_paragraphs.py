@@ -48,6 +48,6 @@ def test_parts_of_a_text(tokenizer, sentences):
     assert cuts > 300
 
 
-def test_no_cut_where_a_token_looks_on():
+def test_no_cut_within_context():
     assert list(paragraph_ends("Anna J.\n\nSmith\n\n")) == [len("Anna J.\n\nSmith\n\n")]
     assert list(paragraph_ends("\n\nAnna\n\nBo\n")) == [len("\n\nAnna\n\n")]

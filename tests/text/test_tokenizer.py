@@ -70,7 +70,7 @@ def test_invisible_characters(text):
         ("\u200b \ufeff\n", []),
     ],
 )
-def test_tokens_of_characters_that_are_several(text, words):
+def test_tokens_of_combined_characters(text, words):
     assert both(text) == [words] * 2
 
 
@@ -109,11 +109,11 @@ def both(text):
         ("\u0928\u093f\u092e \U0001f600", "\u0928\u093f\u092e \U0001f600"),
     ],
 )
-def test_tokens_that_corpora_agree_about(text, expected):
+def test_undisputed_tokens(text, expected):
     assert both(text) == [expected.split()] * 2
 
 
-def test_tokens_that_corpora_disagree_about():
+def test_disputed_tokens():
     assert both("third-quarter e-mail, 555-1234: cannot!!") == [
         ["third-quarter", "e-mail", ",", "555-1234", ":", "cannot", "!!"],
         ["third", "-", "quarter", "e-mail", ",", "555-1234", ":", "can", "not", "!!"],
@@ -137,7 +137,7 @@ def test_sentences(text, n):
     assert len(tokenize(text).sentences) == n + 1
 
 
-def test_sentences_that_lines_are():
+def test_sentences_by_line():
     assert tokenize("Bo left. She\n\nstayed\r\nhere", sentences=line_sentences).word_lists == [
         ["Bo", "left", ".", "She"],
         ["stayed"],
@@ -191,7 +191,7 @@ def test_invisible_tokens():
         ([(2, 1)], "2..1"),
     ],
 )
-def test_offsets_that_cannot_be(offsets, named):
+def test_invalid_offsets(offsets, named):
     with pytest.raises(InputError, match="tokenizer") as error:
         tokenize("a b", lambda text: offsets)
     assert named in str(error.value)
@@ -210,7 +210,7 @@ def test_long_runs_of_a_letter_take_no_time():
         ("ud_ewt/dev.txt", ud_tokens, "-/", 0.996, 0.979),
     ],
 )
-def test_corpora_are_cut_as_they_were(corpora, file, cut, tight, tokens, whole):
+def test_sentences_of_corpora(corpora, file, cut, tight, tokens, whole):
     found = agreement(sentences_of(corpora / file), cut, tight)
     assert found[0] > tokens
     assert found[1] > whole

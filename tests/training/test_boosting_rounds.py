@@ -1,4 +1,4 @@
-"""Rounds of boosting: told by the strings of the lists, as files, and beside the scores in the logs of a run."""
+"""Rounds of boosting: the strings of the lists, as files, and scores in the logs of a run."""
 
 import csv
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 
 from structperc.reranking import Boosting
-from structperc.training.boosting_rounds import (
+from structperc.training.reranking import (
     FIGURE,
     SHOWN,
     TABLE,
@@ -42,7 +42,7 @@ def pairs_of(made, data):
             yield score - first, right - other, other - right
 
 
-def test_rounds_are_those_of_the_strings(boosted, data):
+def test_rounds_by_strings(boosted, data):
     made, ranker = boosting_rounds(boosted), boosted.ranker
     assert [one.number for one in made] == list(range(1, 17))
     history = (ranker.steps, ranker.losses, ranker.touched)
@@ -123,7 +123,7 @@ def test_scores_of_a_resumed_run(tmp_path):
     assert dev_scores(tmp_path) == [(e, e / 100) for e in range(1, 6)]
 
 
-def test_what_was_done_again_counts_once(tmp_path):
+def test_repeated_epochs_count_once(tmp_path):
     """The first log got as far as epoch 7; the run went on from an earlier one, and ended earlier."""
     log(tmp_path, 0, [(epoch, None if score is None else score + 0.5, z) for epoch, score, z in epochs(0, 7)])
     log(tmp_path, 1, epochs(4, 5))

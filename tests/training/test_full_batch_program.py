@@ -11,7 +11,7 @@ from structperc.criteria import MCEFLoss
 from structperc.datamodules.sources import Synthetic
 from structperc.taggers.checkpoint_files import load_weights
 from structperc.taggers.tagger import Tagger
-from tests.nested import assert_same
+from tests.nested import assert_same, assert_same_training, checkpoint
 from tests.tiny import Loops, weights_of, whole
 
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."
@@ -37,10 +37,6 @@ def logged(run, name):
     """The column of a run's log, in the order of the epochs."""
     with (run / "logs" / "version_0" / "metrics.csv").open() as lines:
         return [float(row[name]) for row in csv.DictReader(lines) if row.get(name)]
-
-
-def checkpoint(run, name="last"):
-    return torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)
 
 
 def best_weights(saved):
@@ -142,12 +138,11 @@ def test_resumed_after_any_evaluation(runs, options):
     assert runs("fit", *second, "--ckpt_path=last") == 0
     whole_run, resumed = runs.root / "1", runs.root / "2"
     assert not (runs.root / "3").exists()
-    for part in ("epoch", "global_step", "state_dict", "optimizer_states"):
-        assert_same(checkpoint(whole_run)[part], checkpoint(resumed)[part])
+    assert_same_training(whole_run, resumed)
     assert_weights(whole_run / "model", weights_in(resumed / "model"))
 
 
-def test_a_finished_run_stays_as_it_is(runs, caplog):
+def test_finished_run(runs, caplog):
     options = [*FULL, *MAP, *LBFGS, *LOWEST, "--model.optimizer.tolerance=0.5", "--model.optimizer.period=2"]
     assert runs("fit", *options, "--trainer.max_epochs=50") == 0
     run = runs.root / "1"
@@ -214,8 +209,7 @@ def test_a_run_from_a_saved_model_resumes(runs, map_model):
     assert runs("fit", *options, "--trainer.max_epochs=4") == 0
     assert runs("fit", *options, "--trainer.max_epochs=2") == 0
     assert runs("fit", *options, "--trainer.max_epochs=4", "--ckpt_path=last") == 0
-    for part in ("state_dict", "optimizer_states"):
-        assert_same(checkpoint(runs.root / "1")[part], checkpoint(runs.root / "2")[part])
+    assert_same_training(runs.root / "1", runs.root / "2")
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -293,7 +287,7 @@ def test_options_out_of_range(complaint, runs, options, message):
         (["--model.scorer.init_args.transitions=false"], "scorer.transition"),
     ],
 )
-def test_models_to_start_from_that_do_not_fit(complaint, map_model, options, message):
+def test_mismatched_init_from(complaint, map_model, options, message):
     given = [*MAP, *LBFGS, f"--model.init_from={map_model}", *options]
     found = complaint(*given)
     assert found.startswith(f"model.init_from: {map_model} ")

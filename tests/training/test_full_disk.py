@@ -5,11 +5,10 @@ import json
 import os
 
 import pytest
-import torch
 from safetensors import SafetensorError
 
 from structperc.taggers import saving as model_folder
-from tests.nested import assert_same
+from tests.nested import assert_same, checkpoint
 
 REASON = os.strerror(errno.ENOSPC)
 
@@ -34,10 +33,6 @@ def no_space(monkeypatch):
     return no_space
 
 
-def last(run):
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks up names of open files in /proc")
 def test_full_disk_at_every_file(runs, no_space, monkeypatch, capsys):
@@ -60,7 +55,7 @@ def test_full_disk_at_every_file(runs, no_space, monkeypatch, capsys):
     assert resumed
     assert runs(*options, *resumed) == 0
     run = found[-1].parents[1]
-    assert_same(last(run)["state_dict"], last(whole)["state_dict"])
+    assert_same(checkpoint(run)["state_dict"], checkpoint(whole)["state_dict"])
     results = [json.loads((folder / "results.json").read_text()) for folder in (run, whole)]
     assert results[0]["dev"] == results[1]["dev"]
     assert not [path for path in runs.root.rglob("*") if path.name.endswith(".part")]

@@ -4,13 +4,12 @@ import shlex
 import signal
 
 import pytest
-import torch
 
 from structperc.cli.main import main
 from structperc.experiments import experiment as trial
 from structperc.training.report import Stopwatch
 from structperc.training.run_folders import resuming
-from tests.nested import assert_same
+from tests.nested import assert_same, checkpoint
 
 STUDY = """
 seeds: [1]
@@ -47,10 +46,6 @@ def in_epoch(number, patch, signum):
     patch.setattr(Stopwatch, "on_train_batch_end", batch_end)
 
 
-def last(run):
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-
-
 def test_resumed_by_the_printed_command(runs, stopped, monkeypatch):
     arguments = runs.arguments("fit", "--trainer.max_epochs=3")
     for run, signum in ((1, signal.SIGINT), (2, signal.SIGTERM)):
@@ -60,10 +55,10 @@ def test_resumed_by_the_printed_command(runs, stopped, monkeypatch):
             in_epoch(1, patch, signum)
             command = stopped(*arguments)
         assert command == [*arguments, "--ckpt_path", "last"]
-        assert last(runs.root / str(2 * run))["epoch"] == 0
+        assert checkpoint(runs.root / str(2 * run))["epoch"] == 0
         assert not (runs.root / str(2 * run) / "model").exists()
         assert main(command) == 0
-    one, two = last(runs.root / "2"), last(runs.root / "4")
+    one, two = checkpoint(runs.root / "2"), checkpoint(runs.root / "4")
     assert one["epoch"] == 2
     assert_same(one["state_dict"], two["state_dict"])
 

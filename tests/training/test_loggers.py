@@ -15,7 +15,7 @@ def test_scores_of_each_epoch_are_in_a_csv_file(trained):
     assert (trained.folder / "logs" / "version_0" / "config.yaml").is_file()
 
 
-def test_a_folder_that_is_named_is_kept(runs, tmp_path):
+def test_given_folder(runs, tmp_path):
     assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger.save_dir={tmp_path / 'elsewhere'}") == 0
     assert (tmp_path / "elsewhere" / "logs" / "version_0" / "metrics.csv").is_file()
     assert not (runs.root / "1" / "logs").exists()

@@ -125,7 +125,7 @@ def test_two_files_may_lie_on_the_same_one(write):
     assert len(read_configuration("n0.yaml")) == DEEPEST + 1
 
 
-def test_a_plain_file_is_read_as_it_stands(write):
+def test_file_without_overlays(write):
     write(own="a: 1\nb: {<<: {c: 2}}")
     assert read_configuration("own.yaml") == {"a": 1, "b": {"c": 2}}
 
@@ -189,7 +189,7 @@ def test_no_other_file_is_read(write, monkeypatch):
         ),
     ],
 )
-def test_what_is_wrong_with_the_files_is_one_line(write, files, complaint):
+def test_invalid_files(write, files, complaint):
     write(**files)
     assert refusal(dry_run, ["-c", "own.yaml"]).startswith(complaint)
 
@@ -240,7 +240,7 @@ def test_errors_name_file_and_line(write, below, own, complaint):
     assert refusal(dry_run, ["-c", "own.yaml", "--trainer.accelerator=cpu"]).startswith(complaint)
 
 
-def test_the_key_stands_in_files_alone(write):
+def test_overlays_only_in_files(write):
     write(below="trainer: {max_epochs: 1}")
     with pytest.raises(InputError, match=r"^overlays: "):
         dry_run(["-c", str(QUICKSTART), "-c", "{overlays: [below.yaml]}"])

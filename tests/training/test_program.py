@@ -3,18 +3,13 @@
 import json
 
 import pytest
-import torch
 
 from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.training import program
 from structperc.training.run_folders import next_run
-from tests.nested import assert_same
+from tests.nested import assert_same_training, checkpoint
 from tests.tiny import without_names
-
-
-def last(run):
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
 
 def test_output_of_fit(trained):
@@ -53,12 +48,8 @@ def test_two_epochs_equal_one_resumed_bit_for_bit(runs, name):
     assert runs("fit", "--trainer.max_epochs=2", *options) == 0
     assert runs("fit", "--trainer.max_epochs=1", *options) == 0
     assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last", *options) == 0
-    whole, resumed = last(runs.root / "1"), last(runs.root / "2")
     assert not (runs.root / "3").exists()
-    assert whole["epoch"] == resumed["epoch"]
-    assert whole["global_step"] == resumed["global_step"]
-    for part in ("state_dict", "optimizer_states"):
-        assert_same(whole[part], resumed[part])
+    assert_same_training(runs.root / "1", runs.root / "2")
 
 
 def test_score_of_averaged_weights(trained, capsys):
@@ -99,7 +90,7 @@ def test_holdout(runs):
     assert "dev" in json.loads((held / "results.json").read_text())
     assert (held / "predictions" / "dev.conll").is_file()
     assert not (plain / "predictions" / "dev.conll").exists()
-    assert last(held)["global_step"] == last(plain)["global_step"] == 4  # 15 documents in batches of 4
+    assert checkpoint(held)["global_step"] == checkpoint(plain)["global_step"] == 4  # 15 documents in batches of 4
 
 
 def test_predict_writes_columns(trained, capsys):
@@ -128,8 +119,8 @@ def test_runs_never_share_a_folder(tmp_path):
 def test_last_is_the_last_epoch(runs):
     """The epoch of the lowest score is the first."""
     assert runs("fit", "--trainer.max_epochs=3", "--checkpoint.mode=min") == 0
-    assert torch.load(runs.root / "1" / "checkpoints" / "best.ckpt", weights_only=True)["epoch"] == 0
-    assert last(runs.root / "1")["epoch"] == 2
+    assert checkpoint(runs.root / "1", "best")["epoch"] == 0
+    assert checkpoint(runs.root / "1")["epoch"] == 2
 
 
 def test_best_and_last_share_a_file(runs):

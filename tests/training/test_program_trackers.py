@@ -96,7 +96,7 @@ def test_the_scores_of_the_saved_model_arrive(tracked, runs):
     assert tracker.ends[-1] == "success"
 
 
-def test_a_resumed_run_goes_on_counting(tracked):
+def test_steps_of_a_resumed_run(tracked):
     tracked("--trainer.max_epochs=1")
     tracker = tracked("--trainer.max_epochs=2", "--ckpt_path=last")
     (first,) = curve(Tracker.made[0], "dev/score")

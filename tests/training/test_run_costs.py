@@ -45,13 +45,13 @@ def test_resumed_stopwatch(time):
     assert second.seconds == 9.0
 
 
-def test_what_is_no_time_is_refused():
+def test_invalid_times():
     for wrong in ({}, {"seconds": "1"}, {"seconds": float("nan")}, {"seconds": torch.ones(1)}):
         with pytest.raises(InputError, match=r"callbacks\.Stopwatch"):
             Stopwatch().load_state_dict(wrong)
 
 
-def test_a_clock_adds_up_what_it_is_there_for(time):
+def test_clock(time):
     time(1.0, 3.0, 10.0, 10.5)
     clock = Clock(torch.device("cpu"))
     for _ in range(2):

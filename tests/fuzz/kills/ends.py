@@ -10,7 +10,7 @@ import torch
 from structperc.experiments.experiment import finished_run
 from structperc.reranking import CandidateLists
 from structperc.reranking.candidate_lists import TENSORS
-from structperc.training.boosting_rounds import dev_scores
+from structperc.training.reranking import dev_scores
 
 MEASURED = {"seconds", "seconds_by_part", "tokens_per_second", "peak_memory_mb"}
 TOLD = {
