@@ -283,15 +283,13 @@ def _features(view: View, template: Template, tokens: np.ndarray, buckets: Bucke
 
 
 def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
-    """Return values of a view at some tokens (n,), computed chunk by chunk; (n,)."""
-    chunks, order = view.chunks() or [view], tokens.argsort(kind="stable")
-    ends = np.cumsum([chunk.tokens for chunk in chunks])
-    own = np.split(tokens[order], tokens[order].searchsorted(ends[:-1]))
-    parts = [values(chunk)[mine - end + chunk.tokens] for chunk, mine, end in zip(chunks, own, ends, strict=True)]
-    found = np.concatenate(parts)
-    shown = np.empty_like(found)
-    shown[order] = found
-    return shown
+    """Return values of a view at some tokens (n,), computed chunk by chunk; (n,) uint64."""
+    found, start = np.empty(len(tokens), np.uint64), 0
+    for chunk in view.chunks():
+        here = (tokens >= start) & (tokens < start + chunk.tokens)
+        found[here] = values(chunk)[tokens[here] - start]
+        start += chunk.tokens
+    return found
 
 
 def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:
