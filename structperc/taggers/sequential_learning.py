@@ -106,21 +106,16 @@ class CandidateLearner(SequenceLearner):
         loss = losses(scored, decision).detach().double()
         if not loss.isfinite().all():
             return loss
-        gradients = self._gradients(scored, decision)
+        lead, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
+        if bool(decision.whole) and lead.requires_grad:
+            found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
+            gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
         size = update_local_weights(sequence, rival, self.scorer, self.optimizer, float(loss), norm)
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
         return loss
-
-    def _gradients(self, scored: Scored, decision: Decision) -> dict[Tensor, Tensor]:
-        """Return the gradients of the non-local weights of an update."""
-        lead = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0]
-        if not bool(decision.whole) or not lead.requires_grad:
-            return {}
-        found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
-        return {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
 
 
 class ParameterAveragingLearner(SequenceLearner):
