@@ -25,10 +25,10 @@ from tests.nonlocal_features.labelled import QUOTING, WORDS, Case, make_batch, m
 
 
 def subclasses() -> list[type[NonlocalFeature]]:
-    """All features that count something, found by walking the package; of global ones those that name a template."""
+    """All concrete features, found by walking the package; of global ones those with a template."""
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     classes = {cls for module in modules for _, cls in inspect.getmembers(module, inspect.isclass)}
-    features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and cls.counts is not NonlocalFeature.counts]
+    features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and not inspect.isabstract(cls)]
     whole = [cls for cls in features if not issubclass(cls, GlobalFeature) or hasattr(cls, "template")]
     return sorted(whole, key=lambda cls: cls.__name__)
 
