@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from structperc.optim.perceptron import flat_indices
+from structperc.torch_internals import sparse_values
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _single = False  # within `single_process`
