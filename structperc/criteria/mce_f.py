@@ -56,6 +56,7 @@ class CorpusCriterion(Criterion):
             raise InputError(f"{type(self).__name__}: memory must be >= 0 and < 1, got {memory}")
         self.memory = memory
         self.corpus_size = None
+        self.register_load_state_dict_pre_hook(_keep_counts)
         self.register_buffer("totals", None, persistent=False)
         self.register_buffer("recent", torch.zeros(self.n_counts, dtype=torch.float64))
         self.register_buffer("recent_size", torch.zeros((), dtype=torch.float64))
@@ -94,11 +95,11 @@ class CorpusCriterion(Criterion):
             self.recent, self.recent_size = recent, size
         return recent if self.corpus_size is None else recent * (self.corpus_size / size)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Load the counts of recent batches from checkpoints; saved models have only weights and leave them."""
-        for name in ("recent", "recent_size"):
-            state_dict.setdefault(prefix + name, getattr(self, name))
-        super()._load_from_state_dict(state_dict, prefix, *args)
+
+def _keep_counts(criterion: CorpusCriterion, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Keep the counts of recent batches if the state has none: checkpoints have them, saved models do not."""
+    for name in ("recent", "recent_size"):
+        state.setdefault(prefix + name, getattr(criterion, name))
 
 
 class CountedUnits(nn.Module, ABC):
@@ -245,7 +246,9 @@ class MCEFLoss(CorpusCriterion):
 
         A sequence without any legal path has none.
         """
-        real, starts = token_mask(scored.lattice), _starts(scored)
+        real, starts = token_mask(scored.lattice), scored.starts
+        if starts is None:
+            starts = torch.arange(scored.gold.shape[1], device=scored.gold.device).expand_as(scored.gold) == 0
         legal = scored.candidates.valid.any(1, keepdim=True)
         gold, kinds = self.units(scored.gold, real & legal, starts, self.labels)
         known = self._keys(gold, kinds, real)
@@ -267,13 +270,6 @@ class MCEFLoss(CorpusCriterion):
         """Return numbers (U,), equal for equal row, tokens and kind."""
         T = real.shape[1] + 1
         return ((units.rows * T + units.starts) * T + units.ends) * len(self.labels) + kinds
-
-
-def _starts(scored: Scored) -> Tensor:
-    """Return (B, T) bool, the first tokens of sentences."""
-    if scored.starts is not None:
-        return scored.starts
-    return torch.arange(scored.gold.shape[1], device=scored.gold.device).expand_as(scored.gold) == 0
 
 
 def _concatenate(*units: Segments) -> Segments:

@@ -135,9 +135,9 @@ class SpanReport(NamedTuple):
         found = []
         for option, (options, left) in self.better_options().items():
             value = getattr(options, option)
-            how = f"counted in {UNITS[value]}" if option == "offsets" else f"with the tokens of {value}"
+            unit = f"counted in {UNITS[value]}" if option == "offsets" else f"with the tokens of {value}"
             rest = f"only {left:,} do not fit" if left else "all fit"
-            found.append(f"{how} {rest}: set data.{option}: {value}")
+            found.append(f"{unit} {rest}: set data.{option}: {value}")
             if not left:
                 return found[-1]
         if any(conflict.misaligned for _, conflict in self.conflicts):
@@ -159,8 +159,8 @@ def check_conflicts(report: SpanReport) -> None:
     if any(unresolved):
         raise InputError(f"{report.summary()}; {report.advice()}")
     if report.conflicts:
-        how = f"misaligned: {options.misaligned}, overlaps: {options.overlaps}"
-        logger.warning("%s; resolved with %s", report.summary(), how)
+        treatment = f"misaligned: {options.misaligned}, overlaps: {options.overlaps}"
+        logger.warning("%s; resolved with %s", report.summary(), treatment)
         if (found := report.better_options()) and "offsets" in found and not found["offsets"][1]:
             logger.warning("%s: %s", report.name, report.advice())
     if report.merged:

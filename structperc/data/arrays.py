@@ -3,6 +3,7 @@
 A file contains the elements of an array, little-endian. Checksums show that a folder is complete and unchanged.
 """
 
+import hashlib
 import json
 import mmap
 import os
@@ -20,8 +21,7 @@ from structperc.data.json_data import check_fields, check_value
 from structperc.data.output import write_errors
 from structperc.errors import InputError
 
-INDEX, ABOUT = "arrays.json", "about"
-READ = 2**18  # bytes per read for checksums
+INDEX, METADATA = "arrays.json", "metadata"
 ARRAY = {"dtype": str, "shape": list[int], "checksum": str}
 DTYPES = ("|u1", "<i4", "<i8", "<f4")
 
@@ -63,7 +63,7 @@ class FileArray:
     def take(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Return the rows as `ArraySource.take` does. Raises OSError for a truncated file."""
         if not hasattr(os, "preadv"):  # not on Linux
-            return MemoryArray(self.mapped()).take(starts, stops)
+            return MemoryArray(self.memory_map()).take(starts, stops)
         taken = np.empty((int((stops - starts).sum()), *self.shape[1:]), self.dtype)
         buffer, at = taken.reshape(-1).view(np.uint8).data, 0
         for start, stop in zip((starts * self._row).tolist(), (stops * self._row).tolist(), strict=True):
@@ -73,11 +73,11 @@ class FileArray:
                 at, start = at + read, start + read
         return taken
 
-    def whole(self) -> np.ndarray:
+    def read(self) -> np.ndarray:
         """Read the array into memory."""
         return np.fromfile(self.path, self.dtype).reshape(self.shape)
 
-    def mapped(self) -> np.ndarray:
+    def memory_map(self) -> np.ndarray:
         """Return the array as a read-only memory map."""
         if not np.prod(self.shape):
             return np.empty(self.shape, self.dtype)
@@ -125,9 +125,9 @@ class ArrayWriter:
         self.append(name, np.frombuffer(b"".join(encoded), np.uint8))
         self.append(f"{name}.ends", np.cumsum([len(string) for string in encoded], dtype=np.int64))
 
-    def finish(self, about: Mapping[str, Any]) -> None:
+    def finish(self, metadata: Mapping[str, Any]) -> None:
         """Write metadata of plain JSON types after all arrays."""
-        self.append_text(ABOUT, json.dumps(about))
+        self.append_text(METADATA, json.dumps(metadata))
         for name, file in self._files.items():
             with write_errors(self.folder / name):
                 file.close()  # flushes
@@ -155,10 +155,12 @@ class ArrayFolder:
             for name, array in index.items():
                 check_fields(array, ARRAY, f"{INDEX}: {name}")
                 size = int(np.dtype(array["dtype"]).itemsize * np.prod(array["shape"]))
-                if _checksum(folder / name) != (size, array["checksum"]):
+                with (folder / name).open("rb") as file:
+                    checksum = hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
+                if ((folder / name).stat().st_size, checksum) != (size, array["checksum"]):
                     raise InputError(f"{name} has another size or checksum than when it was written")
             self._arrays: dict[str, dict[str, Any]] = index
-            self.about: dict[str, Any] = json.loads(self.text(ABOUT))
+            self.metadata: dict[str, Any] = json.loads(self.text(METADATA))
         except (InputError, OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{folder}: this folder of arrays is damaged ({' '.join(str(error).split())})") from None
 
@@ -171,19 +173,9 @@ class ArrayFolder:
 
     def text(self, name: str) -> str:
         """Return a text."""
-        return self.array(name).whole().tobytes().decode("utf-8", "surrogatepass")
+        return self.array(name).read().tobytes().decode("utf-8", "surrogatepass")
 
     def strings(self, name: str) -> list[str]:
         """Return a list of strings."""
-        text, ends = self.array(name).whole().tobytes(), self.array(f"{name}.ends").whole().tolist()
+        text, ends = self.array(name).read().tobytes(), self.array(f"{name}.ends").read().tolist()
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
-
-
-def _checksum(path: Path) -> tuple[int, str]:
-    """Return size and checksum of a file."""
-    size, total, block = 0, xxhash.xxh3_128(), memoryview(bytearray(READ))
-    with path.open("rb", buffering=0) as file:
-        while read := file.readinto(block):
-            size += read
-            total.update(block[:read])
-    return size, total.hexdigest()

@@ -81,20 +81,20 @@ def read_conll(
         InputError: with file:line, for a line with another number of fields than the first token, too few fields for
             `columns`, an empty field or a decoding error; with the path, for a missing or empty file.
     """
-    how = LineFormat(separator, comments, docstart)
-    return read_conll_corpus(path, columns, how, encoding=encoding, progress=progress).to_dataset()
+    line_format = LineFormat(separator, comments, docstart)
+    return read_conll_corpus(path, columns, line_format, encoding=encoding, progress=progress).to_dataset()
 
 
 def read_conll_corpus(
     path: str | Path,
     columns: Columns,
-    how: LineFormat = PLAIN,
+    line_format: LineFormat = PLAIN,
     unit: str = "sentence",
     encoding: str = "utf-8",
     progress: bool = True,
 ) -> Corpus:
     """Read a CoNLL file as a corpus, piece by piece. Arguments and errors are those of `read_conll`."""
-    parser = _Parser(columns, str(path), how, FileContext())
+    parser = _Parser(columns, str(path), line_format, FileContext())
     pieces = stream_text(expand_path(path), encoding, PIECE)
     for block in bar(blocks(pieces, sentence_ends), str(path), show=progress):
         if block is not None:
@@ -107,14 +107,14 @@ def conll_corpus(
     columns: Columns,
     name: str,
     unit: str = "sentence",
-    how: LineFormat = PLAIN,
+    line_format: LineFormat = PLAIN,
     context: FileContext | None = None,
 ) -> Corpus:
     """Parse the lines of the file `name`, or those after a context, which may have no tokens.
 
     Raises InputError as `read_conll` does.
     """
-    parser = _Parser(columns, name, how, context or FileContext())
+    parser = _Parser(columns, name, line_format, context or FileContext())
     if context is None:
         parser.parse(lines, 1, progress=True)
         return parser.corpus(unit)
@@ -125,8 +125,8 @@ def conll_corpus(
 class _Parser:
     """Parses whole sentences of a file, one block of lines after the other."""
 
-    def __init__(self, columns: Columns, name: str, how: LineFormat, context: FileContext) -> None:
-        self.columns, self.name, self.how = columns, name, how
+    def __init__(self, columns: Columns, name: str, line_format: LineFormat, context: FileContext) -> None:
+        self.columns, self.name, self.line_format = columns, name, line_format
         self.first, self.token, self.marked = context.first, context.token, context.marked
         self.header = 0  # line of the column names
         self.names: list[str] | None = None
@@ -144,11 +144,11 @@ class _Parser:
         if broken := next((number for number, line in enumerate(lines, start) if "\r" in line), None):
             raise InputError(f"{self.name}:{broken}: a carriage return inside a line; end all lines of the file alike")
         if not (self.first or self.marked or self.header):
-            self.header = header_row(lines, self.how, start)
+            self.header = header_row(lines, self.line_format, start)
             self.names = self.names or (header_names(lines[0]) if self.header == 1 else None)
         if not self.first:
-            self.first, self.token = _first_token(lines, self.how, start, self.header)
-        width = len(_fields(self.token, self.how.separator))
+            self.first, self.token = _first_token(lines, self.line_format, start, self.header)
+        width = len(_fields(self.token, self.line_format.separator))
         if width and not self.positions:
             self.positions = _positions(self.columns, f"{self.name}:{self.first}", width)
             self.encoders = {role: StringEncoder() for role in self.positions}
@@ -159,12 +159,12 @@ class _Parser:
         values: list[str] = []
         tokens = self.sentences[-1]
         shown = bar(lines, self.name, show=progress)
-        for sentence in _sentences(shown, self.how, self.token, start, self.header):
+        for sentence in _sentences(shown, self.line_format, self.token, start, self.header):
             if not sentence:
                 self.marked = True
                 self.document += bool(self.documents) and self.documents[-1] == self.document
                 continue
-            if self.how.comments and sentence[0][1][0] == "#":
+            if self.line_format.comments and sentence[0][1][0] == "#":
                 self.doubtful.append(sentence[0][0])
             for number, fields in sentence:
                 if len(fields) != width:
@@ -197,12 +197,12 @@ class _Parser:
 
     def _uneven(self, number: int, line: str) -> InputError:
         """Return the error for a line with another number of fields than the first token, with its probable cause."""
-        found, width = (len(_fields(one, self.how.separator)) for one in (line, self.token))
+        found, width = (len(_fields(one, self.line_format.separator)) for one in (line, self.token))
         advice = ""
-        if not self.how.comments and (line.startswith("#") or self.token.startswith("#")):
+        if not self.line_format.comments and (line.startswith("#") or self.token.startswith("#")):
             comment = "this" if line.startswith("#") else f"line {self.first}"
             advice = f"; if {comment} is a comment, set comments: true"
-        elif self.how.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(self.token, "tab")):
+        elif self.line_format.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(self.token, "tab")):
             advice = "; if fields contain spaces, set separator: tab"
         fields = f"{counted(found, 'field')}, but line {self.first} has {width}"
         return InputError(f"{self.name}:{number}: {fields}: {quoted(line)}{advice}")
@@ -226,7 +226,7 @@ def _positions(columns: Columns, place: str, width: int) -> dict[str, int]:
 
 
 def _sentences(
-    lines: Iterable[str], how: LineFormat, token: str, start: int = 1, header: int = 0
+    lines: Iterable[str], line_format: LineFormat, token: str, start: int = 1, header: int = 0
 ) -> Iterator[list[NumberedFields]]:
     """Yield the lines of each sentence, and an empty list where a document begins.
 
@@ -234,9 +234,9 @@ def _sentences(
     """
     sentence: list[NumberedFields] = []
     for number, line in enumerate(lines, start):
-        fields = _fields(line, how.separator)
-        if fields and fields[0] != how.docstart:
-            comment = how.comments and _is_comment(line, fields, token, how, not sentence)
+        fields = _fields(line, line_format.separator)
+        if fields and fields[0] != line_format.docstart:
+            comment = line_format.comments and _is_comment(line, fields, token, line_format, not sentence)
             if number != header and not comment:
                 sentence.append((number, fields))
             continue
@@ -249,23 +249,25 @@ def _sentences(
         yield sentence
 
 
-def _first_token(lines: Sequence[str], how: LineFormat, start: int = 1, header: int | None = None) -> tuple[int, str]:
+def _first_token(
+    lines: Sequence[str], line_format: LineFormat, start: int = 1, header: int | None = None
+) -> tuple[int, str]:
     """Return number and text of the first line with a token; 0 and "" if there is none.
 
     With comments, lines that begin with "#" count only if all lines do.
     """
-    header, doubtful = header_row(lines, how) if header is None else header, (0, "")
+    header, doubtful = header_row(lines, line_format) if header is None else header, (0, "")
     for number, line in enumerate(lines, start):
-        fields = _fields(line, how.separator)
-        if not fields or fields[0] == how.docstart or number == header:
+        fields = _fields(line, line_format.separator)
+        if not fields or fields[0] == line_format.docstart or number == header:
             continue
-        if not (how.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
+        if not (line_format.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
             return number, line
         doubtful = (number, line) if doubtful[0] == 0 and fields[0] != "#" else doubtful
     return doubtful
 
 
-def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, begins: bool) -> bool:
+def _is_comment(line: str, fields: Sequence[str], token: str, line_format: LineFormat, begins: bool) -> bool:
     """Return True if a line begins with "#" and has another number of fields than the line of a token.
 
     At the beginning of a sentence fields are also counted by the separator of the token only, so that
@@ -273,11 +275,11 @@ def _is_comment(line: str, fields: Sequence[str], token: str, how: LineFormat, b
     """
     if not line.lstrip(BYTE_ORDER_MARK).startswith("#"):
         return False
-    width = len(_fields(token, how.separator))
+    width = len(_fields(token, line_format.separator))
     if len(fields) != width:
         return True
     gaps = set(token.strip()) & {" ", "\t"}
-    if how.separator == "tab" or not begins or fields[0] != "#" or len(gaps) != 1:
+    if line_format.separator == "tab" or not begins or fields[0] != "#" or len(gaps) != 1:
         return False
     return len(list(filter(None, line.split(gaps.pop())))) != width
 
@@ -298,28 +300,30 @@ def _fields(line: str, separator: Separator = "whitespace") -> list[str]:
 # -- properties of files ------------------------------------------------------------------------------------------
 
 
-def scan_context(lines: Sequence[str], how: LineFormat = PLAIN) -> FileContext:
+def scan_context(lines: Sequence[str], line_format: LineFormat = PLAIN) -> FileContext:
     """Return the context of all lines of a file from its first lines."""
-    first, token = _first_token(lines, how)
-    return FileContext(0, first, token, not all(_sentences(lines, how, token, 1, header_row(lines, how))))
+    first, token = _first_token(lines, line_format)
+    sentences = _sentences(lines, line_format, token, 1, header_row(lines, line_format))
+    return FileContext(0, first, token, not all(sentences))
 
 
-def field_count(lines: Sequence[str], how: LineFormat = PLAIN) -> int:
+def field_count(lines: Sequence[str], line_format: LineFormat = PLAIN) -> int:
     """Return the number of fields of the first token; 0 if there is none."""
-    return len(_fields(_first_token(lines, how)[1], how.separator))
+    return len(_fields(_first_token(lines, line_format)[1], line_format.separator))
 
 
-def distinct_fields(lines: Sequence[str], how: LineFormat = PLAIN) -> list[set[str]]:
+def distinct_fields(lines: Sequence[str], line_format: LineFormat = PLAIN) -> list[set[str]]:
     """Return the distinct strings of each column of the first token."""
-    found: list[set[str]] = [set() for _ in range(field_count(lines, how))]
-    for sentence in _sentences(lines, how, _first_token(lines, how)[1], 1, header_row(lines, how)):
+    found: list[set[str]] = [set() for _ in range(field_count(lines, line_format))]
+    token, header = _first_token(lines, line_format)[1], header_row(lines, line_format)
+    for sentence in _sentences(lines, line_format, token, 1, header):
         for _, fields in sentence:
             for distinct, string in zip(found, fields, strict=False):
                 distinct.add(string)
     return found
 
 
-def header_row(lines: Iterable[str], how: LineFormat = PLAIN, start: int = 1) -> int:
+def header_row(lines: Iterable[str], line_format: LineFormat = PLAIN, start: int = 1) -> int:
     """Return the number of the first non-empty line if it names the columns, else 0.
 
     Such a line is a `header_line`, or consists of usual names such as "word" and "label".
@@ -327,8 +331,8 @@ def header_row(lines: Iterable[str], how: LineFormat = PLAIN, start: int = 1) ->
     for number, line in enumerate(lines, start):
         if number == 1 and header_names(line):
             return number
-        fields = _fields(line, how.separator)
-        if fields and not (how.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
+        fields = _fields(line, line_format.separator)
+        if fields and not (line_format.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
             names = [re.sub(r"[\W\d_]+", "", field).lower() for field in fields]
             usual = len(names) > 1 and all(_HEADER.fullmatch(name) for name in [*filter(None, names[:-1]), names[-1]])
             return number if usual else 0
@@ -384,17 +388,17 @@ def detect_line_format(
     return found
 
 
-def comment_line_numbers(lines: Sequence[str], how: LineFormat = PLAIN) -> list[int]:
+def comment_line_numbers(lines: Sequence[str], line_format: LineFormat = PLAIN) -> list[int]:
     """Return the numbers of the comment lines."""
-    if not how.comments:
+    if not line_format.comments:
         return []
-    token, begins, found, header = _first_token(lines, how)[1], True, [], header_row(lines, how)
+    token, begins, found, header = _first_token(lines, line_format)[1], True, [], header_row(lines, line_format)
     for number, line in enumerate(lines, 1):
-        fields = _fields(line, how.separator)
-        if fields and number != header and _is_comment(line, fields, token, how, begins):
+        fields = _fields(line, line_format.separator)
+        if fields and number != header and _is_comment(line, fields, token, line_format, begins):
             found.append(number)
         else:
-            begins = not fields or fields[0] == how.docstart
+            begins = not fields or fields[0] == line_format.docstart
     return found
 
 
@@ -480,7 +484,11 @@ def conll_lines(
 
 
 def append_fields(
-    lines: Sequence[str], added: Mapping[int, Sequence[str]], count: int, first: int = 1, how: LineFormat = PLAIN
+    lines: Sequence[str],
+    added: Mapping[int, Sequence[str]],
+    count: int,
+    first: int = 1,
+    line_format: LineFormat = PLAIN,
 ) -> Iterator[str]:
     """Yield lines with `count` fields added to the tokens on the lines in `added`, and to lines before documents.
 
@@ -490,9 +498,9 @@ def append_fields(
     for number, line in enumerate(lines[:-1] if lines and not lines[-1] else lines, first):
         more = added.get(number)
         if more is None:
-            more = opening if how.docstart in _fields(line, how.separator)[:1] else ()
+            more = opening if line_format.docstart in _fields(line, line_format.separator)[:1] else ()
         if more:
-            gap = "\t" if "\t" in line.rstrip(" \t") else _gap(how.separator)
+            gap = "\t" if "\t" in line.rstrip(" \t") else _gap(line_format.separator)
             yield line.rstrip(" \t") + gap + gap.join(more) + "\n"
         else:
             yield f"{line}\n"

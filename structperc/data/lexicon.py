@@ -32,6 +32,7 @@ class LowerCaseLexicon(nn.Module):
     """
 
     words: Tensor  # (H,) int64, hashes of the case-folded words, ascending
+    any_size = True  # of a loaded state
 
     def __init__(self, text: str | None = None, column: int | None = None) -> None:
         super().__init__()
@@ -39,6 +40,7 @@ class LowerCaseLexicon(nn.Module):
             raise InputError(f"lexicon: column must be >= 0 and needs a text, got {column}")
         self.text, self.column = text, column
         self.register_buffer("words", torch.zeros(0, dtype=torch.int64))
+        self.register_load_state_dict_pre_hook(_resize)
         self._set: frozenset[int] | None = None  # `words`, for lookups of single words
 
     @classmethod
@@ -67,11 +69,11 @@ class LowerCaseLexicon(nn.Module):
             self._set = frozenset(self.words.tolist())
         return int(word_hashes([word.casefold()])[0]) in self._set
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *options: Any) -> None:
-        """Resize the lexicon to the saved one."""
-        if (saved := state_dict.get(f"{prefix}words")) is not None:
-            self._set, self.words = None, self.words.new_empty(len(saved))
-        super()._load_from_state_dict(state_dict, prefix, *options)
+
+def _resize(lexicon: LowerCaseLexicon, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Resize a lexicon to the saved one."""
+    if (saved := state.get(f"{prefix}words")) is not None:
+        lexicon._set, lexicon.words = None, lexicon.words.new_empty(len(saved))
 
 
 def _lower_cased(words: Iterable[str]) -> np.ndarray:

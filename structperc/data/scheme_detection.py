@@ -80,18 +80,20 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     outside = counts[USUAL_OUTSIDE]
     if set(counts) <= {USUAL_OUTSIDE}:
         return SchemeFit(USUAL if counts else "none", {}, 0, 0, outside)
-    possible = [(how, _unrecognized(how, counts)) for how in _notations(counts)]
-    possible = [(how, unread) for how, unread in possible if counts.keys() - unread.keys() - {how.outside}]
+    fits = [(notation, _unrecognized(notation, counts)) for notation in _notations(counts)]
+    possible = [(one, unread) for one, unread in fits if counts.keys() - unread.keys() - {one.outside}]
     if not possible:
         return SchemeFit("none", {}, counts.total() - outside, 0, outside)
     most = min(sum(unread.values()) for _, unread in possible) + counts.total() * TOLERANCE
-    close = [(how, unread) for how, unread in possible if sum(unread.values()) <= most]
-    how, unread = min(close, key=lambda one: _cost(one[0], one[1], pairs))
-    inside = counts.total() - counts[how.outside]
+    close = [(one, unread) for one, unread in possible if sum(unread.values()) <= most]
+    notation, unread = min(close, key=lambda one: _cost(one[0], one[1], pairs))
+    outside = counts[notation.outside]
+    inside = counts.total() - outside
     prefixed = inside - sum(unread.values())
-    usual = (how.lower, how.reversed, how.gap) == (False, False, "-")
-    enough = prefixed >= inside * (MIN_SHARE if usual else MIN_SHARE_UNUSUAL)
-    return SchemeFit(how.name if enough else "none", unread if enough else {}, inside, prefixed, counts[how.outside])
+    usual = (notation.lower, notation.reversed, notation.gap) == (False, False, "-")
+    if prefixed < inside * (MIN_SHARE if usual else MIN_SHARE_UNUSUAL):
+        return SchemeFit("none", {}, inside, prefixed, outside)
+    return SchemeFit(notation.name, unread, inside, prefixed, outside)
 
 
 def detect_scheme(sentences: LabelSequences) -> str:
@@ -110,23 +112,23 @@ def _notations(counts: Counter[str]) -> Iterator[Notation]:
                 yield Notation(scheme, lower, last, gap, outside)
 
 
-def _unrecognized(how: Notation, counts: Mapping[str, int]) -> dict[str, int]:
+def _unrecognized(notation: Notation, counts: Mapping[str, int]) -> dict[str, int]:
     """Return counts of labels that are not of a notation; if there are any, also of prefixes without a type."""
-    found = {name: n for name, n in counts.items() if name != how.outside and how.split(name) is None}
+    found = {name: n for name, n in counts.items() if name != notation.outside and notation.split(name) is None}
     if found:
-        found |= {name: n for name, n in counts.items() if name in how.letters}
+        found |= {name: n for name, n in counts.items() if name in notation.letters}
     return found
 
 
 def _cost(
-    how: Notation, unread: Mapping[str, int], pairs: Mapping[tuple[str | None, str | None], int]
+    notation: Notation, unread: Mapping[str, int], pairs: Mapping[tuple[str | None, str | None], int]
 ) -> tuple[int, int, bool]:
     """Return a sort key: number of illegal or unrecognized labels, of unrecognized ones, True for an unusual scheme."""
-    name, missing = how.name, sum(unread.values())
+    name, missing = notation.name, sum(unread.values())
     known = {pair: n for pair, n in pairs.items() if unread.keys().isdisjoint(pair)}
     tags = {label: OUTSIDE_TAG if label is None else parse_tag(label, name) for label in chain.from_iterable(known)}
-    illegal = sum(n for (a, b), n in known.items() if not is_allowed_transition(tags[a], tags[b], how.scheme))
-    return missing + illegal, missing, how.scheme != USUAL
+    illegal = sum(n for (a, b), n in known.items() if not is_allowed_transition(tags[a], tags[b], notation.scheme))
+    return missing + illegal, missing, notation.scheme != USUAL
 
 
 def advice_for(label: str, scheme: str, sentences: LabelSequences) -> str:
@@ -170,8 +172,8 @@ def check_labels(sentences: LabelSequences, name: str, scheme: str) -> None:
 
 def is_label(label: str, scheme: str) -> bool:
     """Return True if a label is of a scheme or notation."""
-    how = parse_notation(scheme)
-    return how.scheme == "none" or label == how.outside or how.split(label) is not None
+    notation = parse_notation(scheme)
+    return notation.scheme == "none" or label == notation.outside or notation.split(label) is not None
 
 
 def to_scheme(sentences: LabelSequences, name: str, target: str, source: str | None = None) -> LabelSequences:

@@ -179,10 +179,10 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
         if len(first) == 10 and first[0].partition("-")[0].isdecimal():  # CoNLL-U
             return _survey_treebank(file, reading)
         check_not_text(lines, 1, file)
-    how = detect_line_format(lines, reading.separator, reading.comments)
+    line_format = detect_line_format(lines, reading.separator, reading.comments)
     given = reading.columns or (header_names(lines[0]) if lines else None)
-    columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, how) + 1))]
-    corpus = conll_corpus(lines, columns, file, how=how)
+    columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, line_format) + 1))]
+    corpus = conll_corpus(lines, columns, file, line_format=line_format)
     few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MAX_LABELS]
     fits = {role: fit_scheme(corpus.sentences_of(corpus.columns[role])) for role in few}
     roles = list(given or _detect_roles(corpus, fits))
@@ -193,10 +193,10 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     other_labels = _same_types(corpus, fits, "label") if "label" in fits else []
     found = survey_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(
-        line_format=how,
+        line_format=line_format,
         other_labels=other_labels,
-        comments=comment_line_numbers(lines, how),
-        header=header_row(lines, how),
+        comments=comment_line_numbers(lines, line_format),
+        header=header_row(lines, line_format),
     )
 
 
@@ -210,9 +210,9 @@ def survey_alike(first: Survey, files: Sequence[str], reading: ReadOptions = DEF
     others = (read_lines(file, reading.encoding) for file in files)
     formats = [first.line_format, *(detect_line_format(one, reading.separator, reading.comments) for one in others)]
     comments, tab = any(one.comments for one in formats), any(one.separator == "tab" for one in formats)
-    how = reading._replace(comments=comments, separator="tab" if tab else "whitespace")
-    again = first if first.line_format == how.line_format() else survey(first.file, how)
-    return [again, *(survey(file, how._replace(columns=again.roles)) for file in files)]
+    common = reading._replace(comments=comments, separator="tab" if tab else "whitespace")
+    again = first if first.line_format == common.line_format() else survey(first.file, common)
+    return [again, *(survey(file, common._replace(columns=again.roles)) for file in files)]
 
 
 def survey_corpus(

@@ -128,20 +128,20 @@ def parse_notation(name: str) -> Notation:
 @lru_cache(maxsize=4096)
 def parse_tag(label: str, scheme: str | None = None) -> Tag:
     """Split a label of a scheme or notation, or of any scheme in the usual form. Raises InputError for other labels."""
-    how = _ANY if scheme is None else parse_notation(scheme)
-    if label == how.outside:
+    notation = _ANY if scheme is None else parse_notation(scheme)
+    if label == notation.outside:
         return OUTSIDE_TAG
-    if (found := how.split(label)) is None:
+    if (found := notation.split(label)) is None:
         meant = suggest_label(label, scheme or "IOBES")
         advice = "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
         raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {advice}")
-    return Tag(how.letters[found[0]], found[1])
+    return Tag(notation.letters[found[0]], found[1])
 
 
 def unknown_label_message(label: str, scheme: str) -> str:
     """Return the message that a label is not of a scheme or notation."""
-    how = parse_notation(scheme)
-    wanted = ", ".join([how.outside, *(how.label(letter, "TYPE") for letter in SCHEMES[how.scheme])])
+    notation = parse_notation(scheme)
+    wanted = ", ".join([notation.outside, *(notation.label(letter, "TYPE") for letter in SCHEMES[notation.scheme])])
     return f"label {label!r} is not of scheme {scheme} ({wanted})"
 
 
@@ -152,13 +152,13 @@ def suggest_label(label: str, scheme: str) -> str | None:
         >>> [suggest_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
         ['B-PER', 'I-PER', 'O', None]
     """
-    how, text = parse_notation(scheme), INVISIBLE.sub("", label).strip()
+    notation, text = parse_notation(scheme), INVISIBLE.sub("", label).strip()
     if text in ("O", "o", "0"):
-        return how.outside
+        return notation.outside
     for gap in (*TAG_SEPARATORS, "\u2010", "\u2011", "\u2013", "\u2014", "\u2212"):
         for letter, kind in (text.partition(gap)[::2], text.rpartition(gap)[::-2]):
-            if kind and letter.strip().upper() in SCHEMES[how.scheme]:
-                return how.label(letter.strip().upper(), kind)
+            if kind and letter.strip().upper() in SCHEMES[notation.scheme]:
+                return notation.label(letter.strip().upper(), kind)
     return None
 
 
@@ -204,14 +204,6 @@ def check_scheme(scheme: str) -> None:
     """Raise InputError for an unknown scheme."""
     if scheme not in SCHEMES:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
-
-
-def check_notation(option: str, name: str) -> None:
-    """Raise InputError, which names the option, for an unknown scheme or notation."""
-    try:
-        parse_notation(name)
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
 
 
 # -- segments -------------------------------------------------------------------------------------------------
@@ -289,17 +281,17 @@ def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list
 
 
 def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
-    how = parse_notation(scheme)
-    letter = {prefix: letter for letter, prefix in SCHEMES[how.scheme].items()}
-    labels = [how.outside] * length
+    notation = parse_notation(scheme)
+    letter = {prefix: letter for letter, prefix in SCHEMES[notation.scheme].items()}
+    labels = [notation.outside] * length
     previous: Span | None = None
     for span in segments:
         first, last = span.start, span.end - 1
-        labels[first : span.end] = [how.label(letter[INSIDE], span.type)] * (span.end - first)
+        labels[first : span.end] = [notation.label(letter[INSIDE], span.type)] * (span.end - first)
         touches = previous is not None and (previous.type, previous.end) == (span.type, first)
-        if how.scheme != "IOB1" or touches:
-            labels[first] = how.label(letter[BEGIN], span.type)
+        if notation.scheme != "IOB1" or touches:
+            labels[first] = notation.label(letter[BEGIN], span.type)
         if END in letter:
-            labels[last] = how.label(letter[SINGLE if first == last else END], span.type)
+            labels[last] = notation.label(letter[SINGLE if first == last else END], span.type)
         previous = span
     return labels

@@ -17,9 +17,9 @@ from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import missing_types, split_holdout
-from structperc.data.tag_schemes import Scheme, check_notation
+from structperc.data.tag_schemes import Scheme, parse_notation
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
-from structperc.datamodules.distributed import share
+from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
 from structperc.errors import InputError
@@ -105,7 +105,10 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
-        check_notation("data.labels", labels or scheme)
+        try:
+            parse_notation(labels or scheme)
+        except InputError as error:
+            raise InputError(f"data.labels: {error}") from None
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = ReadOptions(unit=unit, labels=labels or scheme)
         self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
@@ -251,7 +254,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def loader(self, split: str) -> "DataLoader[Batch]":
         """Return an iterable over the mini-batches of a split for evaluation; each process gets its share."""
         rows = self._encoded[split]
-        order = LengthBatchSampler(rows.corpus.lengths, self.eval_batch_size, False, self.seed, share())
+        order = LengthBatchSampler(rows.corpus.lengths, self.eval_batch_size, False, self.seed, process_group())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch | FlatBatch]":
@@ -269,13 +272,13 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         rows = self._encoded["train"]
         size, lengths = self.batch_size, rows.corpus.lengths
         if size is None:
-            size = BATCH_SIZE if form == "padded" else sequential_batch_size(lengths, share().processes)
+            size = BATCH_SIZE if form == "padded" else sequential_batch_size(lengths, process_group().size)
         order: DistributedSampler[Any]
         data: Dataset[Batch] | Dataset[FlatBatch] = FlatSequences(rows) if form == "flat" else rows
         if self.shuffle or form == "flat":
-            order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, share(), form == "padded")
+            order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, process_group(), form == "padded")
         else:
-            data = PrecomputedBatches(rows, size, share())
+            data = PrecomputedBatches(rows, size, process_group())
             order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # all batches are of this process
         return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
 

@@ -201,12 +201,12 @@ def write_corpus(writer: ArrayWriter, corpus: Corpus) -> None:
 def load_corpus(folder: ArrayFolder) -> Corpus:
     """Return the corpus written by `write_corpus`; columns are memory-mapped."""
     columns = {
-        role: Column(Factorized(folder.strings(f"strings.{i}"), folder.array(f"numbers.{i}").mapped()))
-        for i, role in enumerate(folder.about[ROLES])
+        role: Column(Factorized(folder.strings(f"strings.{i}"), folder.array(f"numbers.{i}").memory_map()))
+        for i, role in enumerate(folder.metadata[ROLES])
     }
-    lines = folder.array("lines").mapped() if "lines" in folder else None
-    starts, sentences, documents = (folder.array(name).whole() for name in BOUNDARIES)
-    return Corpus(columns, starts, sentences, documents, folder.about[NAME], lines)
+    lines = folder.array("lines").memory_map() if "lines" in folder else None
+    starts, sentences, documents = (folder.array(name).read() for name in BOUNDARIES)
+    return Corpus(columns, starts, sentences, documents, folder.metadata[NAME], lines)
 
 
 def release_memory(corpus: Corpus) -> None:
@@ -271,7 +271,7 @@ def write_features(writer: ArrayWriter, features: FeatureExtractor) -> None:
 
 def load_features(folder: ArrayFolder, like: FeatureExtractor) -> FeatureExtractor:
     """Return the features written by `write_features`, with document attributes and progress bar of `like`."""
-    arrays = {name: folder.array(name).whole() for name in folder.about["arrays"]}
+    arrays = {name: folder.array(name).read() for name in folder.metadata["arrays"]}
     found = FeatureExtractor.from_state(json.loads(folder.text(STRINGS)), arrays, _FixedParts(like.documents))
     found.progress = like.progress
     return found

@@ -20,25 +20,25 @@ NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _single = False  # within `single_process`
 
 
-class Share(NamedTuple):
-    """The number of this process, and the number of all processes."""
+class ProcessGroup(NamedTuple):
+    """Number of this process in its group, and size of the group."""
 
-    process: int  # 0 <= process < processes
-    processes: int
-
-
-WHOLE = Share(0, 1)
+    rank: int  # 0 <= rank < size
+    size: int
 
 
-def share() -> Share:
-    """Return the number of this process in its group; process 0 of 1 without a group."""
+SINGLE_PROCESS = ProcessGroup(0, 1)
+
+
+def process_group() -> ProcessGroup:
+    """Return rank and size of the group of this process; 0 and 1 without a group."""
     together = not _single and dist.is_available() and dist.is_initialized()
-    return Share(dist.get_rank(), dist.get_world_size()) if together else WHOLE
+    return ProcessGroup(dist.get_rank(), dist.get_world_size()) if together else SINGLE_PROCESS
 
 
 @contextmanager
 def single_process() -> Iterator[None]:
-    """Let `share` return process 0 of 1 within the block."""
+    """Let `process_group` return process 0 of 1 within the block."""
     global _single
     before, _single = _single, True
     try:
@@ -58,7 +58,7 @@ def leave_process_group() -> None:
 
 def all_reduce_sum(x: Tensor) -> Tensor:
     """Return the sum of a tensor, of the same shape in each process, over all processes, without gradients."""
-    if share().processes == 1:
+    if process_group().size == 1:
         return x
     x = x.detach().clone()
     dist.all_reduce(x)
@@ -67,11 +67,11 @@ def all_reduce_sum(x: Tensor) -> Tensor:
 
 def all_gather_tensors(x: Tensor) -> Tensor:
     """Return the concatenated tensors (n,) of all processes; n may differ."""
-    own, processes = share()
+    rank, processes = process_group()
     if processes == 1:
         return x
     sizes = x.new_zeros(processes, dtype=torch.int64)
-    sizes[own] = len(x)
+    sizes[rank] = len(x)
     dist.all_reduce(sizes)
     padded = x.new_zeros(int(sizes.max()))
     padded[: len(x)] = x
@@ -83,9 +83,9 @@ def all_gather_tensors(x: Tensor) -> Tensor:
 def all_gather_objects(parts: Iterable[Any]) -> list[Any]:
     """Return the concatenated lists of all processes; items must be picklable."""
     own = list(parts)
-    if share().processes == 1:
+    if process_group().size == 1:
         return own
-    lists: list[Any] = [None] * share().processes
+    lists: list[Any] = [None] * process_group().size
     dist.all_gather_object(lists, own)
     return [part for one in lists for part in one]
 
@@ -96,7 +96,7 @@ def all_reduce_gradients(parameters: Iterable[Tensor]) -> None:
     Losses are sums over sequences, so the result is the gradient of a single process. Sparse gradients are
     concatenated, since only gloo can add them.
     """
-    if share().processes == 1:
+    if process_group().size == 1:
         return
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
@@ -156,9 +156,12 @@ class AllGatherLists:
         write: writes as much of a list as fits into entries (n,), and returns the length of the list. It is called
         again if the list of any process was too long.
         """
-        processes = share().processes
+        processes = process_group().size
         while True:
-            message, found = self._buffers(processes)
+            size = 1 + self.size  # a heading of one entry, then entries
+            if len(self._message) < size:  # buffers are reused, since new memory is slower
+                self._message, self._found = (np.empty(n * size, self.kind) for n in (1, processes))
+            message, found = self._message[:size], self._found[: processes * size]
             _heading(message[:1])[:] = write(message[1:]), number
             _gather(found, message)
             begins = np.arange(processes) * len(message)
@@ -168,20 +171,10 @@ class AllGatherLists:
             if fits:
                 return GatheredLists(found, 1 + begins, 1 + begins + lengths, numbers)
 
-    def _buffers(self, processes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return buffers for the message of this process and for those of all: a heading of one entry, then entries.
-
-        Reused by the next call, since new memory is slower.
-        """
-        size = 1 + self.size
-        if len(self._message) < size:
-            self._message, self._found = (np.empty(n * size, self.kind) for n in (1, processes))
-        return self._message[:size], self._found[: processes * size]
-
 
 def _gather(found: np.ndarray, message: np.ndarray) -> None:
     """Fill found (P * n,) with the messages (n,) of all processes."""
-    if share().processes == 1:
+    if process_group().size == 1:
         found[:] = message
         return
     parts = torch.from_numpy(found.view(np.uint8)).split(message.nbytes)

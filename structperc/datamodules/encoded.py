@@ -16,7 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
 from structperc.data.words import word_numbers
-from structperc.datamodules.distributed import WHOLE, Share
+from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
@@ -117,9 +117,9 @@ def write_arrays(
 
 def load_arrays(folder: ArrayFolder) -> CorpusArrays:
     """Return the arrays written by `write_arrays`."""
-    nodes, kind = _load_lists(folder, NODES), folder.about[EDGES]
+    nodes, kind = _load_lists(folder, NODES), folder.metadata[EDGES]
     edges = None if kind is None else nodes if kind == NODES else _load_lists(folder, EDGES)
-    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).whole(), folder.about[LABELLED])
+    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).read(), folder.metadata[LABELLED])
 
 
 class _ListWriter:
@@ -268,21 +268,19 @@ class PrecomputedBatches(Dataset[Batch]):
     the features of the corpus.
     """
 
-    def __init__(self, rows: EncodedCorpus, batch_size: int, share: Share = WHOLE) -> None:
-        order = LengthBatchSampler(rows.corpus.lengths, batch_size, shuffle=False, share=share)
-        self.batches = [_transpose(rows[batch]) for batch in order]
+    def __init__(self, rows: EncodedCorpus, batch_size: int, group: ProcessGroup = SINGLE_PROCESS) -> None:
+        self.batches: list[Batch] = []
+        for batch in map(rows.__getitem__, LengthBatchSampler(rows.corpus.lengths, batch_size, False, group=group)):
+            nodes, edges = batch.nodes.transpose(), batch.edges
+            if edges is not None:
+                edges = nodes if edges is batch.nodes else edges.transpose()
+            self.batches.append(batch._replace(nodes=nodes, edges=edges))
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, index: int) -> Batch:
         return self.batches[index]
-
-
-def _transpose(batch: Batch) -> Batch:
-    nodes = batch.nodes.transpose()
-    same = batch.edges is batch.nodes
-    return batch._replace(nodes=nodes, edges=nodes if same else batch.edges and batch.edges.transpose())
 
 
 def split_batch(batch: Batch, k: int) -> Iterator[Batch]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, DistributedSampler
 
-from structperc.datamodules.distributed import WHOLE, Share
+from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.errors import InputError
 
 POOL = 16  # batches per pool, in which sequences are sorted by length
@@ -39,16 +39,16 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         batch_size: int,
         shuffle: bool,
         seed: int = 0,
-        share: Share = WHOLE,
+        group: ProcessGroup = SINGLE_PROCESS,
         by_length: bool = True,
     ) -> None:
         if batch_size < 1:
             raise InputError(f"data.batch_size must be >= 1, got {batch_size}")
-        if 0 < len(lengths) < share.processes:
-            raise InputError(f"data: {len(lengths)} sequences for {share.processes} processes; set trainer.devices: 1")
-        self.lengths, self.share = np.asarray(lengths), share
+        if 0 < len(lengths) < group.size:
+            raise InputError(f"data: {len(lengths)} sequences for {group.size} processes; set trainer.devices: 1")
+        self.lengths, self.group = np.asarray(lengths), group
         self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0
-        self.by_length = by_length and batch_size * share.processes > 1
+        self.by_length = by_length and batch_size * group.size > 1
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch. Called by the trainer at the start of each epoch."""
@@ -62,16 +62,16 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
 
     def _rows_of_process(self, batch: np.ndarray) -> np.ndarray:
         """Return the rows of this process in their order: rows are assigned by length, back and forth."""
-        process, processes = self.share
-        turn, place = np.divmod(np.arange(len(batch)), processes)
-        assigned = np.where(turn % 2, processes - 1 - place, place)
+        rank, size = self.group
+        turn, place = np.divmod(np.arange(len(batch)), size)
+        assigned = np.where(turn % 2, size - 1 - place, place)
         by_length = np.argsort(-self.lengths[batch], kind="stable")
-        return batch[np.sort(by_length[assigned == process])]
+        return batch[np.sort(by_length[assigned == rank])]
 
     @property
     def _size(self) -> int:
         """Number of rows of a batch of all processes."""
-        return self.batch_size * self.share.processes
+        return self.batch_size * self.group.size
 
     def _batches(self) -> list[np.ndarray]:
         if not self.shuffle:
@@ -87,7 +87,7 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
     def _cut(self, order: np.ndarray, size: int) -> list[np.ndarray]:
         """Split into pieces of `size` rows; a last piece with fewer rows than processes joins the one before."""
         starts = range(0, len(order), size)
-        enough = [start for start in starts if start == 0 or len(order) - start >= self.share.processes]
+        enough = [start for start in starts if start == 0 or len(order) - start >= self.group.size]
         return np.split(order, enough[1:]) if enough else []
 
 
@@ -123,16 +123,11 @@ class ResumableSampler(DistributedSampler[Any]):
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
-    def steps(self) -> int:
-        """The number of items of an epoch."""
-        return len(self)
-
     def __iter__(self) -> Iterator[Any]:
         first = self.before["seen"] if self.before["epoch"] == self.epoch else 0
-        if first and self.before["steps"] != self.steps:
+        if first and self.before["steps"] != len(self):
             raise InputError(
-                f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {self.steps}; "
+                f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {len(self)}; "
                 "set data.batch_size and trainer.devices as before"
             )
         for number, item in enumerate(islice(self.order, first, None), first + 1):
@@ -145,7 +140,9 @@ class ResumableLoader(DataLoader[Any]):
 
     def state_dict(self) -> dict[str, int]:
         """Return the current epoch, and the numbers of its mini-batches seen and in all."""
-        return {name: getattr(self.sampler, name) for name in STATE}
+        sampler = self.sampler
+        assert isinstance(sampler, ResumableSampler)
+        return {"epoch": sampler.epoch, "seen": sampler.seen, "steps": len(sampler)}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Skip the mini-batches seen before. Raises InputError for an invalid state."""

@@ -257,20 +257,31 @@ def fit(command: list[str], folder: Path) -> str | None:
     An interrupted training resumes from its last epoch. The output is appended to log.txt in the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        checkpoint(folder, "last")
-        resumed = ["--ckpt_path=last"]
-    except InputError:
-        resumed = []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with open(folder / LOG, "a+b") as log:
         start = log.seek(0, os.SEEK_END)
-        whole = [sys.executable, "-m", "structperc.training.child_process", *command, *resumed, "--debug"]
+        whole = [
+            sys.executable,
+            "-m",
+            "structperc.training.child_process",
+            *command,
+            *resume_options(folder),
+            "--debug",
+        ]
         with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment) as process:
             code = process.wait()
         log.seek(start)
         text = log.read().decode("utf-8", "replace")
     return None if code == 0 else failure_line(text, code)
+
+
+def resume_options(folder: Path) -> list[str]:
+    """Return the options that resume the interrupted training of a folder; [] without one."""
+    try:
+        checkpoint(folder, "last")
+    except InputError:
+        return []
+    return ["--ckpt_path=last"]
 
 
 def failure_line(log: str, code: int) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from structperc.features.templates import TemplatePart
 
 NO_FEATURE = -1  # in place of an id
+StateArrays = Mapping[str, np.ndarray]  # arrays of a saved state by name
 CHUNK = 2**19  # tokens that are processed in one step
 MIN_CHUNKS = 4  # chunks per worker: fewer take less time than starting a worker
 

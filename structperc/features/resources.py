@@ -15,7 +15,7 @@ from structperc.errors import InputError
 from structperc.features.attributes import Attribute
 
 TAGS = ("", "B", "I")
-UNKNOWN = -1  # a word that is in no phrase
+UNKNOWN = -1  # a word outside all phrases
 
 
 class Gazetteer:
@@ -29,7 +29,10 @@ class Gazetteer:
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
         self.fold = fold
-        self.phrases = _read(phrases) if isinstance(phrases, str | Path) else list(phrases)
+        if isinstance(phrases, str | Path):
+            self.phrases = [line.strip() for line in read_lines(phrases) if line.strip()]
+        else:
+            self.phrases = list(phrases)
         split = [words for phrase in self._folded(self.phrases) if (words := phrase.split())]
         if not split:
             place = phrases if isinstance(phrases, str | Path) else "gazetteer"
@@ -42,8 +45,9 @@ class Gazetteer:
     def tag(self, words: Sequence[str], tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
         """Return the index into `TAGS` of each token, (N,) int8.
 
-        `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
-        is tokens[sentences[r]:sentences[r + 1]]; no match crosses its boundary.
+        words: the distinct words.
+        tokens: (N,), index of the word at each token.
+        sentences: sentence r is tokens[sentences[r]:sentences[r + 1]]; matches do not cross its boundaries.
         """
         from structperc.features.kernels import match  # compiled: imported when it is first needed
 
@@ -64,10 +68,6 @@ class Gazetteer:
 
     def _folded(self, strings: Iterable[str]) -> Iterable[str]:
         return map(str.lower, strings) if self.fold else strings
-
-
-def _read(path: str | Path) -> list[str]:
-    return [line.strip() for line in read_lines(path) if line.strip()]
 
 
 def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,10 +115,7 @@ class Clusters:
         return self.paths.get(token.lower(), "") if self.lower_case and not found else found
 
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
-        """Return the attribute c4, c6, ... of clusters called c: so many leading bits, all of a shorter path.
-
-        None for any other name.
-        """
+        """Return the attribute c4, c6, ... of clusters named c, the first 4, 6, ... bits; None for other names."""
         match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
         bits = int(match[1]) if match else 0
         return partial(self._prefix, bits) if match else None

@@ -62,36 +62,21 @@ def seqeval_scores(
 
 
 def segment_precision_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the share of predicted segments that are correct, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
 
 def segment_recall_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the share of gold segments that are found, in 0..1; see `segment_f1_score` for the arguments."""
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
 
 def segment_f1_score(
-    y_true: LabelLists,
-    y_pred: LabelLists,
-    *,
-    average: Average = "micro",
-    scheme: str | None = None,
-    mode: Mode = None,
+    y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
     """Return the F1 of segments as one number in 0..1, for `sklearn.metrics.make_scorer` for instance.
 
@@ -175,7 +160,12 @@ def _report(types: dict[str, dict[str, Any]], averages: dict[str, dict[str, Any]
 
 
 def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: str | None) -> SegmentScores:
-    _check_options(scheme, mode)
+    if mode not in (None, "strict"):
+        raise InputError(f"mode must be None or 'strict', got {mode!r}")
+    if scheme is not None and scheme not in SEGMENT_SCHEMES:
+        raise InputError(f"scheme must be one of {', '.join(SEGMENT_SCHEMES)}, got {scheme!r}")
+    if mode == "strict" and scheme is None:
+        raise InputError(f"mode strict needs a scheme: {', '.join(SEGMENT_SCHEMES)}")
     gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
     check_same_lengths(gold, predicted, ("y_true", "y_pred"))
     correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
@@ -204,15 +194,6 @@ def _averaged(counts: SegmentScores, average: str) -> dict[str, float]:
     rows = [_shares(score) for score in counts.types.values()]
     whole = max(sum(weights), 1)
     return {name: sum(w * row[name] for w, row in zip(weights, rows, strict=True)) / whole for name in total}
-
-
-def _check_options(scheme: str | None, mode: str | None) -> None:
-    if mode not in (None, "strict"):
-        raise InputError(f"mode must be None or 'strict', got {mode!r}")
-    if scheme is not None and scheme not in SEGMENT_SCHEMES:
-        raise InputError(f"scheme must be one of {', '.join(SEGMENT_SCHEMES)}, got {scheme!r}")
-    if mode == "strict" and scheme is None:
-        raise InputError(f"mode strict needs a scheme: {', '.join(SEGMENT_SCHEMES)}")
 
 
 def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place: str) -> list[Span]:

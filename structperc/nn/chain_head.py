@@ -38,7 +38,7 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.structures import Batch, Candidates, Lattice
 
 Reduction = Literal["mean", "sum", "none"]
-Result = TypeVar("Result")  # of a search
+SearchResult = TypeVar("SearchResult")  # of a search
 
 
 class Confidence(NamedTuple):
@@ -53,7 +53,7 @@ class ChainHead(nn.Module):
     """Scores of labels, position by position -> a loss, and the best label sequences.
 
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
-    end_transitions at the last token of each sentence; what the tag scheme forbids is impossible.
+    end_transitions at the last token of each sentence; illegal pairs of labels score -inf.
 
     Tokens are the positions in `mask` with a gold label other than -100. A chain connects successive tokens across
     padding on either side, special tokens and further subwords. At prediction there is no gold, and `mask` must mark
@@ -224,8 +224,8 @@ class ChainHead(nn.Module):
         return found
 
     def _search(
-        self, search: Callable[[Lattice], Result], logits: Tensor, places: TokenPositions, lattice: Lattice
-    ) -> Result:
+        self, search: Callable[[Lattice], SearchResult], logits: Tensor, places: TokenPositions, lattice: Lattice
+    ) -> SearchResult:
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)

@@ -76,7 +76,8 @@ class AveragedOptimizer(BaseOptimizer):
                 loss = closure()
         rules = [self.step_size_rule(group) for group in self.param_groups]
         value = self._value(loss) if any(rule.needs_loss for rule in rules) else 0.0
-        norm = self._squared_norm() if any(rule.needs_norm for rule in rules) else 0.0
+        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
+        norm = _on_host(squared_norm(gradients)) if any(rule.needs_norm for rule in rules) else 0.0
         for group, rule in zip(self.param_groups, rules, strict=True):
             size = rule.size(value, norm, *rule.numbers)
             for p in group["params"]:
@@ -107,10 +108,6 @@ class AveragedOptimizer(BaseOptimizer):
                 f"{type(self).__name__} needs the loss: call step(closure) with a closure that returns it"
             )
         return _on_host(torch.as_tensor(loss, dtype=torch.float64).detach())
-
-    def _squared_norm(self) -> float | Tensor:
-        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
-        return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         averaged = "sums" in self.state[p] and group["steps"]

@@ -48,8 +48,8 @@ def bayes_point(
     precision, limits) have no effect on passes. The mean covers every trainable parameter and is taken in float64, in
     the order of the passes. The tagger's weights and the random state of torch, numpy and Python are restored.
 
-    Up to `processes` passes run at the same time in forked processes; one after the other where forks are unsafe (see
-    `can_fork`). The result is the same bit for bit: a pass depends only on the start, the seed and its number, and runs
+    Up to `processes` passes run at the same time in forked processes; one after the other without forks and with CUDA.
+    The result is the same bit for bit: a pass depends only on the start, the seed and its number, and runs
     on one thread, since some sums (the norm of passive-aggressive updates, dense gradients) depend on the number of
     threads.
 
@@ -68,7 +68,9 @@ def bayes_point(
     start = {name: weights.clone() for name, weights in learning_parameters(tagger).items()}
     sums = {name: torch.zeros_like(weights, dtype=torch.float64) for name, weights in start.items()}
     work = partial(one_pass, tagger, data, start)
-    run = partial(forked, processes=processes) if can_fork(tagger) and min(passes, processes) > 1 else serial
+    # Forks need a system that has them, and no CUDA, which they break.
+    can_fork = "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
+    run = partial(forked, processes=processes) if can_fork and min(passes, processes) > 1 else serial
     with preserve_state(tagger, start), closing(run(work, passes)) as results:
         for weights in bar(results, "Bayes point", passes, show):
             for name, total in sums.items():
@@ -112,11 +114,6 @@ def check_numbers(passes: int, processes: int) -> None:
     for name, value in (("passes", passes), ("processes", processes)):
         if value < 1:
             raise InputError(f"BayesPoint: {name} must be >= 1, got {value}")
-
-
-def can_fork(tagger: Tagger) -> bool:
-    """Return True if passes may run in forked processes: on systems with forks, and without CUDA, which forks break."""
-    return "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
 
 
 def learning_parameters(module: nn.Module) -> Weights:

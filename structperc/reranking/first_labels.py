@@ -12,7 +12,7 @@ from structperc.constructors import CLASS, OPTIONS, STATE, class_path_of
 from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes
-from structperc.datamodules.distributed import share
+from structperc.datamodules.distributed import process_group
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute
 from structperc.features.documents import DocumentExtent, Lookup, PartBuilder
@@ -67,7 +67,7 @@ class FirstLabels(DocumentAttribute):
             raise InputError("FirstLabels: missing first model to train; set first")
         if "label" not in corpus.columns:
             raise InputError(f"{corpus.name}: missing gold labels for training a first model")
-        if share().processes > 1:
+        if process_group().size > 1:
             raise InputError("FirstLabels: several processes cannot train first models: set trainer.devices: 1")
         whole = len(corpus) == len(corpus.sentences) - 1
         fitting: Iterable[Any] = legal_schemes(corpus.sentences_of(corpus.columns["label"]))

@@ -7,7 +7,7 @@ import inspect
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,9 +125,36 @@ class JackKnife:
         return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
 
     def fingerprint(self, first: Tagger, data: SequenceDataModule, n: int) -> str:
-        """Return the name of this configuration's folder in the cache."""
-        options: dict[str, Any] = {"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n}
-        return fingerprint(first, data, self.callbacks, {**options, "gradient_clip_val": self.gradient_clip_val})
+        """Return 16 hexadecimal digits for a first model's configuration, its training data and all options.
+
+        The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts with unknown
+        options or options that are not plain values.
+        """
+        features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
+        features["documents"] = without_learned(features["documents"])
+        corpus = data.corpus("train")
+        text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
+        columns = corpus.columns if text_modules else [*first.features.columns, "label"]
+        places = [expand_path(place) for module in text_modules for place in module.source_files()]
+        about = {
+            "format": FORMAT,
+            "first": untrained_description(first),
+            "optimizer": describe_optimizer(first.optimizer),
+            "lr_scheduler": describe_schedule(first),
+            "prior": first.prior and describe(first.prior),
+            "features": features,
+            "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
+            "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
+            "callbacks": [_describe_callback(callback) for callback in self.callbacks],
+            "files": [file_digest(place) for place in places if place.exists()],
+            **{"folds": self.folds, "epochs": self.epochs, "seed": self.seed, "n": n},
+            "gradient_clip_val": self.gradient_clip_val,
+        }
+        try:
+            text = json.dumps(about, sort_keys=True)
+        except TypeError as error:
+            raise InputError(f"jackknife: options of the first model must be plain values ({error})") from None
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class _Training:
@@ -141,25 +168,25 @@ class _Training:
         """Return lists of all sequences in the order of the corpus, and the seconds for all folds."""
         parts, rows, seconds = [], [], 0.0
         for fold in range(self.plan.folds):
-            held_out = fold_of == fold
-            lists, spent = self._fold(cache, corpus.subset(~held_out), corpus.subset(held_out), fold, n)
+            listed = fold_of == fold
+            lists, spent = self._fold(cache, corpus.subset(~listed), corpus.subset(listed), fold, n)
             parts.append(lists)
-            rows.append(np.flatnonzero(held_out))
+            rows.append(np.flatnonzero(listed))
             seconds += spent
         order = torch.from_numpy(np.argsort(np.concatenate(rows)))
         return CandidateLists.concat(parts).take(order), seconds
 
     def _fold(
-        self, cache: "ListCache", seen: Corpus, held_out: Corpus, fold: int, n: int
+        self, cache: "ListCache", training: Corpus, listed: Corpus, fold: int, n: int
     ) -> tuple[CandidateLists, float]:
         name = f"candidate lists: fold {fold + 1} of {self.plan.folds}"
-        cached = cache.load_lists(fold + 1, held_out.lengths, n)
+        cached = cache.load_lists(fold + 1, listed.lengths, n)
         if cached is not None:
             logger.info("%s: loaded from %s", name, cache.folder)
             return cached
-        logger.info("%s: training on %d sequences, listing the other %d", name, len(seen), len(held_out))
+        logger.info("%s: training on %d sequences, listing the other %d", name, len(training), len(listed))
         started = time.perf_counter()
-        lists = list_candidates(self.train(seen, fold), held_out, n)
+        lists = list_candidates(self.train(training, fold), listed, n)
         seconds = time.perf_counter() - started
         cache.save_lists(fold + 1, lists, seconds)
         return lists, seconds
@@ -340,38 +367,6 @@ class ListCache:
 
     def _fold(self, fold: int) -> Path:
         return self.folder / f"fold-{fold}.safetensors"
-
-
-def fingerprint(first: Tagger, data: SequenceDataModule, callbacks: Sequence[Any], options: dict[str, Any]) -> str:
-    """Return 16 hexadecimal digits for a first model's configuration, its training data and further options.
-
-    The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts with unknown options
-    or options that are not plain values.
-    """
-    features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
-    features["documents"] = without_learned(features["documents"])
-    corpus = data.corpus("train")
-    text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
-    columns = corpus.columns if text_modules else [*first.features.columns, "label"]
-    places = [expand_path(place) for module in text_modules for place in module.source_files()]
-    about = {
-        "format": FORMAT,
-        "first": untrained_description(first),
-        "optimizer": describe_optimizer(first.optimizer),
-        "lr_scheduler": describe_schedule(first),
-        "prior": first.prior and describe(first.prior),
-        "features": features,
-        "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
-        "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
-        "callbacks": [_describe_callback(callback) for callback in callbacks],
-        "files": [file_digest(place) for place in places if place.exists()],
-        **options,
-    }
-    try:
-        text = json.dumps(about, sort_keys=True)
-    except TypeError as error:
-        raise InputError(f"jackknife: options of the first model must be plain values ({error})") from None
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def untrained_description(first: Tagger) -> dict[str, Any]:

@@ -109,11 +109,14 @@ class Ranker(nn.Module, ABC):
     """
 
     linear = True  # True if `total_scores` are sums of weights
+    any_size = True  # of a loaded state
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 
     def __init__(self) -> None:
         super().__init__()
+        self.register_load_state_dict_pre_hook(_resize)
+        self.register_load_state_dict_post_hook(_check_loaded)
         self.register_buffer("weights", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("first", torch.zeros((), dtype=torch.float64))
 
@@ -200,17 +203,22 @@ class Ranker(nn.Module, ABC):
             old = getattr(self, name)
             setattr(self, name, torch.cat([old, torch.as_tensor(value, dtype=old.dtype, device=old.device)]))
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        for name, buffer in self.named_buffers(recurse=False):
-            if (saved := state_dict.get(prefix + name)) is not None:
-                setattr(self, name, buffer.new_empty(saved.shape))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-        if self.weights.ndim != 1 or self.first.ndim != 0:
-            raise InputError(f"{type(self).__name__}: `weights` must be a vector and `first` a number")
-        self._check_history()
-
     def _check_history(self) -> None:
         """Raise InputError if the training history of a loaded state is inconsistent."""
+
+
+def _resize(ranker: Ranker, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Give buffers the sizes of saved ones."""
+    for name, buffer in ranker.named_buffers(recurse=False):
+        if (saved := state.get(prefix + name)) is not None:
+            setattr(ranker, name, buffer.new_empty(saved.shape))
+
+
+def _check_loaded(ranker: Ranker, _: Any) -> None:
+    """Raise InputError for a loaded state that the ranker cannot have."""
+    if ranker.weights.ndim != 1 or ranker.first.ndim != 0:
+        raise InputError(f"{type(ranker).__name__}: `weights` must be a vector and `first` a number")
+    ranker._check_history()
 
 
 def ids_in_range(ids: Tensor, n_features: int) -> bool:

@@ -1,7 +1,7 @@
 """The voted perceptron for ranking candidates."""
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -108,6 +108,7 @@ class VotedPerceptron(Ranker):
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
 
     def _check_history(self) -> None:
+        self._votes = None
         ids, offsets = self.update_ids, self.update_offsets
         V = offsets.numel()
         sizes = {"update_ids": ids.numel(), "update_signs": ids.numel(), "update_offsets": V, "survival": V}
@@ -141,10 +142,6 @@ class VotedPerceptron(Ranker):
             self._votes = VoteCounter(self.updates.to(first.device), len(self.weights))
         votes = self._votes.count(candidate_ids, ids, first.double() / self.unit, valid)
         return votes.where(valid, -torch.inf)
-
-    def _load_from_state_dict(self, *arguments: Any) -> None:
-        self._votes = None
-        super()._load_from_state_dict(*arguments)
 
 
 class Difference(NamedTuple):

@@ -16,9 +16,12 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor, nn
 
 from structperc.builder import Builder
+from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
+from structperc.data.output import atomic_folder, write_errors
+from structperc.data.read_options import check_training_files
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
@@ -30,12 +33,26 @@ from structperc.metrics.segments import check_beta
 from structperc.predictor import Prediction, Predictor
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
-from structperc.taggers import saving
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
 from structperc.taggers.checkpoint_files import check_vocabulary, use_evaluation_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
-from structperc.taggers.hub import download, push_folder
-from structperc.taggers.model_format import TableType
+from structperc.taggers.hub import CARD, download, model_card, push_folder, read_card
+from structperc.taggers.model_format import (
+    FEATURE_PREFIX,
+    TRAINING_FILES,
+    TableType,
+    arrays_of_features,
+    check_entries,
+    model_errors,
+)
+from structperc.taggers.saving import (
+    CRITERION,
+    check_weights,
+    limit_parameters,
+    read_folder,
+    saved_tensors,
+    write_folder,
+)
 from structperc.taggers.sequential_learning import ParameterAveraging
 
 
@@ -317,7 +334,11 @@ class BaseTagger(pl.LightningModule, Predictor):
 
         Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
         """
-        saving.save(self, Path(folder), table)
+        config, tensors = self.to_state()
+        text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
+        with write_errors(folder), atomic_folder(Path(folder)) as fresh:
+            write_folder(fresh, config, tensors, table)
+            (fresh / CARD).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
@@ -327,19 +348,54 @@ class BaseTagger(pl.LightningModule, Predictor):
         are read. Raises InputError for a folder without a model, one of another format or class, a damaged one, and one
         that names classes of other modules.
         """
-        return saving.load(cls, BaseTagger, Path(folder), device, Builder(trusted))
+        path = Path(folder)
+        with model_errors(path):
+            config, tensors = read_folder(path, device)
+            tagger = cls.from_state(config, tensors, Builder(trusted))
+            tagger.to(device).card = read_card(path)
+        return tagger
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the saved state of the tagger: plain JSON types, and tensors by name."""
-        return saving.to_state(self)
+        config = {
+            "class": class_path_of(type(self)),
+            "labels": list(self.labels.names),
+            "scheme": self.labels.scheme,
+            "unit": self.unit,
+            TRAINING_FILES: dict(self.training_files),
+            **self.description(),
+            "features": self.features.state_dict_json(),
+        }
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in saved_tensors(self).items()}
+        arrays = self.features.state_arrays().items()
+        return config, {**tensors, **{FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in arrays}}
 
     @classmethod
     def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:
         """Return a tagger of this class, or of a derived one, from a `to_state`, ready to tag.
 
-        `build` makes its parts. Raises InputError for an invalid state.
+        `build` creates its parts. Raises InputError for another class, invalid entries, and tensors that do not fit.
         """
-        return saving.from_state(cls, BaseTagger, config, tensors, build)
+        found: Any = build.find(config["class"], BaseTagger, "class") if "class" in config else cls
+        if not issubclass(found, cls):
+            raise InputError(f"this is a {found.__name__}, not a {cls.__name__}; load it with {found.__name__}.load")
+        check_entries(config)
+        arrays = {name: tensor.cpu().numpy() for name, tensor in arrays_of_features(tensors).items()}
+        weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURE_PREFIX)}
+        features = FeatureExtractor.from_state(config["features"], arrays, build)
+
+        def without_weights() -> Any:
+            tagger = found.from_description(config, features, build)
+            tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
+            return tagger
+
+        with torch.device("meta"), limit_parameters(len(weights)):  # sizes without memory: wrong ones cost nothing
+            check_weights(without_weights(), weights)
+        tagger = without_weights()
+        tagger.unit, tagger.training_files = config["unit"], check_training_files(config.get(TRAINING_FILES, {}))
+        own = {name: t for name, t in tagger.state_dict().items() if name.startswith(CRITERION)}
+        tagger.load_state_dict({**own, **weights})
+        return tagger.eval()
 
     def save_pretrained(
         self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from structperc.criteria import CorpusCriterion, Criterion, Prior
-from structperc.datamodules.distributed import all_gather_objects, share
+from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
 from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
@@ -76,8 +76,8 @@ class RandomStateCheckpoint(pl.Callback):
     ) -> None:
         """Keep the states of this process until the first epoch starts; warn if the checkpoint lacks them."""
         saved = checkpoint.get(KEY, [])
-        if len(saved) == share().processes:
-            self._saved = own = saved[share().process]
+        if len(saved) == process_group().size:
+            self._saved = own = saved[process_group().rank]
             torch.Generator().set_state(own["torch"])  # raises an error unless the states can be restored
             np.random.RandomState().set_state(_numpy_state(own))
             random.Random().setstate(own["python"])
@@ -143,7 +143,10 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.
     """
-    check_optimizer(optimizer)
+    own_steps = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
+    if own_steps or any("lr" not in group for group in optimizer.param_groups):
+        name = type(optimizer).__name__
+        raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
     try:
         schedule = make(optimizer)
     except (ValueError, TypeError, KeyError) as error:
@@ -158,14 +161,6 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
     else:
         counted = {"interval": interval(schedule), "frequency": 1}
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **counted}}
-
-
-def check_optimizer(optimizer: Optimizer) -> None:
-    """Raise InputError for an optimizer that chooses its own step sizes."""
-    own = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
-    if own or any("lr" not in group for group in optimizer.param_groups):
-        name = type(optimizer).__name__
-        raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
 
 
 def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
@@ -190,53 +185,41 @@ class PlateauScheduler(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Step each such schedule with the score or objective of this epoch."""
+        every = trainer.check_val_every_n_epoch or 1
+        validated = bool(trainer.enable_validation) and (trainer.current_epoch + 1) % every == 0
         for config in trainer.lr_scheduler_configs:
             schedule = config.scheduler
             if not isinstance(schedule, ReduceLROnPlateau):
                 continue
             if schedule.mode == "min":
                 schedule.step(pl_module.objective())  # type: ignore[operator]
-            elif has_validated(trainer):
+            elif validated:
                 schedule.step(float(trainer.callback_metrics["dev/score"]))
 
 
-def has_validated(trainer: pl.Trainer) -> bool:
-    """Return True if this epoch has ended with a validation."""
-    every = trainer.check_val_every_n_epoch or 1
-    return bool(trainer.enable_validation) and (trainer.current_epoch + 1) % every == 0
-
-
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
-    """Raise InputError for a criterion or prior that does not fit the optimizer's steps of this epoch."""
+    """Raise InputError for a criterion, prior or checkpoint that does not fit the optimizer's steps of this epoch."""
+    name, accumulated = type(criterion).__name__, trainer.accumulate_grad_batches != 1
     if optimizer.full_batch:
-        check_full_batch(optimizer, prior, trainer.accumulate_grad_batches)
+        if accumulated:
+            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+        absolute = prior is not None and prior.phi == 1
+        if absolute and isinstance(optimizer, LBFGS):
+            raise InputError(
+                "model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C"
+            )
+        if absolute and isinstance(optimizer, OWLQN):
+            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
         if batches_seen(trainer):
             raise InputError(
                 "ckpt_path: the checkpoint is from within an epoch, and full-batch optimizers need whole epochs; "
                 "use one from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
-        check_corpus_level(criterion, trainer.accumulate_grad_batches)
-
-
-def check_full_batch(optimizer: TrainingProtocol, prior: Prior | None, accumulated: int) -> None:
-    """Raise InputError for full-batch training with an unsupported prior, or with accumulated gradients."""
-    if accumulated != 1:
-        raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
-    absolute = prior is not None and prior.phi == 1
-    if absolute and isinstance(optimizer, LBFGS):
-        raise InputError("model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C")
-    if absolute and isinstance(optimizer, OWLQN):
-        raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
-
-
-def check_corpus_level(criterion: Criterion, accumulated: int) -> None:
-    """Raise InputError for steps over several mini-batches or processes, whose counts would be lost."""
-    name = type(criterion).__name__
-    if accumulated != 1:
-        raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} replaces its counts with each mini-batch")
-    if share().processes > 1:
-        raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
+        if accumulated:
+            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts one mini-batch per step")
+        if process_group().size > 1:
+            raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
 
 
 def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:

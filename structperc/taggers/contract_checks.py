@@ -70,7 +70,10 @@ def check_contracts(model: nn.Module, n_labels: int) -> None:
     """
     for part in own_modules(model):
         for kind, method, check in CONTRACTS:
-            if isinstance(part, kind) and _is_user_method(part, method):
+            if not isinstance(part, kind):
+                continue
+            owner = next(one for one in type(part).__mro__ if method in vars(one))
+            if is_user_class(owner) or method in ("losses_and_updates", "decide"):  # these call user-defined methods
                 _check_once(part, method, check, n_labels)
         if isinstance(part, PairwiseLoss):
             _check_update_rule(part)
@@ -103,12 +106,6 @@ def check_step_size_rule(optimizer: Optimizer) -> None:
 def own_modules(model: nn.Module) -> Iterator[nn.Module]:
     """Yield the user-defined parts of a model, at any depth and without the model itself."""
     return (part for part in model.modules() if part is not model and is_user_class(type(part)))
-
-
-def _is_user_method(part: nn.Module, method: str) -> bool:
-    """Return True for a user-defined method, and for one that calls a user-defined method."""
-    owner = next(one for one in type(part).__mro__ if method in vars(one))
-    return is_user_class(owner) or method in ("losses_and_updates", "decide")
 
 
 def _check_once(part: nn.Module, method: str, check: Check, n_labels: int) -> None:

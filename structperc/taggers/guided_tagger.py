@@ -18,7 +18,7 @@ from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger, flat_values
-from structperc.taggers.learning import EpochClock, EpochSums
+from structperc.taggers.learning import EpochSums
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe
 
@@ -121,12 +121,11 @@ class GuidedTagger(BaseTagger):
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""
         self._counts = EpochSums(self.device)
-        self._clock = EpochClock()
 
     def on_train_batch_end(self, *args: Any) -> None:
         """Stop the clock of the epoch after the last mini-batch."""
         if self.trainer.is_last_batch:
-            self._clock.stop()
+            self._counts.stop_clock()
 
     def training_error(self) -> float:
         """Return the share of the decisions of this epoch that were wrong."""
@@ -134,7 +133,7 @@ class GuidedTagger(BaseTagger):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's number of updates and its share of wrong decisions, and summarise its duration."""
-        self.epoch_summary = self._clock.summary(self._counts.updates)
+        self.epoch_summary = self._counts.summary()
         self.log("train/updates", float(self._counts.updates))
         self.log("train/error", self.training_error(), prog_bar=True)
 

@@ -48,7 +48,7 @@ def model_card(
     """Return the text of a card.
 
     Args:
-        config: of the tagger, see `saving.to_state`.
+        config: of the tagger, see `BaseTagger.to_state`.
         arrays: tensors or arrays of the tagger.
         columns: roles of the columns that it reads, the word first.
         name: of the model, also that of its results; default: the class of the tagger.
@@ -208,7 +208,7 @@ def push_folder(
         language: for the card, a code such as "en", or several.
         branch: of the repository; default: main.
         commit_message: first line of the commit.
-        create_pr: ask for the change by a pull request.
+        create_pr: open a pull request.
 
     Raises:
         InputError: an incomplete model, a card without valid metadata, an invalid id, and errors of the hub.

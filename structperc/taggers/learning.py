@@ -16,7 +16,7 @@ from torch import Tensor
 from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best
 from structperc.datamodules.base import BatchForm
-from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, share
+from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import Diverged, check_finite
@@ -30,7 +30,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class EpochSums:
-    """Losses, penalties and counts of an epoch.
+    """Losses, penalties, counts and duration of an epoch.
 
     Counts are those of this process until `sync`. So are losses and penalties if processes learn independently; else
     they are summed over all processes after each mini-batch.
@@ -44,6 +44,7 @@ class EpochSums:
         self.independent, self.synced = independent, False
         self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # of sequences; penalties
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)  # updates; wrong tokens; tokens
+        self._start, self.seconds = perf_counter(), 0.0
 
     def add(self, own: Tensor) -> None:
         """Add the losses and penalties (2,) float64 of this process's part of a mini-batch."""
@@ -76,22 +77,15 @@ class EpochSums:
         _, wrong, tokens = self.counts.tolist()
         return wrong / tokens if tokens else math.nan
 
-
-class EpochClock:
-    """Measures the training part of an epoch, from its creation to the last mini-batch."""
-
-    def __init__(self) -> None:
-        self._start, self.seconds = perf_counter(), 0.0
-
-    def stop(self) -> None:
-        """Stop the clock."""
+    def stop_clock(self) -> None:
+        """Measure the seconds since the start of the epoch."""
         self.seconds = perf_counter() - self._start
 
-    def summary(self, updates: int) -> str:
+    def summary(self) -> str:
         """Return updates and seconds: "1,735 updates in 0.194 s"; stops the clock if it runs."""
         if not self.seconds:
-            self.stop()
-        return f"{updates:,} updates in {self.seconds:.3f} s"
+            self.stop_clock()
+        return f"{self.updates:,} updates in {self.seconds:.3f} s"
 
 
 class TrainingMethod(ABC):
@@ -116,7 +110,6 @@ class TrainingMethod(ABC):
     def reset(self) -> None:
         """Reset the sums and the clock of an epoch."""
         self.sums = EpochSums(self.tagger.device, self.independent)
-        self.clock = EpochClock()
         self.step_losses: dict[int, Tensor] = {}  # of the mini-batches since the last step, by number
 
     @abstractmethod
@@ -146,7 +139,7 @@ class TrainingMethod(ABC):
         """Sum the counts of all processes at the end of an epoch, and stop its clock."""
         if last:
             self.sums.sync()
-            self.clock.stop()
+            self.sums.stop_clock()
 
     def end_epoch(self) -> None:
         """Log objective, training error and updates; stop when the optimizer has finished, and log its reason."""
@@ -299,7 +292,7 @@ class FullBatchTraining(GradientTraining):
     def penalty(self, batch: Batch | FlatBatch) -> Tensor | float:
         """Return the whole penalty of the prior for the last batch."""
         tagger = self.tagger
-        last = tagger.prior is not None and tagger.trainer.is_last_batch and share().process == 0
+        last = tagger.prior is not None and tagger.trainer.is_last_batch and process_group().rank == 0
         return tagger.prior(tagger.parameters()) if last and tagger.prior is not None else 0.0
 
     def zero_grad(self, batch_idx: int) -> None:
@@ -338,14 +331,14 @@ class SequentialTraining(TrainingMethod):
 
     Args:
         tagger: the `Tagger` that learns.
-        learner: moves the weights.
+        learner: updates the weights.
     """
 
     batch_form: BatchForm = "flat"
 
     def __init__(self, tagger: Any, learner: SequenceLearner) -> None:
         self.learner = learner
-        self.independent = share().processes > 1
+        self.independent = process_group().size > 1
         super().__init__(tagger)
 
     def step(self, batch: FlatBatch, batch_idx: int) -> Tensor:
@@ -360,7 +353,7 @@ class SequentialTraining(TrainingMethod):
     def end_epoch(self) -> None:
         """Log the epoch, and summarise its updates."""
         super().end_epoch()
-        self.tagger.epoch_summary = self.clock.summary(self.sums.updates)
+        self.tagger.epoch_summary = self.sums.summary()
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
         """Learn the batch. Raises Diverged when an epoch ends with weights that are not finite."""

@@ -67,9 +67,18 @@ def read_configuration(folder: Path) -> ModelConfig:
         if not (folder / name).is_file():
             raise InputError(f"no saved model here ({name} is missing){_suggestion(folder)}")
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    _check_format(config)
+    if not isinstance(config, dict) or "format" not in config:
+        raise InputError(f"{CONFIG} is not the configuration of a model (it has no 'format')")
+    if type(config["format"]) is not int or config["format"] != FORMAT:
+        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}: train the model again")
     entries = {name: value for name, value in config.items() if name != CHECKSUMS}
-    return ModelConfig(entries, CHECKSUMS not in config or _is_changed(config[CHECKSUMS], entries, folder))
+    if CHECKSUMS not in config:
+        return ModelConfig(entries, True)
+    saved = config[CHECKSUMS]
+    check_fields(saved, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
+    if saved[WEIGHTS] != _file_checksum(folder / WEIGHTS):
+        raise InputError(f"{WEIGHTS} is damaged (its checksum is wrong); save the model again")
+    return ModelConfig(entries, saved[CONFIG] != _checksum(entries))
 
 
 def _suggestion(folder: Path) -> str:
@@ -122,22 +131,6 @@ def add_checksums(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return a configuration with its format, and with checksums of itself and of the weights in the folder."""
     config = {"format": FORMAT, **config}
     return {**config, CHECKSUMS: {WEIGHTS: _file_checksum(folder / WEIGHTS), CONFIG: _checksum(config)}}
-
-
-def _check_format(config: Any) -> None:
-    """Raise InputError unless this version can read the configuration."""
-    if not isinstance(config, dict) or "format" not in config:
-        raise InputError(f"{CONFIG} is not the configuration of a model (it has no 'format')")
-    if type(config["format"]) is not int or config["format"] != FORMAT:
-        raise InputError(f"{CONFIG} has format {config['format']}, this version reads {FORMAT}: train the model again")
-
-
-def _is_changed(checksums: Any, entries: dict[str, Any], folder: Path) -> bool:
-    """Return True for a configuration that was changed after it was saved. Raises InputError for changed weights."""
-    check_fields(checksums, {WEIGHTS: str, CONFIG: str}, CHECKSUMS)
-    if checksums[WEIGHTS] != _file_checksum(folder / WEIGHTS):
-        raise InputError(f"{WEIGHTS} is damaged (its checksum is wrong); save the model again")
-    return bool(checksums[CONFIG] != _checksum(entries))
 
 
 def _file_checksum(path: Path) -> str:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -17,28 +17,19 @@ from structperc.builder import Builder
 from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE, class_path_of, constructor_arguments
 from structperc.criteria import Criterion
 from structperc.criteria.base import InferenceCriterion
-from structperc.data.labels import LabelSet
-from structperc.data.output import atomic_folder, write_errors
-from structperc.data.read_options import check_training_files
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
 from structperc.scorers import SparseLinear
-from structperc.taggers.hub import CARD, model_card, read_card
 from structperc.taggers.model_format import (
     CONFIG,
     FEATURE_PREFIX,
     QUANTIZED_TABLES,
     TABLES,
-    TRAINING_FILES,
     WEIGHTS,
     TableType,
     add_checksums,
-    arrays_of_features,
-    check_entries,
     check_finite_array,
     dequantize_tables,
-    model_errors,
     quantize_tables,
     read_configuration,
     table_array_names,
@@ -49,31 +40,9 @@ SPARE = 100  # parameters that a model may have in addition to the saved ones
 CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models
 
 logger = logging.getLogger("pytorch_lightning.structperc")
-AnyTagger = TypeVar("AnyTagger")
 
 
 # -- folders -------------------------------------------------------------------------------------------------
-
-
-def save(tagger: Any, folder: Path, table: TableType = "float32") -> None:
-    """Write a tagger with its current weights; the folder is replaced as a whole or not at all.
-
-    Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
-    """
-    config, tensors = to_state(tagger)
-    text = model_card(config, tensors, tagger.features.columns) if tagger.card is None else tagger.card
-    with write_errors(folder), atomic_folder(folder) as fresh:
-        write_folder(fresh, config, tensors, table)
-        (fresh / CARD).write_text(text, encoding="utf-8")
-
-
-def load(kind: type[AnyTagger], family: type, folder: Path, device: str, build: Builder) -> AnyTagger:
-    """Return the saved tagger of a folder, ready to tag. Raises InputError as `from_state` and `read_folder` do."""
-    with model_errors(folder):
-        config, tensors = read_folder(folder, device)
-        tagger: Any = from_state(kind, family, config, tensors, build)
-        tagger.to(device).card = read_card(folder)
-    return tagger
 
 
 def write_folder(
@@ -117,68 +86,11 @@ def read_folder(folder: Path, device: str = "cpu") -> tuple[dict[str, Any], dict
     return config.entries, {**tensors, **wide}
 
 
-# -- configuration and tensors -------------------------------------------------------------------------------
-
-
-def to_state(tagger: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the saved state of a tagger with its current weights: plain JSON types, and tensors by name."""
-    config = {
-        "class": class_path_of(type(tagger)),
-        "labels": list(tagger.labels.names),
-        "scheme": tagger.labels.scheme,
-        "unit": tagger.unit,
-        TRAINING_FILES: dict(tagger.training_files),
-        **tagger.description(),
-        "features": tagger.features.state_dict_json(),
-    }
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in _saved_state(tagger).items()}
-    arrays = tagger.features.state_arrays().items()
-    return config, {**tensors, **{FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in arrays}}
-
-
-def from_state(
-    kind: type[AnyTagger], family: type, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder
-) -> AnyTagger:
-    """Return a tagger from the result of `to_state`, ready to tag.
-
-    Args:
-        kind: the expected class; a derived one may have been saved.
-        family: the base class of all taggers.
-        config: plain JSON types.
-        tensors: by name.
-        build: makes the parts.
-
-    Raises:
-        InputError: another class, invalid entries, and tensors that do not fit.
-    """
-    found: Any = build.find(config["class"], family, "class") if "class" in config else kind
-    if not issubclass(found, kind):
-        raise InputError(f"this is a {found.__name__}, not a {kind.__name__}; load it with {found.__name__}.load")
-    check_entries(config)
-    arrays = {name: tensor.cpu().numpy() for name, tensor in arrays_of_features(tensors).items()}
-    weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURE_PREFIX)}
-    features = FeatureExtractor.from_state(config["features"], arrays, build)
-
-    def without_weights() -> Any:
-        tagger = found.from_description(config, features, build)
-        tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
-        return tagger
-
-    with torch.device("meta"), _limit_parameters(len(weights)):  # sizes without memory: wrong ones cost nothing
-        _check_weights(without_weights(), weights)
-    tagger = without_weights()
-    tagger.unit, tagger.training_files = config["unit"], check_training_files(config.get(TRAINING_FILES, {}))
-    own = {name: t for name, t in tagger.state_dict().items() if name.startswith(CRITERION)}
-    tagger.load_state_dict({**own, **weights})
-    return tagger.eval()
-
-
-def _saved_state(tagger: nn.Module) -> dict[str, Tensor]:
-    return {name: t for name, t in tagger.state_dict().items() if not name.startswith(CRITERION)}
+# -- tensors -------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _limit_parameters(tensors: int) -> Iterator[None]:
+def limit_parameters(tensors: int) -> Iterator[None]:
     """Raise InputError within the block for modules that create many more parameters than there are tensors.
 
     Criteria have some that are not saved. A wrong or malicious depth would take hours to build.
@@ -196,19 +108,19 @@ def _limit_parameters(tensors: int) -> Iterator[None]:
         hook.remove()
 
 
-def _check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
+def saved_tensors(tagger: nn.Module) -> dict[str, Tensor]:
+    """Return the state of a tagger without that of its criterion."""
+    return {name: t for name, t in tagger.state_dict().items() if not name.startswith(CRITERION)}
+
+
+def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
     """Raise InputError unless weights have the names, sizes and types of the tagger's state."""
-    state = _saved_state(tagger)
+    state = saved_tensors(tagger)
     if missing := state.keys() - weights.keys():
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
-    own_loading = nn.Module._load_from_state_dict  # modules with another one take their sizes from the state
-    any_size = tuple(
-        f"{prefix}."
-        for prefix, module in tagger.named_modules()
-        if type(module)._load_from_state_dict is not own_loading
-    )
+    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if getattr(module, "any_size", False))
     for name, own in state.items():
         given = weights[name]
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
@@ -236,7 +148,7 @@ def describe(part: Any) -> dict[str, Any]:
         and type(part).transform_lattice is Criterion.transform_lattice
     ):
         found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
-    learned = part.learned() if isinstance(part, TextModule) else None
+    learned = part.to_state() if isinstance(part, TextModule) else None
     return found if learned is None else {**found, STATE: learned}
 
 
@@ -284,7 +196,7 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     features = tagger.features
     for kind, keep in rows.items():
         features = features.subset(kind, keep.cpu().numpy())
-    config, tensors = to_state(tagger)
+    config, tensors = tagger.to_state()
     arrays = {FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in features.state_arrays().items()}
     replaced = tuple(f"scorer.{kind}" for kind in rows)
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}

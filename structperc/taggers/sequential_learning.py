@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from structperc.chain import Constraints
 from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
-from structperc.datamodules.distributed import AllGatherLists, share
+from structperc.datamodules.distributed import AllGatherLists, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
@@ -106,21 +106,16 @@ class CandidateLearner(SequenceLearner):
         loss = losses(scored, decision).detach().double()
         if not loss.isfinite().all():
             return loss
-        gradients = self._gradients(scored, decision)
+        lead, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
+        if bool(decision.whole) and lead.requires_grad:
+            found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
+            gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
         size = update_local_weights(sequence, rival, self.scorer, self.optimizer, float(loss), norm)
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
         return loss
-
-    def _gradients(self, scored: Scored, decision: Decision) -> dict[Tensor, Tensor]:
-        """Return the gradients of the non-local weights of an update."""
-        lead = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0]
-        if not bool(decision.whole) or not lead.requires_grad:
-            return {}
-        found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
-        return {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
 
 
 class ParameterAveragingLearner(SequenceLearner):
@@ -184,7 +179,7 @@ class ParameterAveragingLearner(SequenceLearner):
         found = self.all_gather(partial(write_moved, tables), group["steps"])
         group["steps"] = int(found.numbers.max())
         for some in tables:
-            average_entries(found.entries, found.begins, found.ends, share().process, *some)
+            average_entries(found.entries, found.begins, found.ends, process_group().rank, *some)
         return True
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
@@ -228,5 +223,5 @@ def sync_count(trainer: pl.Trainer) -> int:
     batches, now = trainer.num_training_batches, trainer.fit_loop.batch_idx
     if math.isinf(batches):
         return 1
-    times = math.ceil(FIRST_SYNCS * share().processes / (1 + trainer.current_epoch))
+    times = math.ceil(FIRST_SYNCS * process_group().size / (1 + trainer.current_epoch))
     return int((now + 1) * times // batches - now * times // batches)

@@ -17,7 +17,7 @@ from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.base import BatchForm, SequenceDataModule
-from structperc.datamodules.distributed import share
+from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
 from structperc.encoders import TextModule
 from structperc.errors import InputError
@@ -325,7 +325,7 @@ class Tagger(BaseTagger):
         trainer = self.attached_trainer
         batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
-        if found is not None and share().processes > 1:
+        if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(
                 found, cast(AveragedOptimizer, optimizer), partial(sync_count, self.trainer)
             )
@@ -453,7 +453,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     tagger.features = saved.features
     for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
         if isinstance(module, TextModule) and isinstance(known, type(module)):
-            module.load_state(known.learned())
+            module.load_state(known.to_state())
     tagger.allocate(saved.labels)
     weights = dict(tagger.named_parameters())
     with torch.no_grad():

@@ -3,7 +3,7 @@
 program, reranking          the programs; table and figure of boosting
 configuration, overlays     configuration files and options: composed, checked, built
 lightning_messages          messages and errors of Lightning
-callbacks, checkpoints      the end of a training; best, last and final weights
+callbacks                   the end of a training; checkpoints; best, last and final weights
 loggers, report             metrics during a run; scores, cost and model card at its end
 run_folders, predictions    folders of runs, and prediction files in them
 child_process               a program that ends with its parent process

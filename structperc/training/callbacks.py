@@ -1,19 +1,23 @@
-"""Callbacks that end a training, check that it ends, and print its summary before the first epoch."""
+"""Callbacks of runs: ends of trainings, summaries, and checkpoints of the best and of the last epoch."""
 
 import logging
-from collections.abc import Iterator
+import os
+import shutil
+from math import lcm
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import EarlyStopping, Timer
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint, Timer
 
+from structperc.data.output import atomic_file, write_errors
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.optim import training_protocol
+from structperc.optim import Diverged, training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
+from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 from structperc.training.report import parameters
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -67,17 +71,14 @@ class CheckTermination(pl.Callback):
         """Raise InputError for an endless training; optimizers exist now."""
         if trainer.max_epochs != -1 or trainer.max_steps != -1:
             return
-        can_stop = any(training_protocol(optimizer).can_stop for optimizer in trainer.optimizers)
-        if can_stop or isinstance(pl_module, GlobalReranker) or any(map(_may_stop, trainer.callbacks)):  # type: ignore[attr-defined]
+        if isinstance(pl_module, GlobalReranker) or any(training_protocol(one).can_stop for one in trainer.optimizers):
             return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
+            if not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer):
+                return
         stop = "a callback such as structperc.training.StopWhenConverged"
         raise InputError(f"trainer.max_epochs is -1 and training would not end: set it, trainer.max_time, or {stop}")
-
-
-def _may_stop(callback: pl.Callback) -> bool:
-    """Return True for callbacks that stop a training, and for all of other libraries."""
-    known = type(callback).__module__.partition(".")[0] in ("structperc", "pytorch_lightning")
-    return not known or isinstance(callback, StopWhenConverged | EarlyStopping | Timer)
 
 
 class RunSummary(pl.Callback):
@@ -94,13 +95,153 @@ class RunSummary(pl.Callback):
         """Log the lines, in the first process."""
         assert isinstance(pl_module, BaseTagger)
         if trainer.is_global_zero:
-            for line in summary_lines(self.run, trainer.datamodule, pl_module):  # type: ignore[attr-defined]
-                logger.info(line)
+            data: SequenceDataModule = trainer.datamodule  # type: ignore[attr-defined]
+            sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
+            logger.info("run: %s", self.run)
+            logger.info("data: %s %ss", ", ".join(sizes), data.unit)
+            logger.info("model: %s weights, %s", f"{parameters(pl_module):,}", counted(len(pl_module.labels), "label"))
 
 
-def summary_lines(run: Path, data: SequenceDataModule, tagger: BaseTagger) -> Iterator[str]:
-    """Yield three lines about a run, its data and its tagger."""
-    sizes = [f"{split} {len(data.corpus(split)):,}" for split in ("train", "dev", "test") if data.has(split)]
-    yield f"run: {run}"
-    yield f"data: {', '.join(sizes)} {data.unit}s"
-    yield f"model: {parameters(tagger):,} weights, {counted(len(tagger.labels), 'label')}"
+# -- checkpoints ---------------------------------------------------------------------------------------------
+
+
+class RunCheckpoints(CheckpointStorage):
+    """The checkpoint files of a run.
+
+    Attributes:
+        written: the file that this process wrote last.
+        restoring: True while a checkpoint is being restored, see `RestoringEnds`.
+    """
+
+    written: str | Path = ""
+    restoring = False
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Write a checkpoint, see `CheckpointStorage`."""
+        super().save_checkpoint(checkpoint, path, storage_options)
+        self.written = path
+
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        """Read a checkpoint, see `CheckpointStorage`."""
+        self.restoring = True
+        return super().load_checkpoint(path, map_location, weights_only)
+
+
+class RestoringEnds(pl.Callback):
+    """Marks the end of restoring a checkpoint: later errors are not errors of the checkpoint.
+
+    Args:
+        files: the checkpoint files of the run.
+    """
+
+    def __init__(self, files: RunCheckpoints) -> None:
+        self.files = files
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Mark the end of restoring."""
+        self.files.restoring = False
+
+    on_sanity_check_start = on_validation_start = on_test_start = on_predict_start = on_train_start
+
+
+def best_epoch_options(options: dict[str, Any], trainer: dict[str, Any]) -> dict[str, Any]:
+    """Return options of the ModelCheckpoint that save an epoch with a validation after all its callbacks.
+
+    Otherwise a resumed run would repeat a part of the epoch's end. Options for steps or times are unchanged.
+    """
+    every = trainer["check_val_every_n_epoch"]
+    named = ("every_n_train_steps", "train_time_interval", "save_on_train_epoch_end")
+    if not every or trainer["val_check_interval"] not in (None, 1.0) or any(options[n] is not None for n in named):
+        return options
+    epochs = options["every_n_epochs"]
+    if epochs is not None and epochs < 1:  # invalid in ModelCheckpoint, or never
+        return options
+    return {**options, "every_n_epochs": lcm(epochs or 1, every), "save_on_train_epoch_end": True}
+
+
+class LastEpoch(Checkpoint):
+    """Saves `last.ckpt` after every n-th epoch and when training ends.
+
+    The option `save_last` of ModelCheckpoint writes only epochs that are also among the best (Lightning 2.6), so that a
+    resumed run would repeat all later epochs.
+
+    Args:
+        folder: of the checkpoints.
+        every_n_epochs: 0: only when training ends.
+    """
+
+    def __init__(self, folder: str | Path, every_n_epochs: int = 1) -> None:
+        self.path, self.every = Path(folder) / "last.ckpt", every_n_epochs
+        self._saved = self._collected = 0  # steps of the last file, and of the last state that any callback saved
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Record the step of a saved state; all processes call this."""
+        self._collected = trainer.global_step
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Save an epoch."""
+        if self.every and (trainer.current_epoch + 1) % self.every == 0:
+            self._save(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Save the last epoch if its number is not a multiple of n."""
+        self._save(trainer)
+
+    def _save(self, trainer: pl.Trainer) -> None:
+        step = trainer.global_step
+        if step == self._saved or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        files = trainer.strategy.checkpoint_io
+        if self._collected == step and isinstance(files, RunCheckpoints):
+            # Another callback has just written this state; files are replaced and never changed, so a link suffices.
+            if trainer.is_global_zero:
+                with write_errors(self.path), atomic_file(self.path) as part:
+                    try:
+                        os.link(files.written, part)
+                    except OSError:  # a file system without links
+                        shutil.copyfile(files.written, part)
+        else:
+            trainer.save_checkpoint(self.path, weights_only=False)
+        self._saved = step
+
+
+class SaveOnDivergence(pl.Callback):
+    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else the last epoch's.
+
+    Args:
+        run: folder of the run.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """Save the last good weights; full-batch optimizers have already restored their best ones."""
+        if not isinstance(exception, Diverged) or not trainer.is_global_zero:
+            return
+        assert isinstance(pl_module, BaseTagger)
+        if not pl_module.full_batch:
+            last = self.run / "checkpoints" / "last.ckpt"
+            if not last.is_file():
+                logger.warning("no epoch was completed: no model is saved")
+                return
+            load_weights(pl_module, pl_module.vocabulary(), last)
+        pl_module.save(self.run / "model")
+        logger.warning("model with the last good weights: %s", self.run / "model")
+
+
+def use_evaluation_weights(trainer: pl.Trainer) -> None:
+    """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
+    for optimizer in trainer.optimizers:
+        training_protocol(optimizer).use_evaluation_weights()
+
+
+def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
+    """Put the weights of the best epoch into the model; return that epoch, None without a selection."""
+    path = checkpoints.best_model_path
+    if checkpoints.monitor is not None and path:
+        return load_weights(model, model.vocabulary(), path)
+    use_evaluation_weights(trainer)
+    return None

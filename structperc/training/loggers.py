@@ -83,7 +83,10 @@ class SaveRunConfig(pl.Callback):
                 folder.mkdir(parents=True, exist_ok=True)
             with open_atomic(folder / "config.yaml") as file:
                 file.write(to_yaml(self.values).encode())
-        log_configuration(trainer.loggers, self.values)
+        for logger in trainer.loggers:  # tables have config.yaml in their folder
+            if not isinstance(logger, CSVLogger):
+                with _named_errors(logger):
+                    logger.log_hyperparams(without_null(logged_options(self.values)))
         self.saved = True
 
 
@@ -140,17 +143,6 @@ def connect_loggers(loggers: Sequence[Logger]) -> None:
         if not isinstance(logger, CSVLogger | TensorBoardLogger):
             with _named_errors(logger):
                 getattr(logger, "experiment", None)
-
-
-def log_configuration(loggers: Sequence[Logger], configuration: Mapping[str, Any]) -> None:
-    """Log the options of a configuration that are not null; tables have config.yaml in their folder.
-
-    Raises InputError with the name of a logger that is unavailable.
-    """
-    for logger in loggers:
-        if not isinstance(logger, CSVLogger):
-            with _named_errors(logger):
-                logger.log_hyperparams(without_null(logged_options(configuration)))
 
 
 def log_scores(

@@ -104,7 +104,7 @@ def read_predictions(path: str, encoding: str = "utf-8") -> tuple[SentenceString
 def document_numbers(path: str, encoding: str = "utf-8") -> np.ndarray:
     """Return the number of each sentence's document in a prediction file, (R,) int64; without marks 0, 1, 2, ..."""
     lines = read_lines(path, encoding)
-    return conll_corpus(lines, {"word": 0}, path, how=detect_line_format(lines)).documents
+    return conll_corpus(lines, {"word": 0}, path, line_format=detect_line_format(lines)).documents
 
 
 def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceStrings]:
@@ -117,5 +117,5 @@ def _read(path: str, places: Mapping[str, int], encoding: str) -> list[SentenceS
                 f"{path}: no column {missing[0]} among those of its first line, {', '.join(names)}{advice}"
             )
         places = {role: names.index(role) for role in places}
-    corpus = conll_corpus(lines, places, path, how=detect_line_format(lines))
+    corpus = conll_corpus(lines, places, path, line_format=detect_line_format(lines))
     return [corpus.sentences_of(corpus.columns[role]) for role in places]

@@ -22,11 +22,12 @@ from structperc.progress import show_bars
 from structperc.reports.training_progress import best_score, progress_options, score_name
 from structperc.taggers.base import BaseTagger, flat_labels
 from structperc.taggers.tagger import Tagger
-from structperc.training.callbacks import CheckTermination, RunSummary
-from structperc.training.checkpoints import (
+from structperc.training.callbacks import (
+    CheckTermination,
     LastEpoch,
     RestoringEnds,
     RunCheckpoints,
+    RunSummary,
     SaveOnDivergence,
     best_epoch_options,
     use_best_weights,

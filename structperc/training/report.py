@@ -18,7 +18,7 @@ from structperc.data.json_data import check_fields
 from structperc.data.normalise import count_segments
 from structperc.data.output import write_lines
 from structperc.datamodules.base import SequenceDataModule
-from structperc.datamodules.distributed import all_gather_objects, share
+from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.metrics import Evaluation
 from structperc.progress import bar
 from structperc.reports.tables import markdown_table, percent, text_table
@@ -140,7 +140,7 @@ def label_split(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Lab
     labels = tagger.gold_labels(data.corpus(split))
     evaluation, parts = Evaluation(labels, tagger.beta).to(tagger.device), []
     clock = Clock(tagger.device)
-    batches = bar(data.loader(split), f"scoring {split}", show=share().process == 0)
+    batches = bar(data.loader(split), f"scoring {split}", show=process_group().rank == 0)
     with evaluation_mode(tagger):
         for batch in batches:
             with clock:

@@ -45,13 +45,6 @@ def next_run(root: Path) -> Path:
     return root / str(int(last[-1].name) + 1 if last else 1)
 
 
-def sweep_runs(root: Path) -> None:
-    """Remove the unfinished files of killed runs."""
-    for run in runs(root):
-        for folder in (run, run / "checkpoints", run / "predictions"):
-            remove_stale(folder)
-
-
 def checkpoint(root: Path, name: str) -> Path:
     """Return the path of the newest run's "best" or "last" checkpoint. Raises InputError if it is missing."""
     for run in reversed(runs(root)):
@@ -95,7 +88,9 @@ def lock_new_run(root: Path) -> Iterator[Path]:
         with suppress(FileExistsError):  # another process was faster
             folder.mkdir()
             break
-    sweep_runs(root)
+    for run in runs(root):  # unfinished files of killed runs, some of which are never resumed
+        for part in (run, run / "checkpoints", run / "predictions"):
+            remove_stale(part)
     try:
         with lock_folder(folder, "start again"):
             try:

@@ -2,7 +2,7 @@
 
 import torch.distributed as dist
 
-from structperc.datamodules.distributed import leave_process_group, share
+from structperc.datamodules.distributed import leave_process_group, process_group
 
 
 def test_a_group_is_left_once(tmp_path):
@@ -10,7 +10,7 @@ def test_a_group_is_left_once(tmp_path):
     dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1)
     leave_process_group()
     assert not dist.is_initialized()
-    assert share().processes == 1
+    assert process_group().size == 1
 
 
 def test_the_program_leaves_at_its_end(runs, monkeypatch):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from structperc.datamodules.distributed import Share
+from structperc.datamodules.distributed import ProcessGroup
 from structperc.datamodules.sampler import TOKENS, LengthBatchSampler, sequential_batch_size
 from structperc.errors import InputError
 
@@ -49,7 +49,7 @@ def test_batches_hold_similar_lengths():
 @pytest.mark.parametrize("processes", [2, 3])
 def test_processes_share_the_batches_of_one(processes, shuffle):
     one = list(LengthBatchSampler(LENGTHS, 4 * processes, shuffle, seed=3))
-    shares = [list(LengthBatchSampler(LENGTHS, 4, shuffle, 3, Share(i, processes))) for i in range(processes)]
+    shares = [list(LengthBatchSampler(LENGTHS, 4, shuffle, 3, ProcessGroup(i, processes))) for i in range(processes)]
     assert min(map(len, one)) >= processes
     for whole, *parts in zip(one, *shares, strict=True):
         assert sorted(row for part in parts for row in part) == sorted(whole)
@@ -61,7 +61,7 @@ def test_tokens_per_process(processes):
     """They differ by a sequence at most, and each keeps the order of the batch."""
     order = next(iter(LengthBatchSampler(LENGTHS, 1003, True, by_length=False)))
     samplers = [
-        LengthBatchSampler(LENGTHS, 32, True, 0, Share(i, processes), by_length=False) for i in range(processes)
+        LengthBatchSampler(LENGTHS, 32, True, 0, ProcessGroup(i, processes), by_length=False) for i in range(processes)
     ]
     for shares in zip(*samplers, strict=True):
         tokens = [LENGTHS[share].sum() for share in shares]
@@ -76,7 +76,7 @@ def test_batches_for_online_learning(tokens, processes, steps):
     """They are of equal size, and as many as processes or a multiple of it; tokens: in the corpus, in TOKENS."""
     lengths = np.resize(LENGTHS, int(tokens * TOKENS / LENGTHS.mean()))
     size = sequential_batch_size(lengths, processes)
-    batches = list(LengthBatchSampler(lengths, size, True, share=Share(0, processes), by_length=False))
+    batches = list(LengthBatchSampler(lengths, size, True, group=ProcessGroup(0, processes), by_length=False))
     assert len(batches) == steps
     assert len(batches[-1]) > 0.9 * len(batches[0])
     assert sequential_batch_size([3], 2) == 1
@@ -85,7 +85,7 @@ def test_batches_for_online_learning(tokens, processes, steps):
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("rows", [2, 3, 8, 9, 128, 129, 130, 257, 1003])
 def test_batches_for_every_process(rows, shuffle):
-    samplers = [LengthBatchSampler(LENGTHS[:rows], 4, shuffle, share=Share(i, 2)) for i in range(2)]
+    samplers = [LengthBatchSampler(LENGTHS[:rows], 4, shuffle, group=ProcessGroup(i, 2)) for i in range(2)]
     shares = [list(sampler) for sampler in samplers]
     assert len(shares[0]) == len(shares[1]) == len(samplers[0])
     assert min(len(batch) for share in shares for batch in share) >= 1
@@ -94,8 +94,8 @@ def test_batches_for_every_process(rows, shuffle):
 
 def test_fewer_rows_than_processes():
     with pytest.raises(InputError, match=r"1 sequence.*2 processes; .*trainer.devices: 1"):
-        LengthBatchSampler(LENGTHS[:1], 4, False, share=Share(0, 2))
-    assert list(LengthBatchSampler([], 4, False, share=Share(1, 2))) == []
+        LengthBatchSampler(LENGTHS[:1], 4, False, group=ProcessGroup(0, 2))
+    assert list(LengthBatchSampler([], 4, False, group=ProcessGroup(1, 2))) == []
 
 
 def test_bad_batch_size():

@@ -87,7 +87,7 @@ def test_two_processes_of_a_training(zygote, folder, tmp_path):
 @pytest.mark.slow
 def test_rows_of_a_study(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial._resumed(folder)])))
+    monkeypatch.setattr(trial, "fit", lambda command, folder: str(main([*command, *trial.resume_options(folder)])))
     monkeypatch.setattr(cache, "atomic_folder", noted(tmp_path / "built"))
     read = {"path": str(folder), "files": FILES, "columns": COLUMNS, "unit": "document"}
     configuration = yaml.safe_load(QUICKSTART.read_text())

@@ -17,7 +17,9 @@ def in_one_process(tmp_path, monkeypatch):
     """Trainings run here, which saves the start of a process each; one is in a folder with the configurations."""
     monkeypatch.chdir(tmp_path)
     Path("configs").symlink_to(CONFIGS)
-    monkeypatch.setattr(experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)])))
+    monkeypatch.setattr(
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment.resume_options(folder)]))
+    )
 
 
 @pytest.mark.slow

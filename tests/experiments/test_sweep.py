@@ -331,7 +331,7 @@ def test_trainings_of_points(runs, tmp_path, monkeypatch, capsys):
 
     (good / "1" / "results.json").unlink()
     monkeypatch.setattr(
-        experiment, "fit", lambda command, folder: str(main([*command, *experiment._resumed(folder)]) or "")
+        experiment, "fit", lambda command, folder: str(main([*command, *experiment.resume_options(folder)]) or "")
     )
     assert main([arg.replace("good,bad", "good") for arg in arguments]) == 0
     assert "(kept)" not in capsys.readouterr().out

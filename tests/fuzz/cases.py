@@ -121,7 +121,7 @@ def _result(ran: Ran, folder: Path, before: Mapping[str, str], attempt: Attempt)
 def _trained_here(command: list[str], folder: Path) -> str | None:
     """As the trainings of studies and sweeps, but in this process."""
     try:
-        status = main([*command, *trial._resumed(folder)])
+        status = main([*command, *trial.resume_options(folder)])
     except SystemExit as left:
         status = left.code
     return None if status == 0 else f"exit status {status}"

@@ -19,19 +19,17 @@ from structperc.nonlocal_features import (
     find_segments,
     segments,
 )
-from structperc.nonlocal_features.consistency import ConsistencyFeature
 from structperc.structures import Batch
 from tests.errors import refusal
 from tests.nonlocal_features.labelled import QUOTING, WORDS, Case, make_batch, make_case
 
 
 def subclasses() -> list[type[NonlocalFeature]]:
-    """All features that count something, found by walking the package; base classes name no template."""
+    """All concrete features, found by walking the package; of global ones those with a template."""
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     classes = {cls for module in modules for _, cls in inspect.getmembers(module, inspect.isclass)}
-    features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and cls.counts is not NonlocalFeature.counts]
-    bases = GlobalFeature, ConsistencyFeature
-    whole = [cls for cls in features if not issubclass(cls, bases) or hasattr(cls, "template")]
+    features = [cls for cls in classes if issubclass(cls, NonlocalFeature) and not inspect.isabstract(cls)]
+    whole = [cls for cls in features if not issubclass(cls, GlobalFeature) or hasattr(cls, "template")]
     return sorted(whole, key=lambda cls: cls.__name__)
 
 

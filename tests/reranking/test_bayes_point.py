@@ -336,7 +336,7 @@ def interrupted(number):
         (
             killed,
             InputError,
-            "BayesPoint: pass 1",
+            "BayesPoint: the process of pass 1",
         ),
     ],
 )

@@ -410,7 +410,7 @@ BASES = (Ranker, GlobalFeature)
 PARTS = [
     kind
     for stage in (reranking, nonlocal_features)
-    for kind in vars(stage).values()
+    for kind in (getattr(stage, name) for name in stage.__all__)
     if inspect.isclass(kind) and issubclass(kind, BASES) and kind not in BASES
 ]
 DESCRIBED = [

@@ -177,7 +177,7 @@ def test_document_as_one_sequence(perceptron, text):
 
 def test_scattered_documents(perceptron, text):
     sentences, _ = text
-    with pytest.raises(InputError, match="next to each other"):
+    with pytest.raises(InputError, match="document"):
         perceptron.tag(sentences[:3], [0, 1, 0])
 
 

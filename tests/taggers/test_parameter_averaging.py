@@ -7,7 +7,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.criteria import PerceptronLoss
-from structperc.datamodules.distributed import Share
+from structperc.datamodules.distributed import ProcessGroup
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
 from structperc.taggers import learning
@@ -56,7 +56,7 @@ def mixtures(monkeypatch):
     monkeypatch.setattr(OnlineLearner, "learn", lambda self, batch: learned.append(batch) or learn(self, batch))
     monkeypatch.setattr(ParameterAveragingLearner, "sync", mixed)
     for module in (tagger_module, mixing, learning):
-        monkeypatch.setattr(module, "share", lambda: Share(0, PROCESSES))
+        monkeypatch.setattr(module, "process_group", lambda: ProcessGroup(0, PROCESSES))
     return found
 
 

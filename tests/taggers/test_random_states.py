@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.datamodules.distributed import Share
+from structperc.datamodules.distributed import ProcessGroup
 from structperc.taggers import callbacks as random_states
 from structperc.taggers.callbacks import KEY, RandomStateCheckpoint, random_state, restore_random_state
 from tests.nested import assert_same, assert_same_training, checkpoint
@@ -161,17 +161,17 @@ class Trainer:
 
 def test_states_of_processes(monkeypatch, caplog):
     process = {}
-    monkeypatch.setattr(random_states, "share", lambda: process["share"])
+    monkeypatch.setattr(random_states, "process_group", lambda: process["group"])
     saved, drawn = [], []
     for _ in range(2):
         saved.append(random_state(CPU))
         drawn.append(draws())
     for number in (1, 0):
-        process["share"] = Share(number, 2)
+        process["group"] = ProcessGroup(number, 2)
         callback = RandomStateCheckpoint()
         callback.on_load_checkpoint(Trainer, None, {KEY: saved})
         callback.on_train_epoch_start(Trainer, None)
         assert draws() == drawn[number]
-    process["share"] = Share(0, 3)
+    process["group"] = ProcessGroup(0, 3)
     RandomStateCheckpoint().on_load_checkpoint(Trainer, None, {KEY: saved})
     assert "random states of 2 processes" in caplog.text

@@ -12,7 +12,7 @@ from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, WarmupDecay
 from structperc.optim import Perceptron as PerceptronSteps
-from structperc.reranking.jackknife import fingerprint
+from structperc.reranking.jackknife import JackKnife
 from structperc.taggers.learning import SequentialTraining
 from structperc.training.report import Stopwatch
 from tests.errors import refusal
@@ -172,7 +172,7 @@ def test_lightnings_averages_are_refused(callback):
 def test_first_models_are_kept_by_their_schedule():
     data, made = small(), set()
     for schedule in (None, InverseTime, lambda o: InverseTime(o, 0.1)):
-        made.add(fingerprint(make_tagger(data, CRFLoss(), Watched, lr_scheduler=schedule), data, [], {}))
+        made.add(JackKnife().fingerprint(make_tagger(data, CRFLoss(), Watched, lr_scheduler=schedule), data, 1))
     assert len(made) == 3
 
 

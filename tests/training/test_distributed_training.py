@@ -22,14 +22,14 @@ from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, PerceptronLoss, Prior
 from structperc.datamodules.distributed import (
-    WHOLE,
+    SINGLE_PROCESS,
     AllGatherLists,
-    Share,
+    ProcessGroup,
     all_gather_objects,
     all_gather_tensors,
     all_reduce_gradients,
     all_reduce_sum,
-    share,
+    process_group,
     single_process,
 )
 from structperc.datamodules.sampler import LengthBatchSampler
@@ -126,7 +126,7 @@ def mixture(case, epochs):
     learner = tagger.sequence_learner(tagger.optimizer(tagger.parameters()))
     rows = tagger.encode(data.corpus("train"))
     orders = [
-        LengthBatchSampler(rows.corpus.lengths, 2, True, data.seed, Share(process, 2), by_length=False)
+        LengthBatchSampler(rows.corpus.lengths, 2, True, data.seed, ProcessGroup(process, 2), by_length=False)
         for process in range(2)
     ]
     weights, mixtures = parameters_to_vector(tagger.parameters()).detach(), []
@@ -227,14 +227,14 @@ def write(entries, room):
 def work(process, folder):
     results = {"cases": {case: trained(case, 2) for case in CASES}}
     results |= {"start": bayes_start(2), "refused": refused(), "gradients": gradients(process)}
-    results["share"] = tuple(share())
+    results["group"] = tuple(process_group())
     results["all_reduce_sum"] = float(all_reduce_sum(torch.tensor(1.0 + process)))
     results["all_gather_objects"] = all_gather_objects(["ab", "c"][process])
     results["exchanged"] = exchanged(process)
     results["all_gather_tensors"] = all_gather_tensors(torch.full((3 * process,), 4)).tolist()
     with single_process():
         results["single_process"] = (
-            share() == WHOLE and float(all_reduce_sum(torch.tensor(1.0 + process))) == 1 + process
+            process_group() == SINGLE_PROCESS and float(all_reduce_sum(torch.tensor(1.0 + process))) == 1 + process
         )
     torch.save(results, folder / f"{process}.pt")
     dist.barrier()
@@ -318,7 +318,7 @@ def test_sum_of_gradients(two):
 
 @pytest.mark.slow
 def test_shares_of_processes(two):
-    assert [found["share"] for found in two] == [(0, 2), (1, 2)]
+    assert [found["group"] for found in two] == [(0, 2), (1, 2)]
     assert [found["all_reduce_sum"] for found in two] == [3, 3]
     assert [found["all_gather_objects"] for found in two] == [["a", "b", "c"]] * 2
     lengths = [(2, 0), (0, 100), (0, 0), (7, 8)]
@@ -337,7 +337,7 @@ def test_one_process_sums_nothing():
     assert single_process.entries[int(single_process.begins[0]) : int(single_process.ends[0])].tolist() == entries
     assert single_process.numbers.tolist() == [3]
     assert all_gather_tensors(x) is x
-    assert share() == WHOLE
+    assert process_group() == SINGLE_PROCESS
 
 
 # -- the program ---------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def train(arguments: list[str], place: Path, journal: Path, moment: Moment | Non
 
 def _fit_here(command: list[str], folder: Path) -> str | None:
     """As studies and sweeps train, but in their own process, so that a kill in a training is theirs."""
-    status = main([*command, *experiment._resumed(folder)])
+    status = main([*command, *experiment.resume_options(folder)])
     return None if status == 0 else f"exit status {status}"
 
 
