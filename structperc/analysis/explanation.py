@@ -87,7 +87,7 @@ class Explanation(NamedTuple):
     row: int  # index of the sequence in the corpus, from 0
     place: str  # "file:line" of its first token
     n: int  # number of candidates
-    candidates: list[Candidate]  # by local rank: the local decision, the new one, some others, gold if it is listed
+    candidates: list[Candidate]  # by local rank: first the local decision; the new one, some others, gold if listed
     same: float  # sum of the terms that are equal for all candidates
     terms: list[Term]  # the other terms; the largest effect on the decision comes first
     sentences: list[ChangedSentence]
@@ -96,11 +96,6 @@ class Explanation(NamedTuple):
     def changes(self) -> list[Change]:
         """The changes of all sentences, in their order."""
         return [change for sentence in self.sentences for change in sentence.changes]
-
-    @property
-    def before(self) -> int:
-        """Index of the candidate with the best local score."""
-        return 0
 
     @property
     def after(self) -> int:
