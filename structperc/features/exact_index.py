@@ -1,4 +1,4 @@
-"""Exact numbering: each attribute value and each feature has an id of its own, kept in an index.
+"""Exact numbering: each attribute value and each feature has its own id, stored in an index.
 
 Values have codes, and conjunctions of codes are keys: mixed-radix integers. Ids are given template by template and by
 ascending key within one.
