@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
@@ -66,7 +66,9 @@ def start_workers(
         return
     from loky import ProcessPoolExecutor
 
-    with _temporary_folder(workers.folder) as folder:
+    temporary = TemporaryDirectory(dir=workers.folder, ignore_cleanup_errors=True) if workers.folder else nullcontext()
+    with temporary as name:
+        folder = None if name is None else Path(name)
         given = (os.getpid(), pack(make, folder), folder)
         executor = ProcessPoolExecutor(workers.number, initializer=_initialize, initargs=given)
         try:
@@ -125,15 +127,6 @@ def _work(item: "Packed") -> "Packed":
     if isinstance(_made, Exception):
         raise _made
     return pack(_made(item.take()), _folder)
-
-
-@contextmanager
-def _temporary_folder(folder: Path | None) -> Iterator[Path | None]:
-    if folder is None:
-        yield None
-        return
-    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
-        yield Path(own)
 
 
 @contextmanager

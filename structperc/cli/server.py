@@ -12,10 +12,10 @@ from starlette.applications import Starlette
 
 from structperc.errors import InputError
 from structperc.loading import load
-from structperc.predictor import Predictor
 from structperc.serving import Limits, application
 from structperc.serving.app import Requests
 from structperc.serving.jobs import SentencesJob, label_jobs
+from structperc.spelling import counted
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 BACKLOG = 2048  # connections that the system keeps for the process
@@ -31,14 +31,20 @@ def run(options: argparse.Namespace) -> None:
     )
     limits.check()
     tagger = load(options.model, options.trust)
-    _warm(tagger)
+    columns = ["word", *tagger.features.columns]
+    with suppress(InputError):  # a column that does not allow this value
+        label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])  # compiles all kernels
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after its shutdown
             Server(app, app.state.requests, options.grace).run([listener])
-    _end(app.state.requests, options.grace)
+    if rejected := app.state.requests.rejected:
+        count = counted(rejected, "request")
+        print(f"{count} could not be answered within --grace {options.grace} and got 503", file=sys.stderr, flush=True)
+    if app.state.requests.busy:
+        os._exit(0)  # compiled code that runs during interpreter shutdown may crash
 
 
 class Server(uvicorn.Server):
@@ -58,22 +64,6 @@ class Server(uvicorn.Server):
         """Accept no more connections, and wait for the open ones."""
         asyncio.get_running_loop().call_later(self._rest, self._requests.shut_down)
         await super().shutdown(sockets)
-
-
-def _end(requests: Requests, grace: int) -> None:
-    """Report rejected requests, and exit even if a thread is still busy."""
-    if requests.rejected:
-        count = f"{requests.rejected} request{'' if requests.rejected == 1 else 's'}"
-        print(f"{count} could not be answered within --grace {grace} and got 503", file=sys.stderr, flush=True)
-    if requests.busy:
-        os._exit(0)  # compiled code that runs during interpreter shutdown may crash
-
-
-def _warm(tagger: Predictor) -> None:
-    """Label one token, so that all kernels are compiled before the first request."""
-    columns = ["word", *tagger.features.columns]
-    with suppress(InputError):  # a column that does not allow this value
-        label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])
 
 
 def _listening(host: str, port: int) -> socket.socket:

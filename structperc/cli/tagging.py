@@ -22,7 +22,7 @@ from structperc.analysis.tag_output import (
 )
 from structperc.cli.arguments import load_guided
 from structperc.data.conll import header_line
-from structperc.data.format_detection import is_detectable, log_format, read_head
+from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
@@ -180,7 +180,7 @@ class FileTagger:
                     if one.error is not None:
                         raise one.error
                     if number == 0 and not known:
-                        log_format(plan.form, file)
+                        logger.info("%s: read as %s; set --input to change that", file, FORMAT_NAMES[plan.form])
                 if not tokens and plan.form != "jsonl":
                     raise InputError(f"{file}: this file has no tokens")
 

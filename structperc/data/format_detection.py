@@ -1,7 +1,6 @@
 """Detection of the format of a text file: CoNLL columns, JSON lines, CoNLL-U or running text."""
 
 import json
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +17,11 @@ from structperc.spelling import is_blank
 
 InputFormat = Literal["text", "columns", "jsonl"]
 INPUT_FORMATS = get_args(InputFormat)
-NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lines"}
+FORMAT_NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lines"}
 _JSON_LINES = 10  # lines inspected for JSON
 _HEAD = 2**16  # characters of a file searched for the end of a sentence
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
 _ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
-
-logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
@@ -61,11 +58,6 @@ def is_detectable(lines: Sequence[str], needed: int) -> bool:
     except InputError:
         return False
     return True
-
-
-def log_format(form: InputFormat, name: str) -> None:
-    """Log the format detected for a file."""
-    logger.info("%s: read as %s; set --input to change that", name, NAMES[form])
 
 
 def check_not_text(lines: Sequence[str], needed: int, name: str) -> None:

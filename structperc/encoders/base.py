@@ -1,4 +1,4 @@
-"""The contract of modules that turn text into vectors: learn a vocabulary, read text as numbers, embed the numbers."""
+"""Base classes of modules that turn text into vectors: build a vocabulary, read text as numbers, embed the numbers."""
 
 from abc import ABC, abstractmethod
 from itertools import accumulate, pairwise
@@ -14,47 +14,47 @@ from structperc.structures import Batch, real_tokens
 
 
 class TextModule(nn.Module, ABC):
-    """A module that reads text.
+    """Base class of modules that read text.
 
-    `learn` is called once, with the training data; `read` with every corpus, strings become numbers there and are not
-    looked at again. What was learned, such as a vocabulary, is saved beside the weights: `learned` gives it as plain
-    JSON types, `load_state` takes it back. Modules keep their options under their own names, from which a saved model
-    is built again. Weights exist after `learn` or `load_state`, those of features after `allocate`.
+    `learn` is called once, with the training data; `read` converts the strings of each corpus to numbers. The state,
+    such as a vocabulary, is saved with the weights: `to_state` returns it, `load_state` restores it. Subclasses store
+    each argument of their constructor in an attribute with the same name, so that it can be saved. Weights exist after
+    `learn` or `load_state`, those of features after `allocate`.
     """
 
     width: int  # of the vectors
-    n_inputs = 1  # how many Ragged `read` gives
+    n_inputs = 1  # number of `Ragged` that `read` returns
 
     def learn(self, corpus: Corpus) -> None:
-        """Take from the training data what is needed to read text; by default nothing."""
+        """Build the vocabulary from the training data; by default nothing."""
 
     @abstractmethod
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
 
     def allocate(self, n_features: int) -> None:
-        """Create weights whose number is that of the tagger's node features; by default none."""
+        """Create weights for the node features of the tagger; by default none."""
 
     def source_files(self) -> list[str]:
-        """Return the files and folders, as options name them, from which `learn` takes something; by default none."""
+        """Return the files and folders in the options that `learn` reads; by default none."""
         return []
 
-    def learned(self) -> Any:
-        """Return what `learn` has found, as plain JSON types; None where there is nothing to keep."""
+    def to_state(self) -> Any:
+        """Return the state after `learn` as plain JSON types; None if there is none."""
         return None
 
-    def load_state(self, learned: Any) -> None:
-        """Do what `learn` does, from what `learned` gave instead of training data."""
+    def load_state(self, state: Any) -> None:
+        """Restore the state that `to_state` returned."""
 
 
 class TokenEmbedder(TextModule):
-    """Base of token embedders: forward(numbers) -> vectors (n, D) of the n real tokens, each seen by itself.
+    """Base class of token embedders: forward(numbers) -> vectors (n, D) of the n real tokens, without context.
 
     A token embedder has one input, or none if it reads the features of the tagger.
     """
 
     def numbers(self, batch: Batch) -> Ragged:
-        """Return what `forward` takes of a batch, whose `inputs` are this embedder's own."""
+        """Return the argument of `forward` from a batch with the `inputs` of this embedder."""
         return batch.inputs[0]
 
     @abstractmethod
@@ -63,9 +63,9 @@ class TokenEmbedder(TextModule):
 
 
 class Encoder(TextModule):
-    """Base of encoders: forward(batch) -> vectors (B, T, D) in context, 0 in the padding.
+    """Base class of encoders: forward(batch) -> vectors (B, T, D) in context, 0 in the padding.
 
-    `batch.inputs` are this encoder's own.
+    `batch.inputs` are the inputs of this encoder.
     """
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Encoder(TextModule):
 
 
 class ContextEncoder(Encoder):
-    """Base of encoders over token embedders, whose vectors are put one after the other.
+    """Base class of encoders over token embedders, whose vectors are concatenated.
 
     Args:
         inputs: token embedders.
@@ -97,21 +97,21 @@ class ContextEncoder(Encoder):
         return cast(list[TokenEmbedder], list(self.inputs))
 
     def learn(self, corpus: Corpus) -> None:
-        """Let each token embedder take from the training data what it needs."""
+        """Build the vocabularies of all token embedders."""
         for one in self.embedders:
             one.learn(corpus)
 
     def allocate(self, n_features: int) -> None:
-        """Let each token embedder create the weights whose number is that of features."""
+        """Create the weights for features of all token embedders."""
         for one in self.embedders:
             one.allocate(n_features)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs of all token embedders, one after the other."""
+        """Return the inputs of all token embedders, concatenated."""
         return [numbers for one in self.embedders for numbers in one.read(corpus)]
 
     def embed(self, batch: Batch) -> Tensor:
-        """Return the vectors (B, T, D) of the tokens, out of context, 0 in the padding."""
+        """Return the vectors (B, T, D) of the tokens without context, 0 in the padding."""
         ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
         own = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
         vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, own, strict=True)]
@@ -129,7 +129,7 @@ def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
 def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor:
     """Drop the same components at all tokens of a sequence. Gal & Ghahramani 2016.
 
-    vectors (B, T, D) -> (B, T, D); what stays is scaled by 1 / (1 - share).
+    vectors (B, T, D) -> (B, T, D); the remaining components are scaled by 1 / (1 - share).
     """
     if not training or share == 0:
         return vectors
@@ -140,4 +140,4 @@ def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor
 def check_share(name: str, share: float) -> None:
     """Raise InputError unless 0 <= share < 1."""
     if not 0 <= share < 1:
-        raise InputError(f"{name} must be >= 0 and < 1, got {share}: it is a share of what is dropped")
+        raise InputError(f"{name} must be >= 0 and < 1, got {share}: it is the share of dropped components")

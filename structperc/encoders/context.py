@@ -1,7 +1,7 @@
 """Encoders of tokens in their context: windows of neighbouring vectors and the bidirectional LSTM."""
 
 from collections.abc import Callable
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -9,21 +9,21 @@ from torch.nn.functional import pad
 
 from structperc.encoders.base import ContextEncoder, TokenEmbedder, check_share, variational_dropout
 from structperc.errors import InputError
+from structperc.features.extractor import Within
 from structperc.structures import Batch, padded_places, real_tokens
 
 
 class Window(ContextEncoder):
-    """Vectors of the `window_size` tokens before, of the token and of the `window_size` tokens after it. Collobert et
-    al. 2011.
+    """Concatenated vectors of a token and of `window_size` tokens on either side. Collobert et al. 2011.
 
-    Zeros stand beyond the boundaries of a sequence.
+    Vectors outside the sequence are zero.
 
     Args:
-        inputs: token embedders; their vectors are put one after the other.
-        window_size: tokens to each side; 0 gives the vectors of the tokens alone.
+        inputs: token embedders; their vectors are concatenated.
+        window_size: tokens to each side; 0 for the vectors of the tokens without context.
 
     Raises:
-        InputError: no input, a negative reach.
+        InputError: no input, a negative window size.
     """
 
     def __init__(self, inputs: list[TokenEmbedder], window_size: int = 2) -> None:
@@ -43,12 +43,12 @@ class Window(ContextEncoder):
 
 
 def encode_sentences(encode: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, batch: Batch) -> Tensor:
-    """Return what `encode` gives for the sentences of a batch, put where their tokens stand.
+    """Encode the sentences of a batch independently, and return their vectors at the places of their tokens.
 
     Args:
         encode: (vectors (S, T', D), lengths (S,)) -> vectors (S, T', E), 0 in the padding.
         vectors: (B, T, D) of the tokens.
-        batch: tells where sentences begin and end.
+        batch: contains the boundaries of sentences.
 
     Returns:
         vectors (B, T, E), 0 in the padding.
@@ -62,25 +62,21 @@ def encode_sentences(encode: Callable[[Tensor, Tensor], Tensor], vectors: Tensor
     return whole.index_copy(0, places[real], found[real]).view(B, T, found.shape[2])
 
 
-Within = Literal["sequence", "sentence"]
-
-
 class BiLSTM(ContextEncoder):
     """Bidirectional LSTM over the vectors of tokens. Huang, Xu & Yu 2015; Lample et al. 2016; Ma & Hovy 2016.
 
-    What stands in the padding of a batch changes nothing. Dropout is variational, on the inputs and on the output of
-    each layer.
+    Results do not depend on the padding of a batch. Dropout is variational, on the inputs and the output of each layer.
 
     Args:
-        inputs: token embedders; their vectors are put one after the other.
+        inputs: token embedders; their vectors are concatenated.
         hidden: units in each direction; D is twice that.
-        layers: LSTMs on top of each other.
+        layers: number of stacked LSTMs.
         dropout: share of components that is dropped in training.
-        within: what a token sees: its whole "sequence", or its "sentence" alone, where sequences are documents. So a
-            tagger that was trained on sentences gives documents the same scores.
+        within: context of a token: its "sequence", or only its "sentence" if sequences are documents. A tagger trained
+            on sentences then gives the same scores to documents.
 
     Raises:
-        InputError: no input, sizes below 1, an invalid share, another `within`.
+        InputError: no input, sizes below 1, an invalid share, an unknown `within`.
     """
 
     def __init__(
@@ -118,10 +114,10 @@ class BiLSTM(ContextEncoder):
 
 
 def _both_ways(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """(B, T, D) -> (B, T, 2 hidden), 0 in the padding.
+    """Run a pair of LSTMs: (B, T, D) -> (B, T, 2 hidden), 0 in the padding.
 
-    Each sequence is turned round by itself, so that padding comes last in both directions, where no state sees it.
-    That takes half the time of packed sequences on CPUs.
+    Each sequence is reversed by itself, so that padding comes last in both directions and affects no state. This takes
+    half the time of packed sequences on CPUs.
     """
     (B, T, _), lengths = vectors.shape, lengths.to(vectors.device)
     real = real_tokens(lengths, T).unsqueeze(2)

@@ -1,4 +1,4 @@
-"""Word vectors from the words that stand near a word in raw text."""
+"""Word vectors from co-occurrence counts in raw text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 
-SMOOTHED = 0.75  # exponent of the counts of contexts: rare ones are not to look more telling than they are
+SMOOTHED = 0.75  # exponent of the counts of contexts, which reduces the bias towards rare ones
 
 
 def cooccurrence_vectors(
@@ -19,20 +19,19 @@ def cooccurrence_vectors(
 ) -> tuple[list[str], Tensor]:
     """Return V words and their vectors (V, D) float32, of mean squared length 1, the most frequent words first.
 
-    A truncated singular value decomposition U S V' of the positive pointwise mutual information of a word and its
+    Truncated singular value decomposition U S V' of the positive pointwise mutual information of words and their
     neighbours, max(0, log p(w, c) / (p(w) p(c)^0.75)); vectors are the rows of U sqrt(S). Levy, Goldberg & Dagan 2015,
-    sections 2 and 3. Which of two vectors that differ in sign alone is returned does not depend on the machine: the
-    largest number of each column is positive.
+    sections 2 and 3. The sign of each column is fixed: its largest absolute value is positive.
 
     Args:
-        sentences: their words.
+        sentences: lists of words.
         width: D.
-        window: words to each side that count as neighbours; the nth counts 1/n (as in GloVe), and one before the word
-            is another context than one behind it.
-        cutoff: how often words must occur, as words and as neighbours.
+        window: neighbours on each side; the nth has the weight 1/n (as in GloVe), and left and right neighbours are
+            different contexts.
+        cutoff: minimal count of words and neighbours.
 
     Raises:
-        InputError: sizes below 1, texts that have too few words for the width.
+        InputError: sizes below 1, too few words for the width.
     """
     for name, size in (("width", width), ("window", window), ("cutoff", cutoff)):
         if size < 1:
@@ -53,9 +52,9 @@ def cooccurrence_vectors(
 
 
 def _cooccurrences(texts: Sequence[Sequence[str]], words: Sequence[str], window: int) -> csr_array:
-    """(V, 2 V): how much word i stands before (column j) or behind (column V + j) word j."""
+    """Return the weighted counts (V, 2 V) of word i before (column j) and after (column V + j) word j."""
     number = {word: i for i, word in enumerate(words)}
-    V, gap = len(words), [-1] * window  # between sentences: nobody's neighbour
+    V, gap = len(words), [-1] * window  # separates sentences
     line = np.array([i for text in texts for i in (*(number.get(word, -1) for word in text), *gap)], dtype=np.int64)
     rows, columns, weights = [], [], []
     for distance in range(1, window + 1):
@@ -66,11 +65,11 @@ def _cooccurrences(texts: Sequence[Sequence[str]], words: Sequence[str], window:
         columns += [second, V + first]
         weights.append(np.full(2 * len(first), 1 / distance))
     entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
-    return csr_array(entries, shape=(V, 2 * V))  # equal places are added up
+    return csr_array(entries, shape=(V, 2 * V))  # sums duplicates
 
 
 def _positive_information(counts: csr_array) -> csr_array:
-    """Counts (V, C) -> max(0, log p(w, c) / (p(w) p(c)^0.75)), of which few entries are not zero."""
+    """Return max(0, log p(w, c) / (p(w) p(c)^0.75)) of counts (V, C), sparse."""
     table = counts.tocoo()
     rows, columns = table.coords
     of_words, of_contexts = np.asarray(counts.sum(1)).ravel(), np.asarray(counts.sum(0)).ravel() ** SMOOTHED

@@ -16,7 +16,7 @@ from structperc.progress import library_bars
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-OUTSIDE = re.compile(  # options that name code or places
+OUTSIDE = re.compile(  # options that refer to code or files
     "auto_map|backbone|custom_pipelines|_implementation|kernel_config|use_kernels|name_or_path|quantization_config"
 )
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -31,11 +31,11 @@ def check_installed() -> None:
 
 
 def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module, PreTrainedTokenizerFast]":
-    """Return a network in float32 and its tokenizer. `model` is a local folder, or an id that is looked for on the hub.
+    """Return a network in float32 and its tokenizer. `model` is a local folder or an id of the hub.
 
     Raises:
-        InputError: a path that is not a folder, a model or revision that cannot be downloaded, one with a decoder, one
-        without a fast tokenizer, one that would run code of its own.
+        InputError: a path that is not a folder, a model or revision that cannot be downloaded, a model with a decoder,
+        without a fast tokenizer, or with code.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
@@ -49,18 +49,18 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
             on, off = logging.enable_progress_bar, logging.disable_progress_bar
             with library_bars(logging.is_progress_bar_enabled(), off, on):
                 network = AutoModel.from_pretrained(place, dtype=torch.float32, **options)
-    except Exception as error:  # whatever a damaged folder or a silent hub leads to
+    except Exception as error:  # any error of a damaged folder or of the hub
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"Transformer: model {place} cannot be loaded; change model ({reason})") from None
     if config.is_encoder_decoder:
-        raise InputError(f"Transformer: model {place} has an encoder and a decoder; take one that is an encoder alone")
+        raise InputError(f"Transformer: model {place} has an encoder and a decoder; choose an encoder")
     if not tokenizer.is_fast:
         raise InputError(f"Transformer: model {place} has no fast tokenizer; save it with one, or take another model")
     return network, tokenizer
 
 
 def _place(model: str) -> str:
-    """The folder, or the hub id as it is."""
+    """Return the expanded path of a folder, or the hub id."""
     folder = expand_path(model)
     if folder.is_dir():
         return str(folder)
@@ -71,15 +71,15 @@ def _place(model: str) -> str:
 
 
 def config_of(network: Any) -> dict[str, Any]:
-    """Return the configuration of a network as plain JSON types, without the place that it came from."""
+    """Return the configuration of a network as plain JSON types, without its path."""
     config = json.loads(network.config.to_json_string(use_diff=False))
     return {option: value for option, value in config.items() if option != "_name_or_path"}
 
 
 def untrained_network(config: dict[str, Any]) -> nn.Module:
-    """Return a network of this configuration with meaningless weights, in float32, as `load_pretrained` gives it.
+    """Return a network with this configuration and random weights, in float32.
 
-    Raises InputError for a configuration that would have something fetched, or code run that is not the library's own.
+    Raises InputError for a configuration that would download files or run foreign code.
     """
     from transformers import AutoConfig, AutoModel
 
@@ -90,7 +90,7 @@ def untrained_network(config: dict[str, Any]) -> nn.Module:
 
 
 def _set(config: Any) -> Iterator[str]:
-    """Names of the options that are set in a configuration, those of configurations within it too."""
+    """Yield the names of the options that are set in a configuration, including nested ones."""
     if isinstance(config, list):
         for one in config:
             yield from _set(one)
@@ -102,12 +102,12 @@ def _set(config: Any) -> Iterator[str]:
 
 
 def positions(network: Any) -> int | None:
-    """Return how many pieces the network can tell apart by their places; None when there is no limit.
+    """Return the maximal number of pieces of an input; None if there is no limit.
 
-    Networks of the RoBERTa family number them from after the padding's number.
+    Positions of the RoBERTa family start after the number of the padding.
     """
     for name, part in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(part, nn.Embedding):
             return part.num_embeddings - (0 if part.padding_idx is None else part.padding_idx + 1)
     limit = getattr(network.config, "max_position_embeddings", None) or 0
-    return limit if limit > 0 else None  # XLNet says -1
+    return limit if limit > 0 else None  # XLNet has -1

@@ -16,11 +16,11 @@ from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
 
-UNKNOWN = 0  # of strings that are not in the vocabulary
+UNKNOWN = 0  # number of strings outside the vocabulary
 
 
 class StringVocabulary:
-    """The numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
+    """Numbers 1, 2, ... of known strings; every other string is UNKNOWN."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.known = list(known)
@@ -28,18 +28,12 @@ class StringVocabulary:
 
     @classmethod
     def frequent(cls, strings: Iterable[str], cutoff: int) -> "StringVocabulary":
-        """Return the strings that occur at least `cutoff` times, most frequent first.
-
-        Equally frequent ones keep their order.
-        """
+        """Return the strings that occur at least `cutoff` times, most frequent first, equal ones in their order."""
         return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
 
     @classmethod
     def from_json(cls, known: Any, place: str) -> "StringVocabulary":
-        """Return the strings that were known before.
-
-        Raises InputError with the place for anything but different strings.
-        """
+        """Return the vocabulary of saved strings. Raises InputError, naming the place, for invalid or repeated ones."""
         check_value(known, list[str], place)
         if len(set(known)) < len(known):
             raise InputError(f"{place}: a string is repeated")
@@ -57,28 +51,50 @@ class StringVocabulary:
         return np.array([self._numbers.get(string, UNKNOWN) for string in strings], dtype=np.int32)
 
 
-class WordEmbedding(TokenEmbedder):
-    """A row of a table for each word (or value of another column); one row for all that are unknown.
+class VocabularyEmbedder(TokenEmbedder):
+    """Base class of embedders with a vocabulary of strings and a table (V, D) of their vectors."""
 
-    Known are the words that occur `cutoff` times or more in the training data, and those of the file. Rows without a
-    vector of their own begin with numbers from a normal distribution of the file's spread, or of 1 / sqrt(width).
+    table: nn.Parameter
+    table_width: int  # D
+    trainable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = StringVocabulary([])
+
+    def to_state(self) -> list[str]:
+        """Return the known strings."""
+        return self.known.known
+
+    def load_state(self, state: list[str]) -> None:
+        """Create a table of zeros for these strings; saved weights fill it."""
+        known = StringVocabulary.from_json(state, type(self).__name__)
+        self._set_table(known, torch.zeros(len(known), self.table_width))
+
+    def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
+        self.known, self.table = known, nn.Parameter(table, requires_grad=self.trainable)
+
+
+class WordEmbedding(VocabularyEmbedder):
+    """A trainable vector for each word, or value of another column; one vector for all unknown words.
+
+    Known words occur at least `cutoff` times in the training data or are in the file. Other vectors are initialised
+    from a normal distribution with the standard deviation of the file, or 1 / sqrt(width) without a file.
 
     Args:
         width: D of the vectors.
-        cutoff: how often a word must occur in training; 1 leaves nothing from which the unknown row could learn,
-            unless there is `word_dropout`.
-        path: file of vectors, see `vectors.read_vectors`; it is not needed any more once the model is saved.
-        fold: fold case, as the words of many files are.
-        column: of the corpus.
-        word_dropout: in training, share of tokens that are taken for unknown words.
-        frozen: leave the rows as the file has them.
+        cutoff: minimal count of a word in training; with 1 the vector of unknown words is trained by `word_dropout`
+            only.
+        path: file of vectors, see `word_vectors.read_vectors`; not needed by a saved model.
+        fold: fold case, as many files of vectors do.
+        column: column of the corpus.
+        word_dropout: share of tokens that are replaced by the unknown word in training.
+        frozen: do not train the vectors.
 
     Raises:
-        InputError: sizes below 1, an invalid share, frozen rows that are from no file; in training,
-            vectors of another width, and as of `read_vectors`.
+        InputError: sizes below 1, an invalid share, frozen vectors without a file; in training, vectors of another
+            width and the errors of `read_vectors`.
     """
-
-    table: nn.Parameter  # (V, D)
 
     def __init__(
         self,
@@ -99,10 +115,10 @@ class WordEmbedding(TokenEmbedder):
         check_share("WordEmbedding: word_dropout", word_dropout)
         self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
         self.word_dropout, self.frozen = word_dropout, frozen
-        self.known = StringVocabulary([])
+        self.table_width, self.trainable = width, not frozen
 
     def learn(self, corpus: Corpus) -> None:
-        """Number the words of the training data and of the file, and take the vectors of the file."""
+        """Build the vocabulary of the training data and the file, and read the vectors of the file."""
         own = StringVocabulary.frequent(self._strings(corpus), self.cutoff)
         if self.path is None:
             self._set_table(own, torch.randn(len(own), self.width) / self.width**0.5)
@@ -117,20 +133,8 @@ class WordEmbedding(TokenEmbedder):
         self._set_table(known, table)
 
     def source_files(self) -> list[str]:
-        """Return the file of vectors, where one is given."""
+        """Return the file of vectors, if there is one."""
         return [] if self.path is None else [self.path]
-
-    def learned(self) -> list[str]:
-        """Return the words that have vectors of their own, as saved models keep them."""
-        return self.known.known
-
-    def load_state(self, learned: list[str]) -> None:
-        """Create a table of zeros for words that `learned` gave; saved weights fill it."""
-        known = StringVocabulary.from_json(learned, "WordEmbedding")
-        self._set_table(known, torch.zeros(len(known), self.width))
-
-    def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
-        self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the number of each token."""
@@ -140,7 +144,7 @@ class WordEmbedding(TokenEmbedder):
     def _strings(self, corpus: Corpus) -> Sequence[str]:
         if self.column not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
-            raise InputError(f"{corpus.name}: WordEmbedding reads column {self.column!r}, which is not there ({roles})")
+            raise InputError(f"{corpus.name}: WordEmbedding reads the missing column {self.column!r} ({roles})")
         strings = corpus.columns[self.column]
         return [string.casefold() for string in strings] if self.fold else strings
 
@@ -152,22 +156,20 @@ class WordEmbedding(TokenEmbedder):
         return nn.functional.embedding(ids, self.table)
 
 
-class CharCNN(TokenEmbedder):
-    """Convolution over the characters of a word, then the maximum of each filter. Ma & Hovy 2016, section 2.1.
+class CharCNN(VocabularyEmbedder):
+    """Convolution over the characters of a word with max pooling. Ma & Hovy 2016, section 2.1.
 
-    Words are padded with zeros at both ends, so that windows see where they begin and end.
+    Words are padded with zeros at both ends.
 
     Args:
         width: number of filters, D of the vectors.
         characters: width of the characters' vectors.
-        window: characters that a filter sees, an odd number.
-        dropout: share of the components of characters' vectors that is dropped in training.
+        window: width of the filters in characters, an odd number.
+        dropout: dropout of the components of the characters' vectors.
 
     Raises:
         InputError: sizes below 1, an even window, an invalid share.
     """
-
-    table: nn.Parameter  # (V, characters)
 
     def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
         super().__init__()
@@ -178,24 +180,14 @@ class CharCNN(TokenEmbedder):
             raise InputError(f"CharCNN: window must be odd, got {window}: it has a character in its middle")
         check_share("CharCNN: dropout", dropout)
         self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
+        self.table_width = characters
         self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
-        self.known = StringVocabulary([])
 
     def learn(self, corpus: Corpus) -> None:
-        """Number the characters of the training data, and create their vectors."""
-        self._set_table(StringVocabulary.frequent("".join(corpus.columns["word"]), 1))
+        """Build the vocabulary of characters, and initialise their vectors."""
+        known = StringVocabulary.frequent("".join(corpus.columns["word"]), 1)
+        self._set_table(known, torch.zeros(len(known), self.characters))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
-
-    def learned(self) -> list[str]:
-        """Return the characters that have vectors of their own, as saved models keep them."""
-        return self.known.known
-
-    def load_state(self, learned: list[str]) -> None:
-        """Create a table of zeros for characters that `learned` gave; saved weights fill it."""
-        self._set_table(StringVocabulary.from_json(learned, "CharCNN"))
-
-    def _set_table(self, known: StringVocabulary) -> None:
-        self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the numbers of each word's characters."""
@@ -216,15 +208,15 @@ class CharCNN(TokenEmbedder):
 
 
 class FeatureEmbedding(TokenEmbedder):
-    """The sum of one row for each node feature of the token, times its weight, divided by the root of their number.
+    """Weighted sum of the vectors of a token's node features, divided by the square root of their number.
 
-    So clusters, gazetteers, affixes and evidence of the document enter an encoder as they enter a linear model, from
-    the node templates of the tagger's `features`. Templates of single attributes at the token itself suit best:
-    what stands beside it the encoder sees by itself. Tokens without features have the vector 0.
+    Clusters, gazetteers, affixes and document attributes enter an encoder by the node templates of the tagger's
+    `features`, as in a linear model. Templates of single attributes at the token itself suit best, since the encoder
+    models the context. Tokens without features have the vector 0.
 
     Args:
         width: D of the vectors.
-        dropout: share of the features that is left out in training, each by itself.
+        dropout: share of the features that is dropped in training, independently.
 
     Raises:
         InputError: a width below 1, an invalid share; in training, templates that give no feature.
@@ -241,9 +233,9 @@ class FeatureEmbedding(TokenEmbedder):
         self.width, self.dropout = width, dropout
 
     def allocate(self, n_features: int) -> None:
-        """Create rows (F, D) for so many features, from a normal distribution of spread 1 / sqrt(D)."""
+        """Create vectors (F, D) of the features, from a normal distribution with standard deviation 1 / sqrt(D)."""
         if not n_features:
-            raise InputError("FeatureEmbedding: there is no node feature; give templates as model.features")
+            raise InputError("FeatureEmbedding: there are no node features; give templates as model.features")
         self.table = nn.Parameter(torch.randn(n_features, self.width) / self.width**0.5)
 
     def read(self, corpus: Corpus) -> list[Ragged]:

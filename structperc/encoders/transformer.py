@@ -1,7 +1,6 @@
-"""Vectors of words from a pre-trained transformer, and windows over the pieces of long sequences.
+"""Vectors of words from a pre-trained transformer, with windows over the sub-word pieces of long sequences.
 
-N words stand one after the other; word i has the pieces offsets[i]:offsets[i + 1], at least one and at most
-`max_pieces`.
+Of the N words of a batch, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most `max_pieces`.
 """
 
 import json
@@ -25,18 +24,17 @@ if TYPE_CHECKING:
 
 
 class PieceWindows(NamedTuple):
-    """W windows over the words of a batch: window w has the words first[w], ..., stop[w] - 1."""
+    """W windows over the words of a batch: window w contains the words first[w], ..., stop[w] - 1."""
 
     first: np.ndarray  # (W,) int64
     stop: np.ndarray  # (W,) int64
 
     @classmethod
     def over(cls, offsets: np.ndarray, lengths: np.ndarray, max_pieces: int, overlap: int) -> "PieceWindows":
-        """Return windows of at most `max_pieces` pieces; neighbours share at most `overlap` pieces, fewer than
-        `max_pieces`.
+        """Return windows of at most `max_pieces` pieces; neighbours share at most `overlap` < `max_pieces` pieces.
 
-        offsets (N + 1,) int64, lengths (B,) int64 words of each sequence. A sequence that fits is one window, an empty
-        one none. The last window of a longer sequence begins as early as it can, so it may share more.
+        offsets (N + 1,) int64, lengths (B,) int64 in words. A sequence that fits has one window, an empty one has none.
+        The last window of a longer sequence begins as early as possible, so it may share more.
         """
         ends = lengths.cumsum()
         sequences = zip((ends - lengths)[lengths > 0].tolist(), ends[lengths > 0].tolist(), strict=True)
@@ -44,9 +42,9 @@ class PieceWindows(NamedTuple):
         return cls(*np.array(spans, dtype=np.int64).reshape(-1, 2).T)
 
     def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each word the window (N,) where it is farthest from a boundary, and how many pieces precede it.
+        """Return for each word the window (N,) with most context, and the number of pieces before the word in it.
 
-        The distance is that to the nearer boundary of the window, in pieces; among equal ones the first window counts.
+        The context is the distance to the nearer boundary of the window in pieces; of equal windows the first counts.
         """
         counts = self.stop - self.first
         window, word = (x.numpy() for x in spread(torch.from_numpy(counts), torch.from_numpy(self.first)))
@@ -56,10 +54,10 @@ class PieceWindows(NamedTuple):
         return window[best], before[best]
 
     def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
-        """Return what stands at each of the P places of each window, (W, P) int64.
+        """Return the number of the token at each of the P positions of each window, (W, P) int64.
 
-        That is a piece, one of `opening` special tokens before all pieces, of `closing` after them, or padding on the
-        right. They are numbered in this order, the padding is the last number.
+        Numbers are those of the pieces, then of `opening` special tokens before the pieces, of `closing` after them,
+        and of the padding on the right.
         """
         pieces = (offsets[self.stop] - offsets[self.first])[:, None]
         place = np.arange(pieces.max(initial=0) + opening + closing) - opening
@@ -71,7 +69,7 @@ class PieceWindows(NamedTuple):
 
 
 def _spans(offsets: np.ndarray, start: int, end: int, max_pieces: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """(first word, word after the last) of the windows over the words start, ..., end - 1 of one sequence."""
+    """Yield (first word, word after the last) of the windows over the words start, ..., end - 1 of one sequence."""
     first = start
     while (stop := int(offsets.searchsorted(offsets[first] + max_pieces, "right")) - 1) < end:
         yield first, stop
@@ -80,7 +78,7 @@ def _spans(offsets: np.ndarray, start: int, end: int, max_pieces: int, overlap: 
     yield int(max(start, offsets.searchsorted(offsets[end] - max_pieces))), end
 
 
-LEARNED = {
+STATE = {
     "config": dict[str, Any],
     "tokenizer": str,
     "unknown": int | None,
@@ -88,39 +86,37 @@ LEARNED = {
     "closing": list[int],
 }
 POOLS = ("first", "mean")
-UNLIMITED = 512  # pieces of a window, where the positions of a model have no limit
-WINDOWS = 32  # that go through the model in one call
-PROBED = 100  # words by which it is seen where special tokens stand
+UNLIMITED = 512  # pieces of a window for models without a limit of positions
+WINDOWS = 32  # windows in one call of the model
+PROBED = 100  # words that are tokenised to find the special tokens
 
 
 class Transformer(Encoder):
     """Words -> sub-word pieces -> a Hugging Face encoder -> a vector for each word. Devlin et al. 2019, section 5.3.
 
-    Each word is cut into pieces by itself, as by a fast tokenizer with `is_split_into_words`; where pieces are bytes
-    (RoBERTa), a space is put before it. The unknown token stands for a word without any piece, such as a control
-    character. Of a word that is longer than a window the first pieces are kept.
+    Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa) get
+    a space before each word. A word without pieces, such as a control character, becomes the unknown token. Words that
+    are longer than a window are truncated.
 
-    Sequences that do not fit into one window are cut at word boundaries into windows that overlap; the vector of a word
-    is from the window in which it is farthest from a boundary. A window has words of one sequence alone, so vectors do
-    not depend on what else is in a batch.
+    Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
+    from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
 
-    Weights are float32, vectors have the precision in which the model runs (autocast). Saved taggers are complete:
-    they need neither the folder nor the hub again.
+    Weights are float32, vectors have the precision of autocast. Saved taggers are complete: neither the folder nor the
+    hub is needed to load them.
 
     Args:
-        model: folder of a saved model and its tokenizer, environment variables expanded, or an id of the hub, where
-            `learn` then looks for it.
+        model: folder of a saved model and its tokenizer (environment variables are expanded), or an id of the hub.
         revision: branch, tag or commit of the hub.
-        pool: vector of a word: that of its first piece, or the mean of its pieces.
-        window: pieces of a window with its special tokens; by default as many as the model has positions, 512 when
-            they have no limit.
-        overlap: pieces that neighbouring windows share at most; by default a quarter of a window.
-        frozen: leave the weights, and run without dropout.
+        pool: vector of a word: "first" piece, or "mean" of its pieces.
+        window: pieces of a window with its special tokens; by default the number of positions of the model, 512 if
+            unlimited.
+        overlap: maximal number of pieces that neighbouring windows share; by default a quarter of a window.
+        frozen: do not train the weights, and run without dropout.
 
     Raises:
-        InputError: the library is not installed, another pool, sizes below 1; in training, a model that cannot be
-            loaded or is no encoder, windows that are larger than its positions or leave no room beside what they share;
-            on reading, a word without pieces where the tokenizer has no unknown token.
+        InputError: missing library, unknown pool, sizes below 1; in training, a model that cannot be loaded or is not
+            an encoder, windows larger than its positions or not larger than their overlap; on reading, a word without
+            pieces if the tokenizer has no unknown token.
     """
 
     network: Any  # an nn.Module; None before `learn` or `load_state`
@@ -147,7 +143,7 @@ class Transformer(Encoder):
         self.network = None
         self.window, self.overlap, self.frozen = window, overlap, frozen
 
-    # -- what is learned and saved ---------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------
 
     def learn(self, corpus: Corpus) -> None:
         """Load tokenizer and weights; of the training data only the first words are looked at."""
@@ -158,34 +154,34 @@ class Transformer(Encoder):
         words = corpus.columns["word"][:PROBED]
         _check_characters(corpus, words)
         opening, closing = _frame(tokenizer, words)
-        learned = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
-        self._begin(network, {**learned, "closing": closing})
+        state = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
+        self._begin(network, {**state, "closing": closing})
 
     def source_files(self) -> list[str]:
-        """Return the folder of the network, where `model` names one, so that saved models know what they read."""
+        """Return the folder or hub id of the network."""
         return [self.model]
 
-    def learned(self) -> dict[str, Any] | None:
-        """Return the configuration of the network, the tokenizer as its own JSON, and ids of tokens that it adds."""
+    def to_state(self) -> dict[str, Any] | None:
+        """Return the configuration of the network, the tokenizer as JSON, and the ids of special tokens."""
         if self.network is None:
             return None
         ids = {"unknown": self.unknown, "opening": self.opening, "closing": self.closing}
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 
-    def load_state(self, learned: dict[str, Any]) -> None:
-        """Make the network without its weights. Raises InputError for anything that `learned` does not give."""
-        check_fields(learned, LEARNED, "Transformer")
-        self._begin(untrained_network(learned["config"]), learned)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Create the network without its weights. Raises InputError for an invalid state."""
+        check_fields(state, STATE, "Transformer")
+        self._begin(untrained_network(state["config"]), state)
 
-    def _begin(self, network: Any, learned: dict[str, Any]) -> None:
+    def _begin(self, network: Any, state: dict[str, Any]) -> None:
         from tokenizers import Tokenizer
 
-        self.tokenizer = Tokenizer.from_str(learned["tokenizer"])
-        self.unknown, self.opening, self.closing = (learned[key] for key in ("unknown", "opening", "closing"))
-        self.spaced = _of_bytes(learned["tokenizer"])
+        self.tokenizer = Tokenizer.from_str(state["tokenizer"])
+        self.unknown, self.opening, self.closing = (state[key] for key in ("unknown", "opening", "closing"))
+        self.spaced = _is_byte_level(state["tokenizer"])
         self.network = network.requires_grad_(not self.frozen)
         if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
-            pooler.requires_grad_(False)  # nothing reads it, so that it would only decay
+            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
         self.width = network.config.hidden_size
         self.max_pieces = self._max_pieces(positions(network))
         self.shared = self.max_pieces // 4 if self.overlap is None else self.overlap
@@ -196,7 +192,7 @@ class Transformer(Encoder):
         self.train(self.training)
 
     def _max_pieces(self, limit: int | None) -> int:
-        """Pieces of words in a window."""
+        """Return the number of pieces in a window without its special tokens."""
         size, special = self.window or limit or UNLIMITED, len(self.opening) + len(self.closing)
         if limit is not None and size > limit:
             raise InputError(f"Transformer: window must be <= {limit}, the positions of {self.model}; got {size}")
@@ -205,7 +201,7 @@ class Transformer(Encoder):
         return size - special
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode as in all modules, but leave a frozen network in evaluation mode, without dropout."""
+        """Set the mode of the module; a frozen network stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.frozen and self.network is not None:
             self.network.eval()
@@ -214,7 +210,7 @@ class Transformer(Encoder):
     # -- words -> pieces -------------------------------------------------------------------------------------
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return one or more pieces for each word, but no more than a window has room for."""
+        """Return the pieces of each word, at least one and at most those of a window."""
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))
         _check_characters(corpus, known)
@@ -232,7 +228,7 @@ class Transformer(Encoder):
         if self.unknown is None:
             place = corpus.where(corpus.columns["word"].index(word))
             raise InputError(
-                f"{place}: word {word!r} has no piece, and the tokenizer of {self.model} no unknown token; take it out"
+                f"{place}: word {word!r} has no piece, and the tokenizer of {self.model} no unknown token; remove it"
             )
         return [self.unknown]
 
@@ -253,7 +249,7 @@ class Transformer(Encoder):
         return padded_vectors(_means(hidden.flatten(0, 1), first, counts), batch)
 
     def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
-        """ids (M,) of all pieces, layout (W, P) of them and the special tokens -> (W, P, D)."""
+        """Run the network on windows with this layout (W, P) of pieces with ids (M,) -> (W, P, D)."""
         padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
         tokens = torch.cat([ids, ids.new_tensor([*self.opening, *self.closing, padding])]).long()
         index = torch.from_numpy(layout).to(ids.device)
@@ -263,7 +259,7 @@ class Transformer(Encoder):
 
 
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
-    """vectors (M, D) -> (n, D), of i the mean of vectors[first[i] : first[i] + counts[i]]; first, counts (n,) int64."""
+    """Return the mean (n, D) of vectors[first[i] : first[i] + counts[i]] for each i; first, counts (n,) int64."""
     _, places = spread(torch.from_numpy(counts), torch.from_numpy(first))
     bags = Ragged.of_counts(places, torch.from_numpy(counts))
     ids, offsets = bags.ids.to(vectors.device), bags.offsets.to(vectors.device)
@@ -271,7 +267,7 @@ def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
 
 
 def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Special tokens that the tokenizer puts before and after words, as it does with these."""
+    """Return the special tokens that the tokenizer adds before and after these words."""
     found = tokenizer.encode(words, is_pretokenized=True)
     own = [place for place, word in enumerate(found.word_ids) if word is not None]
     if not own:
@@ -280,7 +276,7 @@ def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], lis
 
 
 def _check_characters(corpus: Corpus, words: Iterable[str]) -> None:
-    """Raise InputError for words of a corpus with halves of surrogate pairs, which no tokenizer takes."""
+    """Raise InputError for words with halves of surrogate pairs, which tokenizers reject."""
     for word in words:
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             place = corpus.where(list(corpus.columns["word"]).index(word))
@@ -288,7 +284,7 @@ def _check_characters(corpus: Corpus, words: Iterable[str]) -> None:
             raise InputError(f"{place}: {what}; correct the text, or decode it with errors='replace'")
 
 
-def _of_bytes(tokenizer: str) -> bool:
-    """Whether a tokenizer, given as its JSON, cuts words into bytes, as GPT-2 and RoBERTa do."""
+def _is_byte_level(tokenizer: str) -> bool:
+    """Return True if a tokenizer, given as JSON, splits words into bytes, as in GPT-2 and RoBERTa."""
     step = json.loads(tokenizer)["pre_tokenizer"] or {}
     return any(one["type"] == "ByteLevel" for one in step.get("pretokenizers", [step]) if one)

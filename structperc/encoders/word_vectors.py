@@ -20,12 +20,11 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def read_vectors(path: str) -> tuple[list[str], Tensor]:
-    """Return V words and their vectors (V, D) float32; of a word that is there twice the first vector.
+    """Return V words and their vectors (V, D) float32; the first vector of a repeated word.
 
-    A name that ends in .safetensors is read as `write_vectors` writes it, any other as text: a word and D numbers per
-    line, separated by white space (the word by one space, so that it may have others inside), with or without
-    a first line of two counts; a warning says where more were counted than there are. Environment variables in the
-    path are expanded.
+    Files named *.safetensors have the format of `write_vectors`, other files are text: a word and D numbers per line,
+    separated by single spaces (words may contain spaces), optionally after a line with the two counts; a warning is
+    logged for missing lines. Environment variables in the path are expanded.
 
     Raises InputError, naming the line, for a file that is missing, empty, has lines of unequal width or no finite
     numbers.
@@ -44,7 +43,7 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
     """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata.
 
-    The file appears whole, or what was there stays. Raises InputError as `check_vectors_target` does.
+    The file is replaced atomically. Raises InputError as `check_vectors_target` does.
     """
     check_vectors_target(path)
     if len(words) != len(vectors):
@@ -55,7 +54,7 @@ def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
 
 
 def check_vectors_target(path: str | Path) -> None:
-    """Raise InputError if vectors cannot be written to a path, or would be read from there as another format."""
+    """Raise InputError if vectors cannot be written to a path, or its name is not *.safetensors."""
     if Path(path).suffix != ".safetensors":
         raise InputError(f"{path}: vectors are written as safetensors; end the name in .safetensors")
     check_output_path(path)
@@ -63,8 +62,8 @@ def check_vectors_target(path: str | Path) -> None:
 
 def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
     try:
-        with safe_open(file, "pt") as held:
-            words, vectors = json.loads((held.metadata() or {})[WORDS]), held.get_tensor(VECTORS).float()
+        with safe_open(file, "pt") as saved:
+            words, vectors = json.loads((saved.metadata() or {})[WORDS]), saved.get_tensor(VECTORS).float()
     except (SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"{file}: no word vectors as `write_vectors` writes them ({error})") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -92,9 +91,9 @@ def _read_text(file: Path) -> tuple[list[str], Tensor]:
         rows.append(_numbers(file, number, fields, width))
         words.append(" ".join(fields[:-width]))
     if not rows:
-        raise InputError(f"{file}: there are no word vectors in it")
+        raise InputError(f"{file}: no word vectors")
     if len(rows) < counted:
-        logger.warning("%s: %d vectors, but its first line says %d; is it complete?", file, len(rows), counted)
+        logger.warning("%s: %d vectors, but %d in its first line; is it complete?", file, len(rows), counted)
     return words, torch.from_numpy(np.stack(rows))
 
 

@@ -52,30 +52,6 @@ def digit_and_letter(token: str) -> bool:
     return _has_digit(token) and any(map(str.isalpha, token))
 
 
-@flag("d&-")
-def digit_and_hyphen(token: str) -> bool:
-    """Flag words with a digit and a hyphen, such as 09-96."""
-    return "-" in token and _has_digit(token)
-
-
-@flag("d&/")
-def digit_and_slash(token: str) -> bool:
-    """Flag words with a digit and a slash, such as 11/9/89."""
-    return "/" in token and _has_digit(token)
-
-
-@flag("d&,")
-def digit_and_comma(token: str) -> bool:
-    """Flag words with a digit and a comma, such as 23,000.00."""
-    return "," in token and _has_digit(token)
-
-
-@flag("d&.")
-def digit_and_period(token: str) -> bool:
-    """Flag words with a digit and a period, such as 1.00."""
-    return "." in token and _has_digit(token)
-
-
 @flag("n")
 def other_number(token: str) -> bool:
     """Flag words of digits only whose length is neither two nor four, such as 456789."""
@@ -129,24 +105,20 @@ def character_classes(token: str) -> str:
     return _OTHER.sub("-", character_types(token))
 
 
+def digit_and(character: str, token: str) -> str:
+    """Flag words with a digit and a character, such as 09-96, 11/9/89, 23,000.00 and 1.00."""
+    return FLAG if character in token and _has_digit(token) else ""
+
+
+SURFACE |= {f"d&{character}": partial(digit_and, character) for character in "-/,."}
 SURFACE["pattern"] = character_classes
-
-
-def prefix(length: int) -> Attribute:
-    """Return the attribute "first `length` characters", absent in shorter words: `p1`, `p2`, ..."""
-    return partial(_first, length)  # can be pickled
-
-
-def suffix(length: int) -> Attribute:
-    """Return the attribute "last `length` characters", absent in shorter words: `s1`, `s2`, ..."""
-    return partial(_last, length)
 
 
 def surface_attribute(name: str) -> Attribute | None:
     """Return the attribute with this name: an entry of `SURFACE`, or p or s and a length; None for other names."""
     if affix := re.fullmatch("([ps])([1-9][0-9]*)", name):
         kind, length = affix.groups()
-        return prefix(int(length)) if kind == "p" else suffix(int(length))
+        return partial(_prefix if kind == "p" else _suffix, int(length))
     return SURFACE.get(name)
 
 
@@ -176,11 +148,11 @@ def read_attribute(attribute: Attribute, words: Sequence[str]) -> list[str]:
     return values
 
 
-def _first(length: int, token: str) -> str:
+def _prefix(length: int, token: str) -> str:
     return token[:length] if len(token) >= length else ""
 
 
-def _last(length: int, token: str) -> str:
+def _suffix(length: int, token: str) -> str:
     return token[-length:] if len(token) >= length else ""
 
 

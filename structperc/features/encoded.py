@@ -1,4 +1,4 @@
-"""Feature ids of a whole corpus, from which mini-batches are cut."""
+"""Feature ids of a corpus as tensors, from which mini-batches are cut."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,22 +11,22 @@ from structperc.ragged import Ragged
 
 
 class EncodedFeatures(NamedTuple):
-    """Features of S sequences, a list for each token; `edges` is the same object as `nodes` where they are the same."""
+    """Features of S sequences, a list for each token; `edges` is `nodes` if edges have the features of the nodes."""
 
     nodes: Ragged
-    edges: Ragged | None  # None when no template asks for edges
+    edges: Ragged | None  # None without edge templates
     starts: np.ndarray  # (S + 1,) int64, sequence s is the tokens starts[s]:starts[s + 1]
 
     @classmethod
     def of(cls, ids: FeatureIds, starts: np.ndarray) -> "EncodedFeatures":
-        """Return ids in arrays as tensors that share their memory."""
+        """Return ids as tensors that share the memory of the arrays."""
         nodes = _ragged(ids.nodes)
         if ids.edges is None:
             return cls(nodes, None, starts)
         return cls(nodes, nodes if ids.edges is ids.nodes else _ragged(ids.edges), starts)
 
     def cut(self, rows: Sequence[int] | np.ndarray) -> tuple[Ragged, Ragged | None]:
-        """Return node and edge features of some sequences in the order of `rows`, as `Batch` holds them."""
+        """Return node and edge features of the sequences `rows` in this order, as in `Batch`."""
         order = np.asarray(rows, dtype=np.int64)
         span = self.starts[order], self.starts[order + 1]
         nodes = self.nodes.take(*span)

@@ -1,4 +1,4 @@
-"""Exact numbering: each attribute value and each feature has an id of its own, kept in an index.
+"""Exact numbering: each attribute value and each feature has its own id, stored in an index.
 
 Values have codes, and conjunctions of codes are keys: mixed-radix integers. Ids are given template by template and by
 ascending key within one.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, View, boundary_names
+from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
 from structperc.features.sources import Attributes
 from structperc.features.templates import Template, TemplatePart, template_name
 from structperc.process_pool import Workers
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class KeyCounts:
-    """Counts keys by sorting. What pieces have counted is merged when it is as much as all before."""
+    """Counts of keys by sorting. New counts are merged once there are as many as merged ones."""
 
     def __init__(self) -> None:
         self._keys, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -39,7 +39,7 @@ class KeyCounts:
             self._merge()
 
     def total(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the different keys, sorted (m,) int64, and how often each was met (m,) int64."""
+        """Return the different keys, sorted (m,) int64, and their counts (m,) int64."""
         self._merge()
         return self._keys, self._counts
 
@@ -53,11 +53,11 @@ class KeyCounts:
 
 
 ABSENT = 0  # the attribute has no value at a token
-UNSEEN = 1  # the value did not occur often enough in training to be part of any feature
+UNSEEN = 1  # the value is too rare in the training data to be part of a feature
 
 
 class ValueCodes:
-    """Codes of an attribute's values: ABSENT, UNSEEN, the places beyond the boundaries, then the values."""
+    """Codes of an attribute's values: ABSENT, UNSEEN, the positions outside a sequence, then the values."""
 
     def __init__(self, values: Sequence[str], max_offset: int) -> None:
         self.values = list(values)
@@ -70,10 +70,10 @@ class ValueCodes:
 
     @classmethod
     def frequent(cls, strings: Sequence[str], counts: np.ndarray, cutoff: int, max_offset: int) -> "ValueCodes":
-        """Keep the values of total count >= cutoff: no feature can be more frequent than its parts.
+        """Return the codes of values with a total count >= cutoff: no feature is more frequent than its parts.
 
-        The most frequent come first. So do their features within each template, whose weights then are neighbours in
-        memory: few lines of the cache have most of what is read.
+        The most frequent values come first, and so do their features within each template. Weights that are used often
+        are thus neighbours in memory, which helps the cache.
         """
         index: dict[str, int] = {}
         numbers = [index.setdefault(string, len(index)) for string in strings]
@@ -83,20 +83,18 @@ class ValueCodes:
 
     @classmethod
     def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
-        """Take `values` as they were saved; InputError, naming the place, for one that is empty or there twice."""
+        """Return the codes of saved values. Raises InputError, naming the place, for empty or repeated ones."""
         if "" in values or len(set(values)) < len(values):
             raise InputError(f"{place}: a value is empty or is repeated")
         return cls(values, max_offset)
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
-        """Return the codes of the places beyond the boundaries, then of `strings`: an array to index with
-        `DistinctStrings.numbers`.
-        """
+        """Return the codes of the positions outside a sequence, then of `strings`, (n,) int64."""
         codes = [self._codes.get(string, UNSEEN) for string in strings]
         return np.concatenate([self._beyond, np.array(codes, np.int64)])
 
     def name(self, code: int) -> str:
-        """Return the value with this code as features print it."""
+        """Return the value with this code as printed in names of features."""
         return self._names[code]
 
 
@@ -104,7 +102,7 @@ TABLE = 1 << 18  # key spaces up to this size are counted in a table, larger one
 
 
 def radices(template: Template, vocabularies: Mapping[str, ValueCodes]) -> tuple[int, ...]:
-    """Return the number of codes of each part; raises InputError if 63 bits cannot tell their combinations apart."""
+    """Return the number of codes of each part. Raises InputError if their combinations need more than 63 bits."""
     sizes = tuple(len(vocabularies[part.attribute]) for part in template)
     if prod(sizes) >= 1 << 63:
         raise InputError(f"template {template_name(template)!r} joins too many values; take a part out")
@@ -121,7 +119,7 @@ def template_keys(view: View, template: Template, sizes: Sequence[int]) -> np.nd
 
 
 def split_keys(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Return the codes of the parts that keys (n,) were made of, (parts, n)."""
+    """Return the codes of the parts of keys (n,), (parts, n)."""
     codes = np.empty((len(sizes), len(keys)), np.int64)
     for row, size in zip(codes[::-1], reversed(sizes), strict=True):
         keys, row[:] = np.divmod(keys, size)
@@ -129,10 +127,9 @@ def split_keys(keys: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def frequent_keys(chunks: Iterable[np.ndarray], sizes: Sequence[int], cutoff: int) -> np.ndarray:
-    """Return the sorted keys that are features: met `cutoff` times, no part unseen, not all parts absent.
+    """Return the sorted keys that are features: at least `cutoff` times, no part unseen, not all parts absent.
 
-    The keys (n,) int64 of a corpus come in pieces, and are counted exactly, in memory for a piece and for the different
-    keys of all.
+    chunks: the keys (n,) int64 of a corpus in pieces. Memory is needed for one chunk and all different keys.
     """
     if prod(sizes) <= TABLE:
         table = np.zeros(prod(sizes), np.int64)
@@ -150,11 +147,8 @@ def frequent_keys(chunks: Iterable[np.ndarray], sizes: Sequence[int], cutoff: in
     return found[~((codes == UNSEEN).any(0) | absent)]
 
 
-Arrays = Mapping[str, np.ndarray]
-
-
 class ExactNumbering:
-    """Numbers values and features one by one.
+    """Numbering with a code for each value and an id for each feature.
 
     Args:
         vocabularies: values of all attributes, empty before `fit`.
@@ -168,7 +162,7 @@ class ExactNumbering:
         return ExactNumbering({name: _vocabulary(name, reading, cutoff, max_offset) for name in reading.values})
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
-        """Return the codes of the places beyond the boundaries, then of values of an attribute, int64."""
+        """Return the codes of the positions outside a sequence, then of values of an attribute, int64."""
         return self._vocabularies[attribute].encode(values)
 
     def count(
@@ -177,10 +171,10 @@ class ExactNumbering:
         reading: Attributes,
         templates: Sequence[Template],
         cutoff: int,
-        progress: bool = False,
-        workers: Workers = Workers(),  # noqa: B008  # immutable
+        progress: bool,
+        workers: Workers,
     ) -> "ExactIndex":
-        """Index the features that occur at least `cutoff` times. Workers count the features of a template each."""
+        """Index the features that occur at least `cutoff` times. Each worker counts one template at a time."""
         workers = workers.at_most(len(view.chunks()) // MIN_CHUNKS)
         jobs = ((template, radices(template, self._vocabularies)) for template in templates)
         with closing(workers.each(partial(partial, _frequent, view, cutoff), jobs)) as each:
@@ -188,7 +182,7 @@ class ExactNumbering:
         return ExactIndex(templates, self._vocabularies, keys)
 
     def names(self) -> "ExplicitVocabulary":
-        """Return an empty vocabulary for features that the data list by name."""
+        """Return an empty vocabulary for features listed by name in the data."""
         return ExplicitVocabulary()
 
     def to_json(self) -> dict[str, Any]:
@@ -207,7 +201,7 @@ class ExactNumbering:
         return ExactNumbering(vocabularies)
 
     def restore_index(
-        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
+        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "ExactIndex":
         """Return the index of saved keys. Raises InputError for keys that do not belong to these templates."""
         keys, sizes = arrays["keys"], arrays["sizes"]
@@ -263,13 +257,13 @@ class ExactIndex:
         return ExactIndex(self.templates, self._vocabularies, kept)
 
     def same(self, other: object) -> bool:
-        """Return whether both give the same ids to the same features."""
+        """Return True if both give the same ids to the same features."""
         if not isinstance(other, ExactIndex) or self.templates != other.templates:
             return False
         return all(map(np.array_equal, self.keys, other.keys))
 
     def sizes(self) -> list[int]:
-        """Return how many features each template has; their ids are neighbours."""
+        """Return the number of features of each template; their ids are consecutive."""
         return list(map(len, self.keys))
 
     def summary(self) -> str:
@@ -277,7 +271,7 @@ class ExactIndex:
         return ""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return "keys", all of them template by template (F,), and "sizes", how many each has; int64."""
+        """Return "keys" (F,), template by template, and "sizes", the number of keys of each template; int64."""
         keys = np.concatenate([np.empty(0, np.int64), *self.keys])
         return {"keys": keys, "sizes": np.diff(self._first).astype(np.int64)}
 
@@ -292,7 +286,7 @@ class ExactIndex:
         return TemplateLookup(self.templates, ExactLookup(self._sizes, self.keys))
 
     def _names(self, number: int, ranks: np.ndarray) -> Iterable[str]:
-        """The features of a template with these ranks (n,) among its own."""
+        """Return the names of the features with these ranks (n,) within a template."""
         template = self.templates[number]
         if not template:
             return [template_name(template)] * len(ranks)
@@ -305,7 +299,7 @@ class ExactIndex:
 
 
 class ExplicitVocabulary:
-    """Names of features, each with an id of its own: 0, 1, ... in their order."""
+    """Names of features with ids 0, 1, ..."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.listed = list(names)
@@ -319,7 +313,7 @@ class ExplicitVocabulary:
         return self._ids.get(name, NO_FEATURE)
 
     def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "ExplicitVocabulary":
-        """Return the names that occur at least `cutoff` times in groups of names, each with its number of times."""
+        """Return the names that occur at least `cutoff` times; groups are (names, number of occurrences)."""
         counts: Counter[str] = Counter()
         for names, number in groups:
             for name in names:
@@ -347,7 +341,7 @@ class ExplicitVocabulary:
         return {}
 
     def restore(
-        self, listed: list[str], strings: Mapping[str, Any], arrays: Arrays, place: str
+        self, listed: list[str], strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "ExplicitVocabulary":
         """Return the vocabulary of saved names. Raises InputError for a repeated one."""
         if len(set(listed)) < len(listed):
@@ -362,6 +356,6 @@ def _vocabulary(name: str, reading: Attributes, cutoff: int, max_offset: int) ->
 
 
 def _frequent(view: View, cutoff: int, job: tuple[Template, tuple[int, ...]]) -> np.ndarray:
-    """The keys of a template, whose parts have so many codes, that are features of a view."""
+    """Return the keys that are features of a view, for a template and the number of codes of its parts."""
     template, sizes = job
     return frequent_keys((template_keys(chunk, template, sizes) for chunk in view.chunks()), sizes, cutoff)

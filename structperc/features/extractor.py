@@ -1,4 +1,4 @@
-"""The feature extractor: from a corpus to feature ids. Each distinct string is looked at once."""
+"""The feature extractor: from a corpus to feature ids."""
 
 import copy
 import logging
@@ -50,32 +50,28 @@ HASH = {"bits": int}
 class FeatureExtractor:
     """Surface features of nodes (token, label) and edges (token, previous label, label).
 
-    `fit` counts the features of a training corpus and freezes their index, or with `hash_bits` marks their buckets;
-    `encode` turns a corpus into ids.
-    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...), a function of
-    one's own or a column of the corpus, whose strings are its values.
+    `fit` counts the features of a training corpus and builds their index; `encode` converts a corpus to ids.
+    An attribute is a surface attribute (`attributes.py`), a gazetteer, a cluster prefix (c4, c10, ...), a user's
+    function, or a column of the corpus, whose strings are its values.
 
-    A feature is missing at a token when it is not in the index: when it occurred fewer than `cutoff` times in
-    training, or all its values are absent (""). Beyond the boundaries of a sequence stand the values _B-1, _B-2,
-    ... and _B+1, _B+2, ..., as in CRF++.
+    Features that occur fewer than `cutoff` times in training, or whose values are all absent (""), are not in the
+    index. Positions outside a sequence have the values _B-1, _B-2, ... and _B+1, _B+2, ..., as in CRF++.
 
     Args:
-        node: template items, see `templates.py`; none for taggers that read words through an encoder alone.
-        edge: the same for edges; none by default.
-        cutoff: how often the surface part of a feature must occur in training (2 in Kazama & Torisawa 2007).
+        node: template items, see `templates.py`; None for taggers that read words by an encoder only.
+        edge: template items of edges; none by default.
+        cutoff: minimal count of the surface part of a feature in training (2 in Kazama & Torisawa 2007).
         gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
-        clusters: word clusters for the attributes c4, c6, ...; or several by what stands before the number of bits:
+        clusters: word clusters for the attributes c4, c6, ...; or several clusters by the prefix of their attributes:
             {c: ..., news: ...} for c4 and news4.
-        documents: attributes that read whole documents, by their names.
-        within: where neighbours of a token are looked for: in its "sequence", or in its "sentence", where sequences are
-            documents.
-        weighted_column: column whose strings list node features of their own, with weights, see
-            `format_weighted_features`; their ids follow those of the templates.
-        progress: show a bar when it takes longer than two seconds.
-        hash_bits: number features by the hashes of their names, 2**hash_bits at most, and keep no index of them; those
-            of the same hash are one feature. `cutoff` then is how often a hash must occur.
-        attributes: attributes of words of a user, by their names: functions of a module, from a string to a string,
-            "" where there is no value.
+        documents: attributes that read whole documents, by name.
+        within: context of a token: its "sequence", or its "sentence" if sequences are documents.
+        weighted_column: column whose strings list further node features with weights, see `format_weighted_features`;
+            their ids follow those of the templates.
+        progress: show a progress bar after two seconds.
+        hash_bits: number features by hashes, at most 2**hash_bits, without an index; features with the same hash share
+            an id, and `cutoff` applies to hashes.
+        attributes: a user's functions of words by name, from a string to a string, "" for no value.
     """
 
     def __init__(
@@ -123,21 +119,21 @@ class FeatureExtractor:
         progress: bool = True,
         hash_bits: int | None = None,
     ) -> "FeatureExtractor":
-        """Take the templates from a CRF++ file, whose column numbers count `columns` (roles) from 0."""
+        """Create an extractor with the templates of a CRF++ file; `columns` are the roles of its columns 0, 1, ..."""
         node, edge = read_crfpp(path, columns)
         return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
 
     def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
-        """Count the features of a training corpus and freeze the index; attributes of documents learn before that.
+        """Fit document attributes, count the features of a training corpus and build the index.
 
-        Several workers share the counting for a large corpus. Raises InputError for a missing column.
+        Workers share the counting for a large corpus. Raises InputError for a missing column.
         """
         self._fit(corpus, workers)
 
     def start(self, corpus: Corpus) -> None:
-        """Prepare features that were fitted before for a training on a corpus.
+        """Prepare fitted features for further training on a corpus.
 
-        Raises InputError for a document attribute that cannot be read for these training data.
+        Raises InputError for a document attribute that does not support these training data.
         """
         for name, attribute in self.documents.items():
             try:
@@ -156,30 +152,30 @@ class FeatureExtractor:
         return _encoded(self.ids(corpus), corpus)
 
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
-        """Return what `encode` gives after `fit`, looking at the strings only once."""
+        """Fit a corpus and return its feature ids; faster than `fit` and `encode`."""
         view = self._fit(corpus, Workers())
         return _encoded(self._ids(view, corpus), corpus)
 
     @property
     def columns(self) -> list[str]:
-        """The roles of the corpus columns that features are read from, the word first."""
+        """Roles of the corpus columns that are read, the word first."""
         return [*self._sources.columns, *([] if self.weighted is None else [self.weighted.column])]
 
     @property
     def user_objects(self) -> list[object]:
-        """The objects and functions, beside the library's own, that may be of a user's modules."""
+        """Objects and functions that may be from a user's modules."""
         return [*self.documents.values(), *self.attributes.values()]
 
     @property
     def extent(self) -> Extent:
-        """How much of a text decides the features of a token: its sequence, its document or all that is read."""
+        """Extent of the text on which the features of a token depend."""
         if not self.documents:
             return "sequence"
         return "corpus" if any(one.within == "corpus" for one in self.documents.values()) else "document"
 
     @property
     def n_node_features(self) -> int:
-        """The number of node features, known after `fit`."""
+        """Number of node features, available after `fit`."""
         return len(self._index("node")) + self._n_weighted("node")
 
     @property
@@ -189,7 +185,7 @@ class FeatureExtractor:
 
     @property
     def shared(self) -> bool:
-        """Whether edges have the features of the nodes' templates, with the same ids."""
+        """True if edges have the features of the nodes' templates, with the same ids."""
         return "edge" in self._indices and self._indices["edge"] is self._indices["node"]
 
     def templates(self, kind: str) -> Sequence[Template]:
@@ -197,10 +193,10 @@ class FeatureExtractor:
         return {"node": self.node, "edge": self.edge}[kind]
 
     def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
-        """Return the features of a kind, "node" or "edge", by id: "wl[-1]=the|wl[0]=cat".
+        """Return the names of features of a kind, "node" or "edge", such as "wl[-1]=the|wl[0]=cat".
 
-        rows: ascending ids (n,); None: all. Of a hashed feature a sample of the training data may know no name, or
-        several: "bucket 1234", "wl[0]=cat and 2 more".
+        rows: ascending ids (n,); None for all. A hashed feature may have no name or several in a sample of the training
+        data: "bucket 1234", "wl[0]=cat and 2 more".
         """
         index = self._index(kind)
         n = len(index)
@@ -212,9 +208,9 @@ class FeatureExtractor:
         ]
 
     def template_sizes(self, kind: str) -> list[tuple[str, int]]:
-        """Return the templates of a kind with the number of their features, whose ids are neighbours.
+        """Return the templates of a kind with the numbers of their features, whose ids are consecutive.
 
-        The features that the data list are one of them. The list is empty for hashed features, which share ids.
+        Features listed in the data count as a template. Empty for hashed features.
         """
         index = self._index(kind)
         sizes = [*zip(map(template_name, index.templates), index.sizes(), strict=False)]
@@ -226,12 +222,12 @@ class FeatureExtractor:
         ]
 
     def summary(self) -> list[str]:
-        """Return a line for each kind of hashed features, how many share an id; no line for indexed ones."""
+        """Return a line about shared ids for each kind of hashed features; no lines for indexed features."""
         lines = {name: part.summary() for name, part in self._parts().items()}
         return [f"{name} features: {line}" for name, line in lines.items() if line]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
-        """Return an extractor with only those features of a kind where keep (F,) bool is true, renumbered."""
+        """Return an extractor with the features of a kind where keep (F,) bool is True, renumbered."""
         index, listed = self._index(kind), self._n_weighted(kind)
         n = len(index)
         if keep.shape != (n + listed,):
@@ -239,7 +235,7 @@ class FeatureExtractor:
         pruned = copy.copy(self)
         pruned._indices = self._indices | {kind: index.subset(keep[:n])}
         if "edge" in self._indices and pruned._indices["edge"].same(pruned._indices["node"]):
-            pruned._indices["edge"] = pruned._indices["node"]  # so that nothing is looked up twice
+            pruned._indices["edge"] = pruned._indices["node"]  # one lookup for both
         if self.weighted is not None and kind == "node":
             pruned.weighted = self.weighted.subset(keep[n:])
         return pruned
@@ -261,11 +257,11 @@ class FeatureExtractor:
         }
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Return "node_keys" and "node_sizes" (int64: all keys, their number by template), and for edges.
+        """Return "node_keys" and "node_sizes" (int64: keys, their number by template), likewise for edges.
 
-        Hashed features have "node_buckets" and "node_named" (int32) instead, and listed ones "weighted_buckets" and
-        "weighted_named". Edges that have the features of the nodes have no arrays. Arrays of document attributes are
-        called documents.ATTRIBUTE.NAME.
+        Hashed features have "node_buckets" and "node_named" (int32) instead, and listed features "weighted_buckets" and
+        "weighted_named". Edges with the features of the nodes have no arrays. Arrays of document attributes are named
+        documents.ATTRIBUTE.NAME.
         """
         documents = {
             f"documents.{name}.{part}": array
@@ -281,8 +277,8 @@ class FeatureExtractor:
     ) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        build: makes the document attributes and finds the user's functions. Raises InputError for a state that is none
-        of these, and for what does not fit together; no file is read.
+        build: builds the document attributes and finds the user's functions. Raises InputError for an invalid or
+        inconsistent state; no file is read.
         """
         check_fields(strings, STATE, "features")
         gazetteers = {
@@ -334,12 +330,12 @@ class FeatureExtractor:
         return len(self.weighted) if self.weighted is not None and kind == "node" else 0
 
     def _parts(self) -> dict[str, Index | ExplicitVocabulary | HashedVocabulary]:
-        """Indices and vocabulary that are saved, by name: edges are left out where they share the nodes' index."""
+        """Return the saved indices and vocabulary by name, without edges that share the nodes' index."""
         parts: dict[str, Any] = {"node": self._indices["node"]} if self.shared else {**self._indices}
         return parts if self.weighted is None else {**parts, "weighted": self.weighted.vocabulary}
 
     def _ids(self, view: View, corpus: Corpus) -> FeatureIds:
-        """Return the ids at each token of a corpus, which the view shows."""
+        """Return the ids at each token of a corpus, given its view."""
         node, edge = self._index("node"), self._indices.get("edge")
         found = node.encode(view, self.progress)
         nodes = found if self.weighted is None else found.concatenate(self.weighted.encode(corpus, len(node)))
@@ -382,5 +378,5 @@ def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
 
 
 def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin with a prefix, by the rest of their names."""
+    """Return the arrays whose names begin with a prefix, without the prefix."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,6 +1,6 @@
-"""Hashed numbering: features that share one of 2**bits buckets share an id, so that memory is fixed.
+"""Hashed numbering: features that share one of 2**bits buckets share an id, so that memory is bounded.
 
-No index of values or keys is kept; a sample of the training data gives names to the most frequent features.
+Values and keys are not stored; a sample of the training data provides names of the most frequent features.
 """
 
 import copy
@@ -14,7 +14,7 @@ import numpy as np
 
 from structperc.data.json_data import check_fields
 from structperc.errors import InputError
-from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, View, boundary_names
+from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
 from structperc.features.hashing import (
     BITS,
     MAX_COUNT,
@@ -33,18 +33,16 @@ from structperc.progress import bar
 if TYPE_CHECKING:
     from structperc.features.lookup import TemplateLookup
 
-Arrays = Mapping[str, np.ndarray]
-
 SAMPLED_TOKENS = 2**14  # tokens, evenly spread over the corpus, whose features are named
-SAMPLED_NAMES = 2**15  # names that are kept, of the most frequent features of these tokens
+SAMPLED_NAMES = 2**15  # number of names, those of the most frequent features of these tokens
 NAMES_CHUNK = 2**16  # names counted in one call
 
 
 class HashedNumbering:
-    """Numbers features by the buckets of their hashes.
+    """Numbering of features by the buckets of their hashes.
 
     Args:
-        bits: there are 2**bits buckets; from 4 to 28.
+        bits: logarithm of the number of buckets, from 4 to 28.
         max_offset: the largest offset of any template.
     """
 
@@ -54,13 +52,13 @@ class HashedNumbering:
         self._bits, self._values = bits, HashedValues(max_offset)
 
     def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "HashedNumbering":
-        """Return the numbering itself: values are not learned. Raises InputError for a cutoff that is not counted."""
+        """Return the numbering itself, which stores no values. Raises InputError for a cutoff > MAX_COUNT."""
         if cutoff > MAX_COUNT:
             raise InputError(f"cutoff must be at most {MAX_COUNT} with hash_bits, got {cutoff}")
         return self
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
-        """Return the hashes of the places beyond the boundaries, then of values, uint64."""
+        """Return the hashes of the positions outside a sequence, then of values, uint64."""
         return self._values.encode(values)
 
     def count(
@@ -69,13 +67,10 @@ class HashedNumbering:
         reading: Attributes,
         templates: Sequence[Template],
         cutoff: int,
-        progress: bool = False,
-        workers: Workers = Workers(),  # noqa: B008  # immutable
+        progress: bool,
+        workers: Workers,
     ) -> "HashedIndex":
-        """Take the buckets that features of a view fall into at least `cutoff` times.
-
-        Each of several workers counts those of as many templates, in a table of its own.
-        """
+        """Index the buckets with at least `cutoff` features of a view. Workers share the templates."""
         workers = workers.at_most(min(len(view.chunks()) // MIN_CHUNKS, len(templates)))
         shares = [templates[i :: workers.number] for i in range(workers.number)]
         several = workers.number > 1
@@ -88,7 +83,7 @@ class HashedNumbering:
         return HashedIndex(templates, buckets, _sample(view, reading, templates, buckets, counter))
 
     def names(self) -> "HashedVocabulary":
-        """Return an empty vocabulary for features that the data list by name."""
+        """Return an empty vocabulary for features listed by name in the data."""
         none = np.empty(0, np.int32)
         return HashedVocabulary(Buckets(self._bits, none), NameSample(none, [], 0, 0))
 
@@ -97,23 +92,23 @@ class HashedNumbering:
         return {"vocabularies": {}, "hash": {"bits": self._bits}}
 
     def restore(self, strings: Mapping[str, Any], attributes: Sequence[str], max_offset: int) -> "HashedNumbering":
-        """Return the numbering itself, which learns nothing."""
+        """Return the numbering itself, which has no state."""
         return self
 
     def restore_index(
-        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: Arrays, place: str
+        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "HashedIndex":
         """Return the index of saved buckets. Raises InputError, naming the place, for invalid ones."""
         return HashedIndex(templates, *_restore(self._bits, strings, arrays, place))
 
 
 class NameSample(NamedTuple):
-    """Names of frequent features, and how many features there are in all."""
+    """Names of frequent features, and the number of all features."""
 
-    buckets: np.ndarray  # (n,) int32, of each name, more frequent features first
+    buckets: np.ndarray  # (n,) int32, bucket of each name, more frequent features first
     names: list[str]  # n
     distinct: int  # estimated number of different features in the training data
-    occupied: int  # number of buckets that they fell into
+    occupied: int  # number of their buckets
 
     def within(self, buckets: Buckets) -> "NameSample":
         """Return the names of features in these buckets."""
@@ -123,7 +118,7 @@ class NameSample(NamedTuple):
 
 
 class NamedBuckets:
-    """Buckets that have features, whose ids are the ranks of the buckets, and the names of some of the features."""
+    """Base class of numbered buckets with names for some of their features."""
 
     def __init__(self, buckets: Buckets, sample: NameSample) -> None:
         self.buckets, self.sample = buckets, sample
@@ -135,13 +130,13 @@ class NamedBuckets:
         return len(self.buckets)
 
     def names(self, rows: np.ndarray) -> list[str]:
-        """Return the known names of the features with these ids (n,), as one string each, or "bucket 1234"."""
+        """Return the known names for each of these ids (n,) as one string, or "bucket 1234"."""
         numbers = self.buckets.numbers[rows].tolist()
         found: dict[int, list[str]] = {number: [] for number in numbers}
         for bucket, name in zip(self.sample.buckets.tolist(), self.sample.names, strict=True):
             if bucket in found:
                 found[bucket].append(name)
-        return [_together(number, found[number]) for number in numbers]
+        return [_joined_name(number, found[number]) for number in numbers]
 
     def subset(self, keep: np.ndarray) -> Self:
         """Return the buckets for which keep (F,) bool is true, renumbered in the same order."""
@@ -151,7 +146,7 @@ class NamedBuckets:
         return kept
 
     def summary(self) -> str:
-        """Return how many features share how many buckets, as one line."""
+        """Return a line about the number of features and of their buckets."""
         bits, (_, names, distinct, occupied) = self.buckets.bits, self.sample
         shared = 100 * (distinct - occupied) / max(distinct, 1)
         return (
@@ -161,7 +156,7 @@ class NamedBuckets:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return "buckets" and "named": the buckets with features, and those of the sample of names, both int32."""
+        """Return "buckets", those with features, and "named", those of the sample of names; both int32."""
         return {"buckets": self.buckets.numbers, "named": self.sample.buckets}
 
     def strings(self) -> dict[str, Any]:
@@ -181,7 +176,7 @@ class HashedIndex(NamedBuckets):
         return self._lookup.encode(view, progress)
 
     def same(self, other: object) -> bool:
-        """Return whether both give the same ids to the same features."""
+        """Return True if both give the same ids to the same features."""
         if not isinstance(other, HashedIndex) or self.templates != other.templates:
             return False
         return np.array_equal(self.buckets.numbers, other.buckets.numbers)
@@ -198,16 +193,16 @@ class HashedIndex(NamedBuckets):
 
 
 class HashedVocabulary(NamedBuckets):
-    """Names of features that the data list, in buckets."""
+    """Names of features listed in the data, by buckets."""
 
-    listed: tuple[str, ...] = ()  # names are not kept
+    listed: tuple[str, ...] = ()  # names are not stored
 
     def find(self, name: str) -> int:
-        """Return the id of the bucket of a name, NO_FEATURE for one without features."""
+        """Return the id of the bucket of a name, NO_FEATURE for an unknown one."""
         return int(self.buckets.ids[string_hash(name, "listed") % 2**self.buckets.bits])
 
     def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "HashedVocabulary":
-        """Return the buckets that names fall into at least `cutoff` times in groups, each with its number of times."""
+        """Return the buckets of names that occur at least `cutoff` times; groups are (names, number of occurrences)."""
         bits = self.buckets.bits
         counter, counts = BucketCounter(bits), Counter[str]()
         keys: list[int] = []
@@ -226,14 +221,16 @@ class HashedVocabulary(NamedBuckets):
         sample = NameSample(numbers.astype(np.int32), chosen, counter.distinct, counter.occupied)
         return HashedVocabulary(buckets, sample.within(buckets))
 
-    def restore(self, listed: list[str], strings: Mapping[str, Any], arrays: Arrays, place: str) -> "HashedVocabulary":
+    def restore(
+        self, listed: list[str], strings: Mapping[str, Any], arrays: StateArrays, place: str
+    ) -> "HashedVocabulary":
         """Return the saved buckets. Raises InputError, naming the place, for invalid ones."""
         if listed:
             raise InputError(f"{place}.names: hashed names are not listed")
         return HashedVocabulary(*_restore(self.buckets.bits, strings, arrays, place))
 
 
-def _restore(bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str) -> tuple[Buckets, NameSample]:
+def _restore(bits: int, strings: Mapping[str, Any], arrays: StateArrays, place: str) -> tuple[Buckets, NameSample]:
     check_fields(strings, {"names": list[str], "distinct": int, "occupied": int}, place)
     named = arrays["named"]
     if named.dtype != np.int32 or named.shape != (len(strings["names"]),):
@@ -243,7 +240,7 @@ def _restore(bits: int, strings: Mapping[str, Any], arrays: Arrays, place: str) 
 
 
 def _count(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> BucketCounter:
-    """Count the buckets that the features of some templates fall into at the tokens of a view."""
+    """Count the features of some templates at the tokens of a view by bucket."""
     counter = BucketCounter(bits)
     for template in bar(templates, "hashing features", show=progress):
         for chunk in view.chunks():
@@ -255,17 +252,17 @@ def _count(view: View, bits: int, progress: bool, templates: Sequence[Template])
 
 
 class _Sampled(NamedTuple):
-    """Features of a template among some tokens, each once."""
+    """Different features of a template at some tokens."""
 
     counts: np.ndarray  # (n,) int64
     buckets: np.ndarray  # (n,) int64
-    tokens: np.ndarray  # (n,) int64, one that has it
+    tokens: np.ndarray  # (n,) int64, a token with the feature
 
 
 def _sample(
     view: View, reading: Attributes, templates: Sequence[Template], buckets: Buckets, counter: BucketCounter
 ) -> NameSample:
-    """Name the most frequent features of a sample of tokens, as far as they have ids."""
+    """Return the names of the most frequent features with ids at a sample of tokens."""
     tokens = np.unique(np.linspace(0, view.tokens - 1, min(view.tokens, SAMPLED_TOKENS)).astype(np.int64))
     found = [_features(view, template, tokens, buckets) for template in templates]
     none = _Sampled(*[np.empty(0, np.int64)] * 3)
@@ -286,19 +283,17 @@ def _features(view: View, template: Template, tokens: np.ndarray, buckets: Bucke
 
 
 def _at(tokens: np.ndarray, view: View, values: Callable[[View], np.ndarray]) -> np.ndarray:
-    """Values of a view at some tokens (n,), computed chunk by chunk; (n,)."""
-    chunks, order = view.chunks() or [view], tokens.argsort(kind="stable")
-    ends = np.cumsum([chunk.tokens for chunk in chunks])
-    own = np.split(tokens[order], tokens[order].searchsorted(ends[:-1]))
-    parts = [values(chunk)[mine - end + chunk.tokens] for chunk, mine, end in zip(chunks, own, ends, strict=True)]
-    found = np.concatenate(parts)
-    shown = np.empty_like(found)
-    shown[order] = found
-    return shown
+    """Return values of a view at some tokens (n,), computed chunk by chunk; (n,) uint64."""
+    found, start = np.empty(len(tokens), np.uint64), 0
+    for chunk in view.chunks():
+        here = (tokens >= start) & (tokens < start + chunk.tokens)
+        found[here] = values(chunk)[tokens[here] - start]
+        start += chunk.tokens
+    return found
 
 
 def _names(view: View, reading: Attributes, template: Template, tokens: np.ndarray) -> Iterable[str]:
-    """The names of the features of a template at some tokens (n,)."""
+    """Return the names of the features of a template at some tokens (n,)."""
     if not template:
         return [template_name(template)] * len(tokens)
     return map("|".join, zip(*(_part_names(view, reading, part, tokens) for part in template), strict=True))
@@ -310,8 +305,8 @@ def _part_names(view: View, reading: Attributes, part: TemplatePart, tokens: np.
     return [f"{part}={beyond[n] if n < len(beyond) else values[n - len(beyond)]}" for n in numbers]
 
 
-def _together(number: int, names: list[str]) -> str:
-    """The names that share a bucket as one."""
+def _joined_name(number: int, names: list[str]) -> str:
+    """Return one name for all names of a bucket."""
     if not names:
         return f"bucket {number}"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -13,32 +13,32 @@ from structperc.errors import InputError
 from structperc.features.arrays import NO_FEATURE, View, boundary_names
 from structperc.features.templates import Template, template_name
 
-Kind = Literal["value", "beyond", "template", "listed"]  # strings of different kinds have different numbers
-NO_KEY = 0  # an absent value, and the conjunction of absent values
+HashedString = Literal["value", "beyond", "template", "listed"]  # different kinds have different hashes
+NO_KEY = 0  # key of an absent value and of a conjunction of absent values
 SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # those of splitmix64 (Steele et al. 2014)
+FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # from splitmix64 (Steele et al. 2014)
 
 
-def string_hash(text: str, kind: Kind) -> int:
+def string_hash(text: str, kind: HashedString) -> int:
     """Return the first 64 bits of a string's BLAKE2b digest, the lowest byte first."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind.encode()).digest()
     return int.from_bytes(digest, "little")
 
 
-def mixed(x: Any) -> Any:  # a number where it is compiled, else an array
-    """Return numbers (uint64) each bit of which depends on each bit of x; different ones for different x."""
+def mixed(x: Any) -> Any:  # a number in compiled code, else an array
+    """Mix the bits of x (uint64) by a bijection: each bit of the result depends on each bit of x."""
     x = (x ^ (x >> SHIFTS[0])) * FACTORS[0]
     x = (x ^ (x >> SHIFTS[1])) * FACTORS[1]
     return x ^ (x >> SHIFTS[2])
 
 
 def template_seed(template: Template) -> np.uint64:
-    """Return the number that the keys of a template begin with; it is the key of the bias."""
+    """Return the initial value of the keys of a template, which is the key of the bias."""
     return np.uint64(string_hash(template_name(template), "template"))
 
 
 def hashed_keys(view: View, template: Template) -> np.ndarray:
-    """Return the key of a template at each token, (N,) uint64, NO_KEY where all its parts are absent."""
+    """Return the key of a template at each token, (N,) uint64, NO_KEY if all its parts are absent."""
     keys = np.full(view.tokens, template_seed(template))
     absent = np.full(view.tokens, bool(template))
     for part in template:
@@ -50,29 +50,29 @@ def hashed_keys(view: View, template: Template) -> np.ndarray:
 
 
 class HashedValues:
-    """Codes of values of any attribute: NO_KEY for an absent one, else 64 bits of its hash."""
+    """Codes of values of all attributes: NO_KEY for an absent value, else its 64-bit hash."""
 
     def __init__(self, max_offset: int) -> None:
         self._beyond = [string_hash(name, "beyond") for name in boundary_names(max_offset)]
 
     def encode(self, strings: Sequence[str]) -> np.ndarray:
-        """Return the codes of the places beyond the boundaries, then of `strings`, (n,) uint64."""
+        """Return the codes of the positions outside a sequence, then of `strings`, (n,) uint64."""
         codes = {string: string_hash(string, "value") if string else NO_KEY for string in dict.fromkeys(strings)}
         shown = chain(self._beyond, map(codes.__getitem__, strings))
         return np.fromiter(shown, np.uint64, len(self._beyond) + len(strings))
 
 
 BITS = range(4, 29)  # of the number of buckets; a row number for each of 2**28 takes 1 GiB
-MAX_COUNT = np.iinfo(np.uint8).max  # how often a bucket is counted at most
-MARK_BYTES = 2**24  # bytes in which distinct keys are counted
+MAX_COUNT = np.iinfo(np.uint8).max  # counts of buckets saturate here
+MARK_BYTES = 2**24  # bytes of the bitmap that counts distinct keys
 
 
 class Buckets:
-    """Those of 2**bits buckets that have features, and their ids: the ranks of their numbers.
+    """The buckets with features among 2**bits buckets; ids are the ranks of their numbers.
 
     Args:
-        bits: the lowest bits of a key are the number of its bucket.
-        numbers: of the buckets with features, ascending, (n,) int32.
+        bits: number of lowest bits of a key that are the number of its bucket.
+        numbers: numbers of the buckets with features, ascending, (n,) int32.
     """
 
     def __init__(self, bits: int, numbers: np.ndarray) -> None:
@@ -90,17 +90,17 @@ class Buckets:
         return len(self.numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Buckets, (self.bits, self.numbers)  # copies and pickles are without the large table of ids
+        return Buckets, (self.bits, self.numbers)  # without the large table of ids
 
     @cached_property
     def ids(self) -> np.ndarray:
-        """The id of each bucket, (2**bits,) int32, NO_FEATURE for those without features."""
+        """Id of each bucket, (2**bits,) int32, NO_FEATURE for buckets without features."""
         ids = np.full(2**self.bits, NO_FEATURE, np.int32)
         ids[self.numbers] = np.arange(len(self.numbers), dtype=np.int32)
         return ids
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the ids (int32) of keys (uint64), NO_FEATURE for those without a feature, and for NO_KEY."""
+        """Return the ids (int32) of keys (uint64), NO_FEATURE for unknown keys and NO_KEY."""
         found = self.ids[bucket_numbers(keys, self.bits)]
         return np.where(keys == NO_KEY, np.int32(NO_FEATURE), found)
 
@@ -110,11 +110,11 @@ class Buckets:
 
 
 class BucketCounter:
-    """How often keys fell into each bucket, and how many different ones there were.
+    """Counts of keys by bucket, and an estimate of the number of different keys.
 
-    It takes 2**bits bytes, and 16 MiB for the different keys: each sets one of 2**27 marks, of which z stay unset, and
-    there were about -2**27 ln(z / 2**27) of them (linear counting, Whang et al. 1990). For up to 10 million keys the
-    standard error of that is less than a thousand.
+    Takes 2**bits bytes for the counts and 16 MiB for the estimate by linear counting (Whang et al. 1990): each key sets
+    one of 2**27 bits; if z bits stay unset, there were about -2**27 ln(z / 2**27) keys. For up to 10 million keys the
+    standard error is less than a thousand.
     """
 
     def __init__(self, bits: int) -> None:
@@ -128,23 +128,23 @@ class BucketCounter:
         self._marked += count_keys(keys, self._counts, self._seen)
 
     def merge(self, other: "BucketCounter") -> None:
-        """Count what another one has counted, of as many buckets, too: as if all keys had been added here."""
+        """Add the counts of another counter with as many buckets."""
         self._counts += np.minimum(other._counts, MAX_COUNT - self._counts)
         self._marked += int(np.unpackbits(other._seen & ~self._seen).sum())
         self._seen |= other._seen
 
     def frequent(self, cutoff: int) -> Buckets:
-        """Return the buckets that keys fell into at least `cutoff` times, up to MAX_COUNT."""
+        """Return the buckets with at least `cutoff` keys, where cutoff <= MAX_COUNT."""
         return Buckets(self._bits, np.flatnonzero(self._counts >= cutoff).astype(np.int32))
 
     @property
     def occupied(self) -> int:
-        """How many buckets any key fell into."""
+        """Number of buckets with keys."""
         return int(np.count_nonzero(self._counts))
 
     @property
     def distinct(self) -> int:
-        """About how many different keys there were."""
+        """Estimated number of different keys."""
         marks = 8 * MARK_BYTES
         return max(self.occupied, round(-marks * log(max(marks - self._marked, 1) / marks)))
 

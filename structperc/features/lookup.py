@@ -20,7 +20,7 @@ from structperc.progress import bar
 
 
 class Places(NamedTuple):
-    """P places, and where the entries of a place begin in an array that has one for each string of its column."""
+    """P places (column, offset), and the start of each one's entries in an array with an entry for each string."""
 
     column: np.ndarray  # (P,) int64, row of `Strings.numbers`
     offset: np.ndarray  # (P,) int64, distance from the token
@@ -28,25 +28,25 @@ class Places(NamedTuple):
 
 
 class SingleTemplates(NamedTuple):
-    """Templates that see one place: each string has a list of ids."""
+    """Templates of one part: each string has a list of ids."""
 
     places: Places
     ids: np.ndarray  # (M,) int32
     ends: np.ndarray  # (lists + 1,) int64, list i is ids[ends[i]:ends[i + 1]]
 
 
-class Joined(NamedTuple):
-    """J templates that join what stands at several places: each string has a code, all codes together are a key."""
+class JoinedTemplates(NamedTuple):
+    """J templates of several parts: each string has a code, and the codes of the parts make a key."""
 
-    places: Places  # those of template j are ends[j] to ends[j + 1]
+    places: Places  # template j has the places ends[j]:ends[j + 1]
     ends: np.ndarray  # (J + 1,) int64
     codes: np.ndarray  # (strings of all places,)
-    table: Any  # where keys are looked up, a NamedTuple of arrays
+    table: Any  # hash table of keys, a NamedTuple of arrays
 
 
 @kernel
 def count_single(strings, single):
-    """Return how many ids templates that see one place give at all tokens."""
+    """Return the number of ids of templates of one part at all tokens."""
     n = 0
     for s in range(len(strings.starts) - 1):
         for t in range(strings.starts[s], strings.starts[s + 1]):
@@ -60,15 +60,15 @@ def count_single(strings, single):
 def gathering(kernel_function: Callable[..., int]) -> Any:
     """Return the compiled loop that gathers ids.
 
-    kernel_function(t, s, n, strings, joined, ids), an inner kernel, fills ids, from n on, with those that templates
-    have at token t of sequence s -> where they end.
+    kernel_function(t, s, n, strings, joined, ids), an inner kernel, writes the ids of the joined templates at token t
+    of sequence s to ids[n:] -> their end.
     """
 
     @kernel
     def gather(first, stop, n, strings, single, joined, ids, ends):
-        """Fill ids, from n on, with those of the tokens first, ..., stop - 1, and ends[t + 1] with their end.
+        """Write the ids of the tokens first, ..., stop - 1 to ids[n:] and their ends to ends[t + 1] -> the last end.
 
-        -> where the ids end. There is room for what `count_single` counts and, at each token, for all that are joined.
+        ids must have as many places as `count_single` returns and one for each joined template at each token.
         """
         s = np.searchsorted(strings.starts, first, side="right") - 1
         for t in range(first, stop):
@@ -88,7 +88,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
 
 @subkernel_no_alloc
 def entry(t, s, p, strings, places):
-    """Return the entry of what stands at place p, seen from token t of sequence s."""
+    """Return the entry of the string at place p relative to token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
     if at < start:
         number = start - at - 1
@@ -104,16 +104,16 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio: multiplied b
 
 
 class KeyTable(NamedTuple):
-    """The ids of the keys of J templates, a table of its own for each: slots first[j] to first[j] + 2**bits[j]."""
+    """Ids of the keys of J templates in J hash tables: slots first[j] to first[j] + 2**bits[j]."""
 
-    keys: np.ndarray  # (slots,) int64, FREE where there is none
+    keys: np.ndarray  # (slots,) int64, or FREE
     ids: np.ndarray  # (slots,) int32
     first: np.ndarray  # (J,) int64
     bits: np.ndarray  # (J,) int64
 
 
 def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
-    """Return the table of keys (int64, >= 0, none twice) of each template, which have the ids from first_ids[j] on."""
+    """Return the table of the different keys (int64, >= 0) of each template, with the ids from first_ids[j] on."""
     bits = np.array([max(1, (2 * len(own) - 1).bit_length()) for own in keys], np.int64)  # at most half of it is full
     first = np.cumsum(2**bits) - 2**bits
     slots = int((2**bits).sum())
@@ -125,7 +125,7 @@ def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
 
 @subkernel_no_alloc
 def find(key, j, table):
-    """Return the id of a key of template j, NO_FEATURE where it is none."""
+    """Return the id of a key of template j, NO_FEATURE if it is unknown."""
     return table.ids[_slot(key, j, table)]
 
 
@@ -138,7 +138,7 @@ def _fill(keys, first_id, j, table):
 
 @subkernel_no_alloc
 def _slot(key, j, table):
-    """Return the slot where a key is, or else the free one where it would be."""
+    """Return the slot of a key, or the free slot for an unknown one."""
     bits, first = table.bits[j], table.first[j]
     slot = np.int64((np.uint64(key) * GOLDEN) >> np.uint64(64 - bits))
     while table.keys[first + slot] != key and table.keys[first + slot] != FREE:
@@ -147,14 +147,14 @@ def _slot(key, j, table):
 
 
 class RankTable(NamedTuple):
-    """Templates that join parts, those of template j from place ends[j] to ends[j + 1] of `gather.Joined`."""
+    """Numbers of codes of the parts of templates, and their keys."""
 
     sizes: np.ndarray  # (P,) int64, number of codes
     keys: KeyTable
 
 
 class ExactLookup:
-    """Ids that are the ranks of keys among those of all templates.
+    """Lookup of exact ids: the ranks of keys among those of all templates.
 
     Args:
         sizes: the number of codes of each part of each template.
@@ -168,7 +168,7 @@ class ExactLookup:
         self._first = np.cumsum([0, *map(len, keys)]).tolist()
 
     def table(self, numbers: Sequence[int]) -> RankTable:
-        """Return the tables of these templates."""
+        """Return the arrays for these templates."""
         sizes = np.array([size for j in numbers for size in self._sizes[j]], np.int64)
         return RankTable(sizes, key_table([self._keys[j] for j in numbers], [self._first[j] for j in numbers]))
 
@@ -182,7 +182,7 @@ class ExactLookup:
 
 @subkernel_no_alloc
 def _look_up_exact(t, s, n, strings, joined, ids):
-    """Fill ids, from n on, with those of the templates at token t of sequence s -> where they end."""
+    """Write the ids of the templates at token t of sequence s to ids[n:] -> their end."""
     for j in range(len(joined.ends) - 1):
         key = np.int64(0)
         for p in range(joined.ends[j], joined.ends[j + 1]):
@@ -198,14 +198,14 @@ mixed = subkernel_no_alloc(hashing.mixed)
 
 
 class BucketTable(NamedTuple):
-    """Templates by the numbers that their keys begin with."""
+    """Initial values of the keys of templates, and the ids of all buckets."""
 
     seeds: np.ndarray  # (J,) uint64
     ids: np.ndarray  # (2**bits,) int32
 
 
 class HashedLookup:
-    """Ids of the buckets of keys, whichever template they are of."""
+    """Lookup of hashed ids: the ids of the buckets of keys of all templates."""
 
     code = np.uint64
 
@@ -225,10 +225,7 @@ class HashedLookup:
 
 @subkernel_no_alloc
 def _look_up_hashed(t, s, n, strings, joined, ids):
-    """Fill ids, from n on, with those of the templates at token t of sequence s, as `hashing.hashed_keys` says.
-
-    -> where they end.
-    """
+    """Write the ids of the templates at token t of sequence s to ids[n:] -> their end; keys as in `hashed_keys`."""
     mask = np.uint64(len(joined.table.ids) - 1)
     for j in range(len(joined.ends) - 1):
         key, first, last = joined.table.seeds[j], joined.ends[j], joined.ends[j + 1]
@@ -246,17 +243,17 @@ def _look_up_hashed(t, s, n, strings, joined, ids):
     return n
 
 
-LOOKUP_CHUNK = 4096  # tokens looked up between two steps of the bar
+LOOKUP_CHUNK = 4096  # tokens between two updates of the progress bar
 
 
 class TemplateLookup:
-    """Gives the features at the tokens of a view.
+    """Feature ids at the tokens of a view.
 
-    Templates of one part become lists of ids, one for each string that stands at a place; the others have keys.
+    For templates of one part each string at a place has a list of ids; conjunctions have keys.
 
     Args:
-        templates: which conjunctions are features.
-        finder: gives them ids.
+        templates: templates of the features.
+        finder: the ids of their keys.
     """
 
     def __init__(self, templates: Sequence[Template], finder: "ExactLookup | HashedLookup") -> None:
@@ -275,17 +272,20 @@ class TemplateLookup:
                 stop = min(first + LOOKUP_CHUNK, view.tokens)
                 end = gather(first, stop, end, strings, single, joined, ids, ends)
                 shown.update(stop - first)
-        ids.resize(end, refcheck=False)  # gives back what was not needed, and copies nothing
+        ids.resize(end, refcheck=False)  # frees unused memory without a copy
         return IdLists(ids, ends)
 
     def _single_templates(self, view: View) -> SingleTemplates:
-        """Templates of one part; those that meet the same string share its list."""
+        """Return the templates of one part; templates at the same place share a list for each string."""
         groups: dict[tuple[str, int], list[int]] = {}
         for number, template in enumerate(self._templates):
             if len(template) == 1:
                 groups.setdefault((view.columns[template[0].attribute], template[0].offset), []).append(number)
         parts = [self._templates[group[0]][0] for group in groups.values()]
-        tables = [np.stack([self._found(number, view) for number in group], 1) for group in groups.values()]
+        tables = [
+            np.stack([self._finder.ids(j, view.codes[self._templates[j][0].attribute]) for j in group], 1)
+            for group in groups.values()
+        ]
         present = [table != NO_FEATURE for table in tables]
         ids = [np.empty(0, np.int32), *(table[mask] for table, mask in zip(tables, present, strict=True))]
         counts = [np.zeros(1, np.int64), *(np.count_nonzero(mask, 1) for mask in present)]
@@ -293,15 +293,11 @@ class TemplateLookup:
             _places(view, parts, list(map(len, tables))), np.concatenate(ids), np.concatenate(counts).cumsum()
         )
 
-    def _found(self, number: int, view: View) -> np.ndarray:
-        """The ids of a template of one part for each string at its place."""
-        return self._finder.ids(number, view.codes[self._templates[number][0].attribute])
-
-    def _joined_templates(self, view: View) -> Joined:
-        """Templates of several parts, and the bias, which has none."""
+    def _joined_templates(self, view: View) -> JoinedTemplates:
+        """Return the templates of several parts, and the bias, which has none."""
         parts = [part for number in self._joined for part in self._templates[number]]
         codes = [view.codes[part.attribute] for part in parts]
-        return Joined(
+        return JoinedTemplates(
             _places(view, parts, list(map(len, codes))),
             np.cumsum([0, *(len(self._templates[number]) for number in self._joined)]),
             np.concatenate([np.empty(0, self._finder.code), *codes]),
@@ -310,7 +306,7 @@ class TemplateLookup:
 
 
 def _places(view: View, parts: Sequence[TemplatePart], entries: Sequence[int]) -> Places:
-    """Inputs of the parts of templates, with the number of entries of each."""
+    """Return the places of the parts of templates, each with a number of entries."""
     column = np.array([view.row(part.attribute) for part in parts], np.int64)
     offset = np.array([part.offset for part in parts], np.int64)
     return Places(column, offset, np.cumsum([0, *entries], dtype=np.int64)[:-1])

@@ -15,7 +15,7 @@ from structperc.errors import InputError
 from structperc.features.attributes import Attribute
 
 TAGS = ("", "B", "I")
-UNKNOWN = -1  # a word that is in no phrase
+UNKNOWN = -1  # a word outside all phrases
 
 
 class Gazetteer:
@@ -29,11 +29,14 @@ class Gazetteer:
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
         self.fold = fold
-        self.phrases = _read(phrases) if isinstance(phrases, str | Path) else list(phrases)
+        if isinstance(phrases, str | Path):
+            self.phrases = [line.strip() for line in read_lines(phrases) if line.strip()]
+        else:
+            self.phrases = list(phrases)
         split = [words for phrase in self._folded(self.phrases) if (words := phrase.split())]
         if not split:
             place = phrases if isinstance(phrases, str | Path) else "gazetteer"
-            raise InputError(f"{place}: there is no phrase in it; give at least one or leave the gazetteer out")
+            raise InputError(f"{place}: no phrases; give at least one or remove the gazetteer")
         flat = list(chain.from_iterable(split))
         self._words = {word: i for i, word in enumerate(dict.fromkeys(flat))}
         lengths = np.array([len(words) for words in split])
@@ -42,8 +45,9 @@ class Gazetteer:
     def tag(self, words: Sequence[str], tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
         """Return the index into `TAGS` of each token, (N,) int8.
 
-        `words` are the distinct words, `tokens` (N,) says which of them stands at each token, and sentence r
-        is tokens[sentences[r]:sentences[r + 1]]; no match crosses its boundary.
+        words: the distinct words.
+        tokens: (N,), index of the word at each token.
+        sentences: sentence r is tokens[sentences[r]:sentences[r + 1]]; matches do not cross its boundaries.
         """
         from structperc.features.kernels import match  # compiled: imported when it is first needed
 
@@ -58,7 +62,7 @@ class Gazetteer:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str) -> "Gazetteer":
-        """Rebuild a gazetteer from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        """Build a gazetteer from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
         check_fields(state, {"phrases": list[str], "fold": bool}, place)
         return cls(**state)
 
@@ -66,12 +70,8 @@ class Gazetteer:
         return map(str.lower, strings) if self.fold else strings
 
 
-def _read(path: str | Path) -> list[str]:
-    return [line.strip() for line in read_lines(path) if line.strip()]
-
-
 def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted keys of all transitions and, for each state, whether a phrase ends there.
+    """Return the sorted keys of all transitions, and for each state True if a phrase ends there.
 
     Built one depth at a time: the states of a depth are numbered after those of the depth above (the root is
     0), so the keys of successive depths ascend and a key's rank + 1 is the number of the state it leads to.
@@ -107,7 +107,7 @@ class Clusters:
         self.lower_case = lower_case
         if not self.paths:
             place = paths if isinstance(paths, str | Path) else "clusters"
-            raise InputError(f"{place}: there are no words in it; give lines of bit path TAB word")
+            raise InputError(f"{place}: no words; give lines of bit path TAB word")
 
     def path(self, token: str) -> str:
         """Return the full bit path of a word, "" if the word is in no cluster."""
@@ -115,13 +115,9 @@ class Clusters:
         return self.paths.get(token.lower(), "") if self.lower_case and not found else found
 
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
-        """Return the attribute c4, c6, ... of clusters called c: so many leading bits, all of a shorter path.
-
-        None for any other name.
-        """
+        """Return the attribute c4, c6, ... of clusters named c, the first 4, 6, ... bits; None for other names."""
         match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
-        bits = int(match[1]) if match else 0
-        return partial(self._prefix, bits) if match else None
+        return partial(self._prefix, int(match[1])) if match else None
 
     def _prefix(self, bits: int, token: str) -> str:
         return self.path(token)[:bits]
@@ -135,7 +131,7 @@ class Clusters:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str = "clusters") -> "Clusters":
-        """Rebuild clusters from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        """Build clusters from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
         check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
         if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
             raise InputError(f"{place}.words: {wrong[0]!r} is not a bit path")
@@ -146,14 +142,10 @@ def _read_clusters(path: str | Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         if line:
-            word, bits = _entry(path, number, line)
+            fields = line.split("\t")
+            if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
+                raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
+            bits, word = fields[:2]
             if found.setdefault(word, bits) != bits:
                 raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
     return found
-
-
-def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:
-    fields = line.split("\t")
-    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
-        raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
-    return fields[1], fields[0]

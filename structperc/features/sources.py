@@ -23,30 +23,29 @@ class Source(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """The attributes of a corpus: each string of a column has been looked at once."""
+    """Attributes of a corpus, computed once for each distinct string of a column."""
 
     columns: dict[str, str]  # attribute -> the column it is read from
-    numbers: dict[str, np.ndarray]  # column -> (N,) int32, 2 * reach + which of its distinct strings
+    numbers: dict[str, np.ndarray]  # column -> (N,) int32, 2 * max_offset + number of the distinct string
     values: dict[str, list[str]]  # attribute -> its value for each distinct string of the column
 
 
 class Resources(NamedTuple):
-    """Sources of templates besides surface attributes and columns."""
+    """Sources of attributes besides surface attributes and columns."""
 
     gazetteers: Mapping[str, Gazetteer]
     clusters: Mapping[str, Clusters]
     documents: Mapping[str, DocumentAttribute]
-    attributes: Mapping[str, Attribute]  # of words, a user's own
+    attributes: Mapping[str, Attribute]  # a user's functions of words
 
 
 class Sources:
-    """Finds the values of attributes.
+    """Sources of the values of attributes.
 
-    A name is looked for among the surface attributes, the gazetteers and document attributes, the user's own attributes
-    of words, the clusters (c4, c10, ...) and the columns of a corpus, in this order. `shape(lemma)` is a surface
-    attribute, or a prefix of clusters, of another column or document attribute than the word. Raises InputError for a
-    resource that no template uses or whose name is taken, and for document attributes that read one another in a
-    circle.
+    A name is a surface attribute, a gazetteer or document attribute, a user's function of words, a cluster prefix (c4,
+    c10, ...) or a column of a corpus, in this order. `shape(lemma)` is a surface attribute, or a cluster prefix, of
+    another column or document attribute than the word. Raises InputError for a resource that no template uses or whose
+    name is taken, and for document attributes that depend on themselves.
     """
 
     def __init__(self, names: Sequence[str], resources: Resources, max_offset: int) -> None:
@@ -56,12 +55,12 @@ class Sources:
 
     @property
     def names(self) -> list[str]:
-        """The names of the attributes that the templates look at."""
+        """Names of the attributes in the templates."""
         return list(self._sources)
 
     @property
     def columns(self) -> list[str]:
-        """The roles of the columns that `read` needs, the word first."""
+        """Roles of the columns that `read` needs, the word first."""
         roles = ["word", *(self._source(name).column for name in self._all(self.names))]
         made = {*self._resources.gazetteers, *self._resources.documents}
         return [role for role in dict.fromkeys(roles) if role not in made]
@@ -80,7 +79,9 @@ class Sources:
         if of_column := _OF_COLUMN.fullmatch(name):
             value = self._surface(of_column[1])
             if value is None:
-                raise InputError(f"templates: {name!r}: {of_column[1]!r} is no surface attribute and no cluster prefix")
+                raise InputError(
+                    f"templates: {name!r}: {of_column[1]!r} is neither a surface attribute nor a cluster prefix"
+                )
             return Source(of_column[2], value)
         resources = self._resources
         made = name in resources.gazetteers or name in resources.documents
@@ -88,13 +89,13 @@ class Sources:
         return Source("word", surface) if surface else Source(name, str)
 
     def _surface(self, name: str) -> Attribute | None:
-        """Return an attribute of single strings: a surface attribute, a user's own or a prefix of clusters."""
+        """Return an attribute of single strings: a surface attribute, a user's function or a cluster prefix."""
         prefixes = (clusters.attribute(name, key) for key, clusters in self._resources.clusters.items())
         own = self._resources.attributes.get(name)
         return surface_attribute(name) or own or next(filter(None, prefixes), None)
 
     def _read(self, attribute: Attribute, strings: Sequence[str]) -> list[str]:
-        """The values of an attribute for some strings; those of a user's are checked."""
+        """Return the values of an attribute for some strings; those of a user's function are checked."""
         own = attribute in self._resources.attributes.values()
         return read_attribute(attribute, strings) if own else list(map(attribute, strings))
 
@@ -108,7 +109,7 @@ class Sources:
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(
-                f"{corpus.name}: templates ask for {role!r}, which is neither a surface attribute, nor a "
+                f"{corpus.name}: unknown attribute {role!r} in templates: it is neither a surface attribute, nor a "
                 f"given gazetteer, document attribute or cluster prefix (c4, ...), nor an input column ({roles})"
             )
         return corpus.factorize(role)
@@ -121,7 +122,7 @@ class Sources:
         return Factorized(values.distinct, values.numbers[column.numbers])
 
     def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
-        """Return attributes and those that document attributes among them read."""
+        """Return attributes and those on which document attributes among them depend."""
         found: list[str] = []
         for name in names:
             role = self._source(name).column
@@ -133,20 +134,20 @@ class Sources:
 
 
 def _once(values: Iterable[str]) -> list[str]:
-    """The values, of which those that are equal are one object: most words share prefixes and shapes with others."""
+    """Return the values with equal strings as one object, since many words share prefixes and shapes."""
     known: dict[str, str] = {}
     return [known.setdefault(value, value) for value in values]
 
 
 def _check_use(names: Sequence[str], resources: Resources) -> None:
-    """Raise InputError for a resource that no attribute asks for, or whose name means something else."""
-    asked = {*names, *map(_outer, names)}
+    """Raise InputError for an unused resource, or one whose name is taken."""
+    used = {*names, *map(_outer, names)}
     for kind in ("gazetteers", "documents", "attributes"):
         for name in getattr(resources, kind):
             if surface_attribute(name):
                 raise InputError(f"{kind}: {name!r} is the name of a surface attribute; choose another one")
-            if name not in (asked if kind == "attributes" else names):
-                raise InputError(f"{kind}: no template asks for {name!r}; add one or leave it out")
+            if name not in (used if kind == "attributes" else names):
+                raise InputError(f"{kind}: no template uses {name!r}; add one or remove it")
     for kind, other in (("documents", "gazetteers"), ("attributes", "gazetteers"), ("attributes", "documents")):
         if both := getattr(resources, kind).keys() & getattr(resources, other).keys():
             raise InputError(f"{kind}: {min(both)!r} is the name of one of the {other}; choose another one")
@@ -154,10 +155,10 @@ def _check_use(names: Sequence[str], resources: Resources) -> None:
         if surface_attribute(f"{key}4"):
             raise InputError(f"clusters: {key}4 is the name of a surface attribute; choose another name than {key!r}")
         if not any(clusters.attribute(_outer(name), key) for name in names):
-            raise InputError(f"clusters: no template asks for a prefix ({key}4, {key}10, ...); add one or leave it out")
+            raise InputError(f"clusters: no template uses a prefix ({key}4, {key}10, ...); add one or remove it")
 
 
 def _outer(name: str) -> str:
-    """Return what is looked up in a column: shape of shape(lemma)."""
+    """Return the attribute of a column: shape of shape(lemma)."""
     of_column = _OF_COLUMN.fullmatch(name)
     return of_column[1] if of_column else name

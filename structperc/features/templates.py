@@ -1,12 +1,12 @@
-"""Templates from a CRF++ template file: U lines make node features, B lines edge features.
+"""Templates: conjunctions of attributes at offsets, from lists of items or from CRF++ template files.
+
+In CRF++ files U lines are templates of node features, B lines of edge features:
 
 # a comment
 U00:%x[-1,0]            word before              (column 0 is the first of `columns`)
 U01:%x[-1,0]/%x[0,1]    conjunction
 B                       plain label transitions  (bias)
 B01:%x[0,0]             transitions given a column
-
-Templates: which attributes at which offsets make one feature, read from a list that a user can edit.
 """
 
 import re
@@ -38,7 +38,7 @@ Template = tuple[TemplatePart, ...]  # the conjunction of its parts; () is the b
 
 
 def template_name(template: Template) -> str:
-    """Return the spelling of a template: "wl[-1]|wl[0]", "bias"."""
+    """Return the name of a template, such as "wl[-1]|wl[0]" or "bias"."""
     return "|".join(map(str, template)) or BIAS
 
 
@@ -60,7 +60,7 @@ def shipped_sets() -> list[str]:
 
 
 _SETS = resources.files("structperc.features") / "sets"
-_PART = re.compile(r"([^|\[\]\s]+)\[([+-]?[0-9]{1,3})\]")  # farther away there is no context
+_PART = re.compile(r"([^|\[\]\s]+)\[([+-]?[0-9]{1,3})\]")  # offsets up to 999
 _ALLOWED = (
     'an item is "bias", "w[-1]|pos[0]", {of: [w, pos], at: [-1, 0, [-1, 0]]} with offsets below 1000, '
     "or one of the lists "
@@ -106,11 +106,11 @@ def _shipped(name: str) -> tuple[Template, ...]:
 
 
 def _error(item: object) -> InputError:
-    return InputError(f"template {item!r} is not understood: {_ALLOWED}{', '.join(shipped_sets())}")
+    return InputError(f"template {item!r} is invalid: {_ALLOWED}{', '.join(shipped_sets())}")
 
 
 class CrfppTemplates(NamedTuple):
-    """Template items as `structperc.features.templates.parse_templates` reads them."""
+    """Template items for `parse_templates`."""
 
     node: list[str]
     edge: list[str]
@@ -119,8 +119,8 @@ class CrfppTemplates(NamedTuple):
 def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
     """Return the templates of a CRF++ file; `columns` are the column roles in the order of its data files.
 
-    CRF++ tells features apart by their expanded text, so that lines with the same text around their macros
-    share features (a bag of words). Features here belong to one template each: such lines are refused.
+    CRF++ identifies features by their expanded text, so that lines with the same text around their macros share
+    features (a bag of words). This is not supported: each feature belongs to one template.
     Raises InputError with file and line.
     """
     templates = CrfppTemplates([], [])
@@ -128,7 +128,7 @@ def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
     for number, line in _lines(path):
         where = f"{path}:{number}"
         if (first := seen.setdefault(_MACRO.sub("%x", line), number)) != number:
-            raise InputError(f"{where}: {line!r} shares features with line {first}; give it an identifier of its own")
+            raise InputError(f"{where}: {line!r} shares features with line {first}; give it another identifier")
         (templates.node if line[0] == "U" else templates.edge).append(_item(where, line, columns))
     if not seen:
         raise InputError(f"{path}: there are no templates in this file; give lines such as U00:%x[0,0]")

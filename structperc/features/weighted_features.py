@@ -1,8 +1,8 @@
-r"""Features that the data list, each with a weight, as strings of a column.
+r"""Features listed in the data as strings of a column, each with a weight.
 
-A string has the form of CRFsuite's data files: items between tabs, each a name, or a name, a colon and a weight, which
-is 1 by default: `w:the` with weight 1 and `len` with weight 3 are the string "w\:the TAB len:3.0". In names a
-backslash stands before each colon and backslash; tab and end of line are `\t` and `\n`.
+Strings have the format of CRFsuite's data files: items separated by tabs, each a name, optionally followed by a colon
+and a weight (1 by default): `w:the` with weight 1 and `len` with weight 3 are "w\:the TAB len:3.0". Colons and
+backslashes in names are escaped by a backslash; tab and end of line are `\t` and `\n`.
 """
 
 import re
@@ -26,7 +26,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def format_weighted_features(features: Iterable[WeightedName]) -> str:
-    r"""Return names and weights as one string, which a column of a corpus can hold; weights of 0 are left out.
+    r"""Format names and weights as one string for a column of a corpus; weights of 0 are omitted.
 
     Example:
         >>> format_weighted_features([("w:the", 1), ("len", 3), ("dot", 0)])
@@ -42,11 +42,11 @@ def _format(name: str, weight: float) -> str:
 
 
 class WeightedFeatures:
-    """The features that the strings of a column list.
+    """Features listed in the strings of a column.
 
     Args:
         column: the role of the column.
-        vocabulary: ids of their names.
+        vocabulary: ids of the names.
     """
 
     def __init__(self, column: str, vocabulary: ExplicitVocabulary | HashedVocabulary) -> None:
@@ -56,16 +56,16 @@ class WeightedFeatures:
         return len(self.vocabulary)
 
     def fit(self, corpus: Corpus, cutoff: int) -> "WeightedFeatures":
-        """Return the features that a corpus lists at least `cutoff` times. Raises InputError as `encode` does."""
+        """Return the features listed at least `cutoff` times in a corpus. Raises InputError as `encode` does."""
         column = self._column(corpus)
         times = np.bincount(column.numbers, minlength=len(column.distinct)).tolist()
         names = ([name for name, _ in features] for features in self._parse(corpus))
         return WeightedFeatures(self.column, self.vocabulary.count(zip(names, times, strict=True), cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
-        """Return the ids of the features at each token, counted from `first` on, with weights unless all are 1.
+        """Return the ids of the features at each token, numbered from `first`, with weights unless all are 1.
 
-        Raises InputError for a corpus without the column, and for a string of another form.
+        Raises InputError for a missing column and an invalid string.
         """
         found = [[(self.vocabulary.find(name), weight) for name, weight in one] for one in self._parse(corpus)]
         known = [[(i, weight) for i, weight in one if i != NO_FEATURE] for one in found]

@@ -52,13 +52,12 @@ def parse_context(items: Iterable[object]) -> tuple[ContextTemplate, ...]:
     """
     if isinstance(items, str | dict):
         raise InputError(f"context: expected a list of templates, got {items!r}; put it in brackets")
-    return tuple(dict.fromkeys(template for item in items for template in _expand(item)))
-
-
-def _expand(item: object) -> list[ContextTemplate]:
-    if not isinstance(item, str):
-        raise _error(item, "is not a string")
-    return [_template(text) for text in SETS.get(item, [item])]
+    templates: dict[ContextTemplate, None] = {}
+    for item in items:
+        if not isinstance(item, str):
+            raise _error(item, "is not a string")
+        templates |= dict.fromkeys(map(_template, SETS.get(item, [item])))
+    return tuple(templates)
 
 
 def _template(text: str) -> ContextTemplate:

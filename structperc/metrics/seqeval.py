@@ -160,7 +160,12 @@ def _report(types: dict[str, dict[str, Any]], averages: dict[str, dict[str, Any]
 
 
 def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: str | None) -> SegmentScores:
-    _check_options(scheme, mode)
+    if mode not in (None, "strict"):
+        raise InputError(f"mode must be None or 'strict', got {mode!r}")
+    if scheme is not None and scheme not in SEGMENT_SCHEMES:
+        raise InputError(f"scheme must be one of {', '.join(SEGMENT_SCHEMES)}, got {scheme!r}")
+    if mode == "strict" and scheme is None:
+        raise InputError(f"mode strict needs a scheme: {', '.join(SEGMENT_SCHEMES)}")
     gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
     check_same_lengths(gold, predicted, ("y_true", "y_pred"))
     correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
@@ -189,15 +194,6 @@ def _averaged(counts: SegmentScores, average: str) -> dict[str, float]:
     rows = [_shares(score) for score in counts.types.values()]
     whole = max(sum(weights), 1)
     return {name: sum(w * row[name] for w, row in zip(weights, rows, strict=True)) / whole for name in total}
-
-
-def _check_options(scheme: str | None, mode: str | None) -> None:
-    if mode not in (None, "strict"):
-        raise InputError(f"mode must be None or 'strict', got {mode!r}")
-    if scheme is not None and scheme not in SEGMENT_SCHEMES:
-        raise InputError(f"scheme must be one of {', '.join(SEGMENT_SCHEMES)}, got {scheme!r}")
-    if mode == "strict" and scheme is None:
-        raise InputError(f"mode strict needs a scheme: {', '.join(SEGMENT_SCHEMES)}")
 
 
 def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place: str) -> list[Span]:

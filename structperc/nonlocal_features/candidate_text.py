@@ -1,8 +1,8 @@
-"""Parts that the candidates of one sequence share, without repetition.
+"""Compact representation of the candidates of a sequence: parts that they share are stored once.
 
-The k best label sequences of a document differ at few tokens. A stretch is a run of tokens that no segment reaches
-beyond. Where all candidates agree on a stretch, the text has one copy of it; where they differ, a copy for each
-variant. What is counted in a copy is looked up for each candidate.
+The k best label sequences of a document differ at few tokens. A stretch is a run of tokens whose boundaries no segment
+crosses. The text has one copy of a stretch on which all candidates agree, and a copy for each variant of other
+stretches. Counts of a copy are looked up for each candidate.
 """
 
 from typing import NamedTuple
@@ -14,41 +14,40 @@ from torch.nn.functional import pad
 from structperc.data.labels import LabelSet, segment_boundaries, shift
 from structperc.ragged import spread
 
-SPARE = (
-    1024  # codes of variants are made denser when they could take so many more values than there are label sequences
-)
+SPARE = 1024  # codes of variants are renumbered when they exceed the number of label sequences by more than this
 
 
 class CandidateLabels(NamedTuple):
-    """K label sequences of each of B sequences, and where they differ."""
+    """K label sequences of each of B sequences, and the tokens at which they differ."""
 
-    labels: Tensor  # (B, K, T) int64, those that are not valid replaced by one that is
-    chosen: Tensor  # (B,) int64, a valid label sequence, if there is one
+    labels: Tensor  # (B, K, T) int64, invalid label sequences replaced by a valid one
+    chosen: Tensor  # (B,) int64, number of a valid label sequence, if there is one
     reference: Tensor  # (B, T) int64, its labels, 0 in the padding
-    varies: Tensor  # (B, T) bool, False in the padding
+    varies: Tensor  # (B, T) bool, True where label sequences differ, False in the padding
 
 
 class CandidateText(NamedTuple):
-    """Copies of stretches, token by token, and which copies make up each label sequence.
+    """Copies of stretches, token by token, and the variants of stretches in each label sequence.
 
-    First come the copies that all label sequences of a sequence hold; together they are variant 0, the one variant of
+    The copies that all label sequences of a sequence share come first; together they are variant 0, the only variant of
     stretch 0. The other copies are the variants 1 <= v < V of the stretches 1 <= z < Z where label sequences differ.
     """
 
     places: Tensor  # (n,) int64, b * T + t of each token
     labels: Tensor  # (n,) int64
-    copies: Tensor  # (n,) int64, the copy that each token belongs to, ascending
-    common: int  # copies that all label sequences hold
+    copies: Tensor  # (n,) int64, copy of each token, ascending
+    common: int  # number of copies that all label sequences share
     starts: Tensor  # (Z - 1,) int64, b * T + t of the first token of stretches 1 <= z < Z
     stretches: Tensor  # (V,) int64, stretch of each variant, ascending
-    sizes: Tensor  # (Z,) int64, how many variants each stretch has
+    sizes: Tensor  # (Z,) int64, number of variants of each stretch
     taken: Tensor  # (Z, K) int64, variant of each stretch in each label sequence
 
     def tally(self, copies: Tensor, groups: Tensor, size: int, weights: Tensor | None = None) -> Tensor:
-        """Sum what label sequences hold: entries (E,) in copies, of groups 0 <= g < size -> (size, K) float32.
+        """Sum the weights of entries (E,) by group and label sequence -> (size, K) float32.
 
-        Entries weigh 1 unless weights (E,) are given. The entries of a group must be of one sequence. For each
-        group and stretch, the sums of the variants are a table, in which the label sequences look up theirs.
+        copies (E,) are the copies of the entries, groups (E,) their groups 0 <= g < size, each of entries of one
+        sequence, and weights (E,) are 1 by default. The sums of the variants of a stretch in a group are a table, from
+        which each label sequence reads one value.
         """
         Z, K = self.taken.shape
         variants = self.variants(copies)
@@ -63,19 +62,19 @@ class CandidateText(NamedTuple):
         return weights.new_zeros(size, K).index_add_(0, group, looked_up)
 
     def variants(self, copies: Tensor) -> Tensor:
-        """The variant that each copy (E,) is or belongs to -> (E,) int64."""
+        """Return the variant of each copy (E,), (E,) int64."""
         return (copies - (self.common - 1)).clamp_(min=0)
 
     @property
     def firsts(self) -> Tensor:
-        """(Z,) int64, the first variant of each stretch."""
+        """First variant of each stretch, (Z,) int64."""
         return self.sizes.cumsum(0) - self.sizes
 
 
 def compare_candidates(labels: Tensor, valid: Tensor, real: Tensor) -> CandidateLabels:
-    """labels (B, K, T), valid (B, K), real (B, T), False in the padding -> Labellings.
+    """Compare labels (B, K, T); valid (B, K) and real (B, T) are bool.
 
-    The padding may hold anything, and so may label sequences that are not valid.
+    Padding and invalid label sequences may contain any numbers.
     """
     chosen = valid.byte().argmax(1)
     reference = labels[torch.arange(len(labels), device=labels.device), chosen]
@@ -89,11 +88,15 @@ def compare_candidates(labels: Tensor, valid: Tensor, real: Tensor) -> Candidate
 def build_text(
     candidates: CandidateLabels, kept: Tensor, parted: Tensor, places: Tensor, columns: Tensor, size: int
 ) -> CandidateText:
-    """The text of all stretches.
+    """Return the text of all stretches.
 
-    kept (B, T): tokens of stretches, neighbours in one unless parted (B, T) from the token before.
-    columns (N, K): numbers below `size` that tell the label sequences of a stretch apart, given at places (N,),
-    ascending.
+    Args:
+        candidates: the label sequences.
+        kept: (B, T) bool, tokens of stretches; neighbours belong to one stretch unless parted.
+        parted: (B, T) bool, tokens separated from the token before.
+        places: (N,) int64, ascending, the tokens of `columns`.
+        columns: (N, K) int64, numbers below `size` that distinguish the label sequences of a stretch.
+        size: exclusive upper bound of `columns`.
     """
     K, T = candidates.labels.shape[1:]
     opens = kept & (parted | ~shift(kept, 1, False))
@@ -104,10 +107,10 @@ def build_text(
 
     agreed = torch.ones_like(starts, dtype=torch.bool).index_fill_(0, differing, False).nonzero().squeeze(1)
     stretches = torch.repeat_interleave(sizes)
-    source = torch.cat([agreed, differing[stretches]])  # of each copy, its place among all stretches
+    source = torch.cat([agreed, differing[stretches]])  # stretch of each copy
     example = torch.cat([candidates.chosen[starts[agreed] // T], example])
     copies, places = spread(lengths[source], starts[source])
-    line = places // T * (K - 1) + example[copies]  # lines of labels before, less one per sequence
+    line = places // T * (K - 1) + example[copies]  # row of labels, minus the sequence
     return CandidateText(
         places,
         candidates.labels.flatten()[places + line * T],
@@ -123,7 +126,7 @@ def build_text(
 def _numbered(columns: Tensor, stretch: Tensor, Z: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Number the different columns[stretch == z, k] (N, K) of each stretch 0 <= z < Z (N,), ascending.
 
-    -> numbers (Z, K), ascending with z and never the same in two; how many each z has (Z,); for each number a k.
+    -> numbers (Z, K), ascending with z and different for different z; their count for each z (Z,); a k for each number.
     """
     K = columns.shape[1]
     _, rank = spread(stretch.bincount(minlength=Z))
@@ -145,7 +148,7 @@ def _numbered(columns: Tensor, stretch: Tensor, Z: int, size: int) -> tuple[Tens
 
 
 def _dense(codes: Tensor, below: int) -> tuple[Tensor, Tensor]:
-    """codes (Z, K) < below -> numbers 0, 1, ... of the pairs (z, code) that occur, and which do (Z, below) bool."""
+    """Number the pairs (z, code) in codes (Z, K) < below -> numbers (Z, K), pairs that occur (Z, below) bool."""
     places = (codes + below * torch.arange(len(codes), device=codes.device).unsqueeze(1)).flatten()
     seen = torch.zeros(len(codes) * below, dtype=torch.bool, device=codes.device).index_fill_(0, places, True)
     return (seen.cumsum(0) - 1).index_select(0, places).view_as(codes), seen.view(len(codes), below)
@@ -157,11 +160,11 @@ class Spans(NamedTuple):
     starts: Tensor  # (E,) int64, b * T + t of the first token
     ends: Tensor  # (E,) int64, b * T + t after the last token
     types: Tensor  # (E,) int64, position in `LabelSet.type_names`
-    copies: Tensor  # (E,) int64, the copy that holds it
+    copies: Tensor  # (E,) int64, copy that contains the segment
 
 
 def find_spans(text: CandidateText, label_set: LabelSet) -> Spans:
-    """Read the segments as `segment_boundaries` does; none goes on in the next copy."""
+    """Return the segments of a text as defined by `segment_boundaries`; they do not cross copies."""
     real = torch.ones_like(text.labels, dtype=torch.bool)
     boundaries = segment_boundaries(text.labels, real, text.copies != shift(text.copies, 1, -1), label_set)
     starts, ends = (tokens.nonzero().squeeze(1) for tokens in boundaries)

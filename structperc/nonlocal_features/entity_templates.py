@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.words import LOWER, word_kind, word_shape
 from structperc.nonlocal_features.global_feature import (
     GlobalFeature,
+    LexiconFeature,
     Occurrences,
     lexicon_shape,
     lexicon_shapes,
@@ -28,34 +28,34 @@ from structperc.ragged import spread
 
 
 class Anchored(NamedTuple):
-    """The strings of the segments of a batch, by number."""
+    """Numbers of the strings of the segments of a batch."""
 
-    spans: Tensor  # (A,) int64, which of `CandidateSegments.spans`
-    parts: Tensor  # (A,) int64, which string of the template
-    numbers: Tensor  # (A,) int64, number of what follows the = in it
+    spans: Tensor  # (A,) int64, index into `CandidateSegments.spans`
+    parts: Tensor  # (A,) int64, number of the string in the template
+    numbers: Tensor  # (A,) int64, hash of the string after its =
 
 
 class EntityFeature(GlobalFeature):
-    """A template of which each entity has one or several strings. A subclass gives their numbers."""
+    """Base class of templates with one or several strings for each entity."""
 
     @abstractmethod
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return the strings of each segment that some candidate has."""
+        """Return the numbers of the strings of each segment of any candidate."""
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Return the strings of the segments of each candidate."""
         spans, parts, numbers = self.anchored(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
-        held = segments.holders.select(spans)
-        row = held.row_ids
+        holders = segments.holders.select(spans)
+        row = holders.row_ids
         spans = spans[row]
         starts, ends, types, _ = (values[spans] for values in segments.spans)
         first = starts % segments.possible.shape[1]
-        return Occurrences(held.ids, keys[row], first, first + ends - starts, types, parts[row])
+        return Occurrences(holders.ids, keys[row], first, first + ends - starts, types, parts[row])
 
 
 def stack_parts(numbers: list[Tensor]) -> Anchored:
-    """Return the strings of segments, from the numbers (E,) of part 0, 1, ... of each segment."""
+    """Return the strings of segments from the numbers (E,) of part 0, 1, ... of each segment."""
     columns = torch.stack(numbers, 1)
     E, P = columns.shape
     spans = torch.arange(E, device=columns.device)
@@ -76,7 +76,7 @@ class WholeEntity(EntityFeature):
         return stack_parts([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"WE={' '.join(words[start:end])}"
 
 
@@ -90,12 +90,12 @@ class LastWord(EntityFeature):
         return stack_parts([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"LW={words[end - 1]}"
 
 
 class LastWordLowerCase(EntityFeature):
-    """Whether the last word begins with a lower case letter: LWLC=l_e, which is 1 or 0."""
+    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0."""
 
     template = "LWLC"
 
@@ -104,7 +104,7 @@ class LastWordLowerCase(EntityFeature):
         return stack_parts([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return f"LWLC={word_kind(words[end - 1]) & LOWER}"
 
 
@@ -114,20 +114,14 @@ class LastWordLowerCase(EntityFeature):
 class ShapeFeature(EntityFeature):
     """Strings of the shapes of words: f, or g for a template with a lexicon."""
 
-    lexicon: LowerCaseLexicon | None
-
-    def __init__(self, typed: bool = True) -> None:
-        super().__init__(typed)
-        self.lexicon = None
-
     def shapes(self, segments: CandidateSegments) -> Hashes:
         """Return the numbers of strings of shapes."""
         words = segments.batch.words
-        return Hashes(words.shapes if self.lexicon is None else lexicon_shapes(words, self.lexicon))
+        return Hashes(lexicon_shapes(words, self.lexicon) if isinstance(self, LexiconFeature) else words.shapes)
 
     def spell_shapes(self, words: Sequence[str]) -> str:
-        """Write the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
-        lexicon = self.lexicon
+        """Return the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
+        lexicon = self.lexicon if isinstance(self, LexiconFeature) else None
         shapes = [word_shape(word) if lexicon is None else lexicon_shape(word, lexicon) for word in words]
         return f"{self.template}={' '.join(shapes)}"
 
@@ -142,7 +136,7 @@ class ShapesOfEntity(ShapeFeature):
         return stack_parts([self.shapes(segments)(segments.spans.starts, segments.spans.ends)])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write the string of an entity."""
+        """Return the string of an entity."""
         return self.spell_shapes(words[start:end])
 
 
@@ -158,7 +152,7 @@ class Prefixes(ShapeFeature):
         return Anchored(spans, part, self.shapes(segments)(starts, starts + part + 1))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         return self.spell_shapes(words[start : start + part + 1])
 
 
@@ -168,72 +162,47 @@ class Suffixes(ShapeFeature):
     template = "SF"
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
-        """Return as many strings for each segment as it has words; their numbers are read forwards, as unique."""
+        """Return as many strings for each segment as it has words; they are hashed forwards."""
         spans, part = spread(segments.spans.ends - segments.spans.starts)
         ends = segments.spans.ends[spans]
         return Anchored(spans, part, self.shapes(segments)(ends - part - 1, ends))
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         return self.spell_shapes(words[end - part - 1 : end][::-1])
 
 
-class LexiconShapes(ShapesOfEntity):
-    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: words usually in lower case; by default those of the training data.
-    """
+class LexiconShapes(LexiconFeature, ShapesOfEntity):
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0"."""
 
     template = "GF"
 
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
-
-class LexiconPrefixes(Prefixes):
-    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e. Args as `LexiconShapes`."""
+class LexiconPrefixes(LexiconFeature, Prefixes):
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
 
     template = "PF2"
 
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
-
-class LexiconSuffixes(Suffixes):
-    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s. Args as `LexiconShapes`."""
+class LexiconSuffixes(LexiconFeature, Suffixes):
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s."""
 
     template = "SF2"
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
 
 # -- words around the boundaries of an entity ------------------------------------------------------------------------
 
 
-class BoundaryFeature(EntityFeature):
+class BoundaryFeature(LexiconFeature, EntityFeature):
     """Strings of the words in windows around one boundary of an entity, in all combinations of w and g.
 
-    Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The figure's lines on
-    trigrams are lost in our copy; they are taken to be 16 at either boundary, all forms of the two windows of three
-    words across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: words usually in lower case; by default those of the training data.
+    Names of strings end in a digit for each word, 0 for w and 1 for g, such as "BO01=in Aa1". The lines on trigrams are
+    illegible in our copy of the figure; we assume 16 at each boundary, all forms of the two windows of three words
+    across it. `windows` has for each its name and the offsets of its words from the first (`at_end`: last) word.
     """
 
     windows: tuple[tuple[str, tuple[int, ...]], ...]
     at_end = False
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
 
     def anchored(self, segments: CandidateSegments) -> Anchored:
         """Return the strings of all segments, window after window."""
@@ -245,7 +214,7 @@ class BoundaryFeature(EntityFeature):
         return stack_parts([combined(*(around[t][bit] for t, bit in part)) for part in parts])
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string of an entity."""
+        """Return a string of an entity."""
         name, window, bits = self._parts()[part]
         place = end - 1 if self.at_end else start
         forms = (spelled(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True))

@@ -25,19 +25,19 @@ NULL = "NULL"
 
 
 def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
-    """Return a number for g of each token, (B, T) int64: the word's shape and whether it is usually in lower case."""
+    """Return the number of g of each token, (B, T) int64: the word's shape and its flag in the lexicon."""
     return combined(words.shapes, lexicon(words.folded).long())
 
 
 def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
-    """Return the shape of a word and 1 if it is in the lexicon, else 0: g of Animal is Aa1."""
+    """Return g of a word, such as Aa1 for Animal: its shape and 1 if it is in the lexicon, else 0."""
     return f"{word_shape(word)}{int(word in lexicon)}"
 
 
 def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
-    """Return the numbers (B, T) of the tokens `by` (n,) to the right of places b * T + t (n,).
+    """Return the numbers (n,) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside the sentence.
 
-    Outside of their sentence the result is 0.
+    numbers (B, T) int64.
     """
     target = (places + by).clamp(0, numbers.numel() - 1)
     same = (segments.sentences[target] == segments.sentences[places]) & (target == places + by)
@@ -45,39 +45,39 @@ def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: Candida
 
 
 def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
-    """Write the word at t, or its g where a lexicon is given, or NULL where there is no token."""
+    """Return the word at t, or its g if a lexicon is given, or NULL outside the sentence."""
     if not 0 <= t < len(words):
         return NULL
     return words[t] if lexicon is None else lexicon_shape(words[t], lexicon)
 
 
 class Occurrences(NamedTuple):
-    """Where strings occur in label sequences; a label sequence may have the same one several times."""
+    """Occurrences of strings in label sequences, with repetitions."""
 
     candidates: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
-    starts: Tensor  # (M,) int64, position in the sequence of the first token that the string is about
+    starts: Tensor  # (M,) int64, position in the sequence of the first token of the string
     ends: Tensor  # (M,) int64, position after the last one
-    types: Tensor  # (M,) int64, position in `LabelSet.type_names` of the segment there, -1 where there is none
-    parts: Tensor  # (M,) int64, which string of the template
+    types: Tensor  # (M,) int64, type of the segment as its position in `LabelSet.type_names`, -1 for none
+    parts: Tensor  # (M,) int64, number of the string in the template
 
 
 class GlobalFeature(NonlocalFeature):
-    """A template of Collins (2002): each string that it makes is a feature, which a label sequence has or has not.
+    """A template of Collins (2002), whose strings are binary features of label sequences.
 
-    "Ranking Algorithms for Named-Entity Extraction", section 3, where a generator makes strings and another module
-    hashes them to integers; here the integers are made at once, for all label sequences, and a string is spelled only
-    when it is asked for. Which strings are features is learned: those of the training lists. Others count nothing, and
-    before `learn` all do. A subclass finds the strings of a batch by number and spells one of them.
+    "Ranking Algorithms for Named-Entity Extraction", section 3, where strings are generated and hashed to integers.
+    Here the integers are computed directly for all label sequences, and strings are generated only for display. The
+    features are the strings of the training lists, given to `learn`; other strings do not count. Subclasses compute the
+    numbers of the strings of a batch (`occurrences`) and generate a string (`spell`).
 
     Args:
-        typed: whether entities of different types make different strings. The paper has one type.
+        typed: strings differ for entities of different types. The paper has one type.
     """
 
-    template: str  # the paper's name of it
+    template: str  # name of the template in the paper
     keys: Tensor  # (F,) int64, numbers of the strings that are features, ascending
     any_size = True  # of a loaded state
-    strings: list[str] | None  # their F names, where they are known; they are not saved with the weights
+    strings: list[str] | None  # their F names, if known; not saved with the weights
 
     def __init__(self, typed: bool = True) -> None:
         super().__init__()
@@ -85,36 +85,33 @@ class GlobalFeature(NonlocalFeature):
         self.strings = None
         self.weight = nn.Parameter(torch.zeros(0))
         self.register_load_state_dict_pre_hook(_learn_saved)
-        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # looked at while it is built
+        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # read during construction
 
-    # -- what a template says --------------------------------------------------------------------------------
+    # -- strings of a template -------------------------------------------------------------------------------
 
     @abstractmethod
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
-        """Return all strings of all valid label sequences, known or not."""
+        """Return all strings of all valid label sequences."""
 
     @abstractmethod
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string without its type; the arguments are those of `string`."""
+        """Return a string without its type; arguments as in `string`."""
 
     def string(
         self, words: Sequence[str], labels: Sequence[str], start: int, end: int, type_name: str, part: int
     ) -> str:
-        """Return the string that occurs in a sentence, as the paper writes it, such as "WE=Gen Xer/PER".
+        """Return a string in the notation of the paper, such as "WE=Gen Xer/PER".
 
         words, labels: those of the sentence.
-        start, end: tokens it is about, counted from the first of the sentence, which `Occurrences` does not do.
-        type_name: of the segment there, "" where there is none.
+        start, end: tokens of the string, counted from the start of the sentence (not as in `Occurrences`).
+        type_name: type of the segment, "" for none.
         part: as in `Occurrences`.
         """
         spelled = self.spell(words, labels, start, end, part)
         return f"{spelled}/{type_name}" if self.typed and type_name else spelled
 
     def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: CandidateSegments) -> Tensor:
-        """Return numbers of strings, int64, that include template, part and type, from numbers that do not.
-
-        A type of -1 stands for none.
-        """
+        """Return keys of strings, int64, from numbers without template, part and type; type -1 is no type."""
         type_numbers = name_hashes((*segments.label_set.type_names, None)).to(types.device)
         template = int(word_hashes([self.template])[0])
         return combined(numbers, parts, type_numbers[types] if self.typed else 0, template)
@@ -122,16 +119,15 @@ class GlobalFeature(NonlocalFeature):
     # -- the vocabulary --------------------------------------------------------------------------------------
 
     def read(self, words: Iterable[str]) -> None:
-        """Learn from the text of the training data what the template asks about words. Most ask nothing."""
+        """Collect the lexicon of the template, if it has one, from the words of the training data."""
         for part in self.children():
             if isinstance(part, LowerCaseLexicon):
                 part.read(words)
 
     def learn(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
-        """Take the strings of these numbers (F,), ascending, as features; their weights are zero.
+        """Set the features to the strings with these keys (F,), ascending, with zero weights.
 
-        `strings` are their names, where they are known. Raises InputError when keys are not ascending or names are not
-        F.
+        strings: their F names, if known. Raises InputError for keys that are not ascending and another number of names.
         """
         if not (keys[1:] > keys[:-1]).all():
             raise InputError(f"{self.template}: the keys of a vocabulary must ascend, without repetition")
@@ -142,7 +138,7 @@ class GlobalFeature(NonlocalFeature):
         self.weight = nn.Parameter(self.weight.new_zeros(len(keys)), self.weight.requires_grad)
 
     def prune(self, keep: Tensor) -> None:
-        """Forget the strings for which keep (F,) bool is False. Raises InputError for another shape."""
+        """Remove the strings for which keep (F,) bool is False. Raises InputError for another shape."""
         if keep.shape != self.keys.shape:
             raise InputError(f"{self.template}: keep has shape {tuple(keep.shape)}, not {tuple(self.keys.shape)}")
         keep = keep.to(self.keys.device)
@@ -152,7 +148,7 @@ class GlobalFeature(NonlocalFeature):
         self.weight = nn.Parameter(self.weight.detach()[keep], self.weight.requires_grad)
 
     def names(self, types: Sequence[str]) -> list[str]:
-        """Return the F strings, or template and number of those that are not known, such as "WE#00c0ffee00c0ffee"."""
+        """Return the F strings, or if unknown template and key, such as "WE#00c0ffee00c0ffee"."""
         if self.strings is not None:
             return list(self.strings)
         return [f"{self.template}#{key % 2**64:016x}" for key in self.keys.tolist()]
@@ -170,7 +166,7 @@ class GlobalFeature(NonlocalFeature):
         return pairs // F, pairs % F
 
     def counts(self, segments: CandidateSegments) -> Tensor:
-        """Return which features each label sequence has, (B * K, F) float32, sparse, of ones."""
+        """Return the binary features of each label sequence, (B * K, F) float32, sparse."""
         places = torch.stack(self.found(segments))
         ones = torch.ones_like(places[0], dtype=torch.float32)
         size = segments.valid.numel(), len(self.keys)
@@ -178,27 +174,40 @@ class GlobalFeature(NonlocalFeature):
 
 
 def _learn_saved(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Take the vocabulary of a saved feature; the names of another vocabulary are forgotten."""
+    """Take the vocabulary of a saved feature; names of another vocabulary are removed."""
     saved = state.get(f"{prefix}keys")
     if saved is not None and not torch.equal(saved.to(feature.keys.device), feature.keys):
         feature.learn(saved)
 
 
+class LexiconFeature(GlobalFeature):
+    """A template with the flag g of a lexicon.
+
+    Args:
+        typed: strings differ for entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+    """
+
+    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
+        super().__init__(typed)
+        self.lexicon = lexicon or LowerCaseLexicon()
+
+
 @lru_cache(maxsize=64)
 def name_hashes(names: tuple[str | None, ...]) -> Tensor:
-    """Return numbers (n,) int64 of names; None, which stands for no name, has the number 0."""
+    """Return hashes (n,) int64 of names, 0 for None."""
     numbers = [0 if name is None else int(word_hashes([name])[0]) for name in names]
-    return torch.tensor(numbers, device="cpu")  # kept for others, whatever device is the default now
+    return torch.tensor(numbers, device="cpu")  # cached, independent of the default device
 
 
-PENDING = 2**18  # keys of batches that wait until they are merged, unless so many are known that it can be more
+PENDING = 2**18  # keys that are collected before they are merged, or as many as are known
 
 
 class Instances(NamedTuple):
-    """One place for each of F strings, at which it occurs."""
+    """One occurrence of each of F strings."""
 
     rows: Tensor  # (F,) int32, sequence of the corpus
-    candidates: Tensor  # (F,) int32, the candidate k that has it
+    candidates: Tensor  # (F,) int32, candidate k with the string
     starts: Tensor  # (F,) int32, as in `Occurrences`
     ends: Tensor  # (F,) int32
     types: Tensor  # (F,) int32
@@ -209,14 +218,14 @@ class _Known(NamedTuple):
     """Different keys, ascending."""
 
     keys: Tensor  # (F,) int64
-    sequences: Tensor  # (F,) int32, how many have it
+    sequences: Tensor  # (F,) int32, number of sequences with the string
     examples: Tensor  # (F, 6) int32, the fields of `Instances`
 
 
 class Vocabulary:
-    """The strings of one template and how many sequences have each in some candidate.
+    """Strings of a template in candidate lists, and the number of sequences with each string.
 
-    Takes 36 bytes for each different string and, while arrays are merged, about three times that.
+    Takes 36 bytes for each different string, and about three times that while arrays are merged.
     """
 
     def __init__(self) -> None:
@@ -225,7 +234,7 @@ class Vocabulary:
         self._waiting: list[_Known] = []
 
     def add(self, occurrences: Occurrences, rows: Tensor, K: int) -> None:
-        """Count the strings of sequences rows (B,) of the corpus, each given once, with K candidates each."""
+        """Count the strings of sequences rows (B,) of the corpus, each added once, with K candidates."""
         found = Occurrences(*(values.cpu() for values in occurrences))
         keys, inverse = found.keys.unique(return_inverse=True)
         B = max(1, len(rows))
@@ -240,12 +249,12 @@ class Vocabulary:
             self._merge()
 
     def keys(self, min_sequences: int = 1) -> Tensor:
-        """Return the strings (F,) int64 that at least so many sequences have, ascending."""
+        """Return the keys (F,) int64 of strings in at least `min_sequences` sequences, ascending."""
         self._merge()
         return self._known.keys[self._known.sequences >= min_sequences]
 
     def examples(self, keys: Tensor) -> Instances:
-        """Return one occurrence of each of these strings (F,). Raises InputError for one that was not seen."""
+        """Return one occurrence of each of these keys (F,). Raises InputError for unknown keys."""
         self._merge()
         keys = keys.cpu()
         places = torch.searchsorted(self._known.keys, keys)
@@ -254,7 +263,7 @@ class Vocabulary:
         return Instances(*self._known.examples[places].unbind(1))
 
     def _merge(self) -> None:
-        """Make one of all arrays; of equal keys the example that came first is kept."""
+        """Merge all arrays; of equal keys the first example is kept."""
         if not self._waiting:
             return
         every = [self._known, *self._waiting]
@@ -274,9 +283,9 @@ def spell(
     labels: Callable[[int, int], Sequence[str]],
     types: Sequence[str],
 ) -> list[str]:
-    """Return the strings of a template, spelled as they are in examples (F,).
+    """Return the strings of a template at examples (F,).
 
-    labels(row, k): label names of the candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
+    labels(row, k): label names of candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
     """
     words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]

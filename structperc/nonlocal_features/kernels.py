@@ -5,15 +5,15 @@ import numpy as np
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.nonlocal_features.strings import BASE
 
-INITIAL_SIZE = 16  # segments of a label sequence for which there is room at first
+INITIAL_SIZE = 16  # initially allocated segments of a label sequence
 
 
 @kernel
 def list_segments(labels, valid, lengths, first, types, opening):
-    """Read the segments of labels (B, K, T) that `segment_boundaries` reads -> the fields of `SegmentLists`.
+    """List the segments of labels (B, K, T) as defined by `segment_boundaries` -> the fields of `SegmentLists`.
 
-    valid (B, K): those that are not have none. lengths (B,); first (B, T), first tokens of sentences; types (L,) of
-    labels, -1 for none, and opening (L, L) are those of a `LabelSet`. Nothing of the padding is read.
+    valid (B, K), False for label sequences without segments; lengths (B,); first (B, T), first tokens of sentences;
+    types (L,) of labels, -1 for none, and opening (L, L) of a `LabelSet`. The padding is not read.
     """
     B, K, T = labels.shape
     bounds, n = np.zeros(B * K + 1, np.int64), 0
@@ -32,7 +32,7 @@ def list_segments(labels, valid, lengths, first, types, opening):
 
 @subkernel_no_alloc
 def _write_segments(labels, length, first, types, opening, at, found, n):
-    """Write the segments of labels (T,), whose first token is at a place, after the n that are found; -> how many."""
+    """Append the segments of labels (T,), whose first token has the place `at`, to found[:, :n] -> the new n."""
     within, before = False, 0
     for t in range(length):
         label = labels[t]
@@ -54,8 +54,8 @@ def _write_segments(labels, length, first, types, opening, at, found, n):
 def count_strings(bounds, starts, stops, types, words, C):
     """Return the fields of `StringCounts` of listed segments; words (B * T,) int64 are the numbers of the words.
 
-    Work is O(E log E) for the E segments of a label sequence, and for the parts of segments that are as long as another
-    one O(words of a segment * different lengths), times log E where they are looked up.
+    Takes time O(E log E) for the E segments of a label sequence, plus O(words of a segment * different lengths * log E)
+    for parts of segments with the length of another segment.
     """
     N = len(bounds) - 1
     phrase, subphrase = np.zeros((N, C * (C + 1) // 2), np.float32), np.zeros((N, C * C), np.float32)
@@ -66,26 +66,26 @@ def count_strings(bounds, starts, stops, types, words, C):
     for e in range(len(starts)):
         longest = max(longest, stops[e] - starts[e])
     numbers, strings = np.empty(most, np.int64), np.empty(most, np.int64)
-    held, votes = np.empty((most, C), np.int64), np.empty((most, C), np.int64)
+    members, votes = np.empty((most, C), np.int64), np.empty((most, C), np.int64)
     seen, sizes = np.empty(most, np.int64), np.zeros(longest + 1, np.bool_)
     for i in range(N):
         first, E = bounds[i], bounds[i + 1] - bounds[i]
         if E < 2:
-            continue  # nothing to be compared
+            continue  # nothing to compare
         for e in range(E):
             numbers[e] = _string_number(words, starts[first + e], stops[first + e])
-        G = _hold(numbers[:E], np.argsort(numbers[:E]), types[first : first + E], strings, held)
+        G = _group_strings(numbers[:E], np.argsort(numbers[:E]), types[first : first + E], strings, members)
         for g in range(G):
-            _count_alike(held[g], phrase[i], majority[i])
-        _vote(starts, stops, types, first, E, words, strings[:G], held, votes, seen, sizes, subphrase[i])
+            _count_equal(members[g], phrase[i], majority[i])
+        _count_parts(starts, stops, types, first, E, words, strings[:G], members, votes, seen, sizes, subphrase[i])
         for g in range(G):
-            _count_majorities(held[g], votes[g], superphrase[i])
+            _count_majorities(members[g], votes[g], superphrase[i])
     return phrase, subphrase, majority, superphrase
 
 
 @subkernel_no_alloc
 def _string_number(words, start, stop):
-    """Return the number of a string of words. Different ones share it as rarely as in `Hashes`."""
+    """Return the hash of a string of words; collisions are as rare as in `Hashes`."""
     number = 0
     for t in range(start, stop):
         number = number * BASE + words[t]
@@ -93,48 +93,55 @@ def _string_number(words, start, stop):
 
 
 @subkernel_no_alloc
-def _hold(numbers, order, types, strings, held):
-    """Write the different numbers, ascending, and how many segments of each type have each of them; -> how many."""
+def _group_strings(numbers, order, types, strings, members):
+    """Write the different numbers, ascending, and the segments of each type with each of them -> their number G."""
     G = 0
     for e in order:
         if G == 0 or numbers[e] != strings[G - 1]:
             strings[G] = numbers[e]
-            held[G] = 0
+            members[G] = 0
             G += 1
-        held[G - 1, types[e]] += 1
+        members[G - 1, types[e]] += 1
     return G
 
 
 @subkernel_no_alloc
-def _count_alike(held, phrase, majority):
-    """Count the segments of one string, held (C,) of each type, as `PhraseConsistency` and `MajorityPhrase` do."""
-    C, column = len(held), 0
+def _count_pairs(members, counts):
+    """Count the unordered pairs of members (C,) of each type."""
+    C, column = len(members), 0
     for a in range(C):
         for b in range(a, C):
-            phrase[column] += held[a] * (held[a] - 1) // 2 if a == b else held[a] * held[b]
+            counts[column] += members[a] * (members[a] - 1) // 2 if a == b else members[a] * members[b]
             column += 1
-    for own in range(C):
-        if held[own]:
-            held[own] -= 1  # the others
-            most = _most(held, own)
-            held[own] += 1
-            if most >= 0:
-                majority[own * C + most] += held[own]
 
 
 @subkernel_no_alloc
-def _count_majorities(held, votes, superphrase):
-    """Count the segments of one string as `MajoritySuperphrase` does: votes (C,) are those of the others."""
-    C = len(held)
+def _count_equal(members, phrase, majority):
+    """Count the segments of one string, members (C,) of each type, for `PhraseConsistency` and `MajorityPhrase`."""
+    _count_pairs(members, phrase)
+    C = len(members)
+    for own in range(C):
+        if members[own]:
+            members[own] -= 1  # the others
+            most = _most(members, own)
+            members[own] += 1
+            if most >= 0:
+                majority[own * C + most] += members[own]
+
+
+@subkernel_no_alloc
+def _count_majorities(members, votes, superphrase):
+    """Count the segments of one string for `MajoritySuperphrase`; votes (C,) are types of the containing segments."""
+    C = len(members)
     for own in range(C):
         most = _most(votes, own)
-        if held[own] and most >= 0:
-            superphrase[own * C + most] += held[own]
+        if members[own] and most >= 0:
+            superphrase[own * C + most] += members[own]
 
 
 @subkernel_no_alloc
 def _most(votes, own):
-    """Return the type with most votes (C,), of several the own one, else the first; -1 without votes."""
+    """Return the type with most votes (C,); of several, `own` or else the first; -1 without votes."""
     most, votes_for = own, votes[own]
     for c in range(len(votes)):
         if votes[c] > votes_for:
@@ -143,13 +150,13 @@ def _most(votes, own):
 
 
 @subkernel_no_alloc
-def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, sizes, subphrase):
-    """Count pairs of segments as `SubphraseConsistency` does.
+def _count_parts(starts, stops, types, first, E, words, strings, members, votes, seen, sizes, subphrase):
+    """Count pairs of segments for `SubphraseConsistency`.
 
-    And write for each of the strings (G,), votes (G, C), how many segments of each type have it as a proper part. seen
-    and sizes, False everywhere before and after, are room.
+    Also write votes (G, C), the segments of each type that contain each of the strings (G,) as a proper part. seen and
+    sizes are buffers; sizes is False before and after the call.
     """
-    C = held.shape[1]
+    C = members.shape[1]
     votes[: len(strings)], seen[: len(strings)] = 0, -1
     for e in range(first, first + E):
         sizes[stops[e] - starts[e]] = True
@@ -166,14 +173,14 @@ def _vote(starts, stops, types, first, E, words, strings, held, votes, seen, siz
                     seen[g] = e
                     votes[g, types[e]] += 1
                     for a in range(C):
-                        subphrase[a * C + types[e]] += held[g, a]
+                        subphrase[a * C + types[e]] += members[g, a]
     for e in range(first, first + E):
         sizes[stops[e] - starts[e]] = False
 
 
 @subkernel_no_alloc
 def _place(strings, number):
-    """Return the place of a number in strings (G,), ascending, or -1."""
+    """Return the index of a number in strings (G,), ascending, or -1."""
     low, high = 0, len(strings)
     while low < high:
         middle = (low + high) // 2
@@ -186,36 +193,26 @@ def _place(strings, number):
 
 @kernel
 def count_chains(bounds, starts, stops, types, connects, first, C):
-    """Return the pairs of each kind, (N, C (C + 1) / 2) float32, of segments listed of N label sequences.
+    """Return the counts (N, C (C + 1) / 2) float32 of `ConjunctionConsistency` in the segments of N label sequences.
 
-    Of C types. connects and first, (B * T,) bool: connectors, and first tokens of sentences; see
-    `ConjunctionConsistency`.
+    connects and first (B * T,) bool: connectors, and first tokens of sentences; C types.
     """
     counts, members = np.zeros((len(bounds) - 1, C * (C + 1) // 2), np.float32), np.zeros(C, np.int64)
     for i in range(len(counts)):
         for e in range(bounds[i], bounds[i + 1]):
             if e > bounds[i] and not _connected(stops[e - 1], starts[e], connects, first):
-                _close(members, counts[i])
+                _count_pairs(members, counts[i])
+                members[:] = 0
             members[types[e]] += 1
-        _close(members, counts[i])
+        _count_pairs(members, counts[i])
+        members[:] = 0
     return counts
 
 
 @subkernel_no_alloc
 def _connected(start, stop, connects, first):
-    """Whether the tokens between two segments, at least one, are connectors, and all are of one sentence."""
+    """Return True if the tokens between two segments of a sentence, at least one, are connectors."""
     for t in range(start, stop):
         if first[t] or not connects[t]:
             return False
     return stop > start and not first[stop]
-
-
-@subkernel_no_alloc
-def _close(members, counts):
-    """Count the pairs of a chain with members (C,) of each type, and begin another one."""
-    C, column = len(members), 0
-    for a in range(C):
-        for b in range(a, C):
-            counts[column] += members[a] * (members[a] - 1) // 2 if a == b else members[a] * members[b]
-            column += 1
-    members[:] = 0

@@ -1,4 +1,4 @@
-"""Words between double quotation marks, and whether they are one entity (Collins 2002, section 3.2)."""
+"""Templates of words between double quotation marks (Collins 2002, section 3.2)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from structperc.data.tag_schemes import spans
 from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_kind
 from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import (
-    GlobalFeature,
+    LexiconFeature,
     Occurrences,
     lexicon_shapes,
     name_hashes,
@@ -29,8 +29,7 @@ INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digi
 class Quotes(NamedTuple):
     """Pairs of matching quotation marks with a word that begins with a letter or a digit between them.
 
-    In each sentence the first mark opens, the next one closes, the third one opens, and so on, whichever way they are
-    drawn; one that is left over opens nothing.
+    In each sentence marks open and close in turn, whatever their form; an unmatched mark is ignored.
     """
 
     opens: Tensor  # (Q,) int64, b * T + t of the first mark: s
@@ -40,19 +39,11 @@ class Quotes(NamedTuple):
     lower: Tensor  # (Q,) int64, those that begin with a lower case letter: l
 
 
-class QuoteFeature(GlobalFeature):
-    """A template that is anchored on pairs of quotation marks, of which each has two strings."""
-
-    def __init__(self, typed: bool, lexicon: LowerCaseLexicon | None) -> None:
-        super().__init__(typed)
-        self.lexicon = lexicon or LowerCaseLexicon()
+class QuoteFeature(LexiconFeature):
+    """Base class of templates with two strings for each pair of quotation marks."""
 
     def listed(self, numbers: list[Tensor], types: Tensor, quotes: Quotes, segments: CandidateSegments) -> Occurrences:
-        """Return the occurrences of quotes (Q,), from numbers (Q, K) of part 0, 1 and types (Q, K) in all label
-        sequences.
-
-        A type of -1 stands for none.
-        """
+        """Return the occurrences of quotes (Q,) from numbers (Q, K) of part 0, 1 and types (Q, K), -1 for none."""
         K, T = segments.valid.shape[1], segments.possible.shape[1]
         keys = torch.stack([self.key(part, i, types, segments) for i, part in enumerate(numbers)], 2)
         q, k, part = segments.valid[quotes.opens // T].unsqueeze(2).expand_as(keys).nonzero().unbind(1)
@@ -64,12 +55,12 @@ class QuoteFeature(GlobalFeature):
 class QuotedTags(QuoteFeature):
     """The g and the labels t of quoted words: Q=g_s t_s ... g_e t_e, and Q2 with one word more on either side.
 
-    Without the labels the strings would be the same in all label sequences of a sentence and could not choose among
-    them. Labels name their types, so that there is nothing to add to them.
+    Without labels the strings would be the same in all label sequences of a sentence. Labels contain their types, so
+    the strings have no other type.
 
     Args:
-        limit: quotes with e - s >= limit have no string. (The number is illegible in our copy of the paper.)
-        lexicon: which words are usually in lower case; by default those that are so in the training data.
+        limit: quotes with e - s >= limit have no string. (The value is illegible in our copy of the paper.)
+        lexicon: words that are usually in lower case; by default those of the training data.
 
     Raises:
         InputError: a limit that leaves no word between the marks.
@@ -92,13 +83,13 @@ class QuotedTags(QuoteFeature):
         return self.listed(strings, torch.full_like(strings[0], -1), quotes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "Q=``0 O Aa1 B-MISC ''0 O"."""
+        """Return a string such as "Q=``0 O Aa1 B-MISC ''0 O"."""
         tokens = range(start - part, end + part)
         pairs = (f"{spelled(words, t, self.lexicon)} {spelled(labels, t)}" for t in tokens)
         return f"{('Q', 'Q2')[part]}={' '.join(pairs)}"
 
     def _numbers(self, quotes: Quotes, more: int, segments: CandidateSegments) -> Tensor:
-        """Strings of the tokens s - more, ..., e + more -> (Q, K)."""
+        """Return the hashes (Q, K) of the tokens s - more, ..., e + more."""
         lengths = quotes.closes - quotes.opens + 1 + 2 * more
         quote, step = spread(lengths)
         tokens = self._tokens(quotes.opens[quote], step - more, segments)
@@ -107,7 +98,7 @@ class QuotedTags(QuoteFeature):
         return combined(sums, lengths.unsqueeze(1))
 
     def _tokens(self, marks: Tensor, by: Tensor, segments: CandidateSegments) -> Tensor:
-        """Numbers of g_i t_i at places marks + by (R,), 0 outside of the sentence of the mark -> (R, K)."""
+        """Return the hashes (R, K) of g_i t_i at places marks + by (R,), 0 outside the sentence of the mark."""
         T = segments.possible.shape[1]
         shapes = shifted(lexicon_shapes(segments.batch.words, self.lexicon), marks, by, segments)
         inside = shapes != 0
@@ -118,20 +109,13 @@ class QuotedTags(QuoteFeature):
 
 
 class QuotedEntity(QuoteFeature):
-    """Whether quoted words are one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
+    """Flag of quoted words that are exactly one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
     with an upper and a lower case letter; b is 1 if u > l.
-
-    Args:
-        typed: whether entities of different types make different strings.
-        lexicon: which words are usually in lower case; by default those that are so in the training data.
     """
 
     template = "QF"
-
-    def __init__(self, typed: bool = True, lexicon: LowerCaseLexicon | None = None) -> None:
-        super().__init__(typed, lexicon)
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Return two strings for each pair of quotation marks."""
@@ -146,7 +130,7 @@ class QuotedEntity(QuoteFeature):
         return self.listed(numbers, types, quotes, segments)
 
     def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
-        """Write a string as "QF=1 6 0 Aa1 Aa0" or "QF2=1 1 Aa1 Aa0"."""
+        """Return a string such as "QF=1 6 0 Aa1 Aa0" or "QF2=1 1 Aa1 Aa0"."""
         kinds = [word_kind(word) for word in words[start + 1 : end - 1]]
         last = start + max(i for i, kind in enumerate(kinds, 1) if kind & INITIAL)
         whole = any((span.start, span.end) == (start + 1, last + 1) for span in spans(labels))
@@ -173,15 +157,15 @@ def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
     starts, ends = pad(quotes.opens + 1, (0, 1), value=-1), pad(quotes.lasts + 1, (0, 1), value=-1)
     quote = torch.searchsorted(starts[:-1], spans.starts)
     same = ((starts[quote] == spans.starts) & (ends[quote] == spans.ends)).nonzero().squeeze(1)
-    held = holders.select(same)
-    span = same[held.row_ids]
+    candidates = holders.select(same)
+    span = same[candidates.row_ids]
     types = spans.types.new_full((len(quotes.opens), K), -1)
-    types[quote[span], held.ids % K] = spans.types[span]
+    types[quote[span], candidates.ids % K] = spans.types[span]
     return types
 
 
 def _pairs(marks: Tensor, sentences: Tensor) -> tuple[Tensor, Tensor]:
-    """Places of marks (n,), ascending -> those of the first, third, ... of a sentence and of the ones after them."""
+    """Return the places of opening and closing marks from the places of all marks (n,), ascending."""
     number = torch.arange(len(marks), device=marks.device)
     new = sentences[marks].diff(prepend=sentences.new_full((1,), -1)) != 0
     rank = number - number.where(new, 0).cummax(0).values

@@ -1,4 +1,4 @@
-"""Segments of all candidates of a batch, found once and shared by all non-local features."""
+"""Segments of all candidates of a batch, computed once for all non-local features."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ from structperc.structures import Batch, real_tokens
 class SegmentLists(NamedTuple):
     """Segments, candidate by candidate (b * K + k), in the order of their tokens."""
 
-    bounds: ndarray  # (B * K + 1,) int64, where those of each label sequence begin, at last where all end
+    bounds: ndarray  # (B * K + 1,) int64, label sequence i has the segments bounds[i]:bounds[i + 1]
     starts: ndarray  # (n,) int64, b * T + t of the first token
     stops: ndarray  # (n,) int64, b * T + t after the last token
     types: ndarray  # (n,) int64, position in `LabelSet.type_names`
@@ -40,27 +40,26 @@ class StringCounts(NamedTuple):
     majority_superphrase: Tensor  # (N, C * C), see `MajoritySuperphrase`
 
 
-MAX_COMPILED = 64  # label sequences of a sequence: of more, it pays to read what they have in common only once
-PLACES = 2**22  # segments x label sequences that are compared at a time: 32 MiB
+MAX_COMPILED = 64  # candidates of a sequence; for more, `CandidateText` is faster
+PLACES = 2**22  # segments x label sequences compared in one step: 32 MiB
 
 
 @dataclass(frozen=True)
 class CandidateSegments:
-    """The segments of K label sequences of each of B sequences, and the questions that features ask about them.
+    """Segments of K label sequences of each of B sequences, and quantities that features share, computed lazily.
 
-    Each is answered when it is asked first. `lists` has the segments of each label sequence by itself, which is what
-    compiled functions read. The others are answered by tensor operations, on any device, which read once what
-    label sequences have in common.
+    Compiled functions read `lists`, the segments of each label sequence. All other properties are computed by tensor
+    operations on any device, which process the common parts of label sequences once.
     """
 
     batch: Batch
-    labels: Tensor  # (B, K, T) int64; the padding may hold anything, and so may label sequences that are not valid
+    labels: Tensor  # (B, K, T) int64; padding and invalid label sequences may contain any numbers
     valid: Tensor  # (B, K) bool
     label_set: LabelSet
 
     @property
     def compiled(self) -> bool:
-        """Whether features that can count by compiled functions do so: on a CPU, in a few label sequences."""
+        """True if compiled functions count: for few label sequences on a CPU."""
         return self.labels.device.type == "cpu" and self.labels.shape[1] <= MAX_COMPILED
 
     @cached_property
@@ -79,7 +78,7 @@ class CandidateSegments:
 
     @cached_property
     def folded_counts(self) -> StringCounts:
-        """Counts of segments that have the same words but for their case."""
+        """Counts of segments that have the same words, ignoring case."""
         return self._string_counts(self.batch.words.folded)
 
     def _string_counts(self, words: Tensor) -> StringCounts:
@@ -90,19 +89,19 @@ class CandidateSegments:
 
     @cached_property
     def candidate_labels(self) -> CandidateLabels:
-        """The label sequences, and where they differ. One comparison looks at all B K T labels."""
+        """The label sequences and the tokens at which they differ."""
         return compare_candidates(self.labels, self.valid, real_tokens(self.batch.lengths, self.labels.shape[2]))
 
     @cached_property
     def possible(self) -> Tensor:
-        """(B, T) bool, tokens that may be inside of a segment."""
+        """Tokens that are in a segment of some label sequence, (B, T) bool; may contain others."""
         real = real_tokens(self.batch.lengths, self.labels.shape[2])
         types = self.label_set.types.to(self.labels.device)
         return ((types[self.candidate_labels.reference] >= 0) & real) | self.candidate_labels.varies
 
     @cached_property
     def text(self) -> CandidateText:
-        """The stretches of tokens that may be segments. Work is O(K) for each token at which label sequences differ."""
+        """Text of the `possible` tokens. Takes time O(K) for each token at which label sequences differ."""
         T, varies = self.labels.shape[2], self.candidate_labels.varies
         opening = segment_starts(self.candidate_labels.reference, self.label_set)
         parted = self.batch.first | (opening & ~varies & ~shift(varies, 1, False))
@@ -117,35 +116,35 @@ class CandidateSegments:
 
     @cached_property
     def exact(self) -> SegmentStrings:
-        """The strings of the segments, which are equal where segments have the same words."""
+        """Strings of the segments, equal for segments with the same words."""
         return SegmentStrings(self.batch.words.exact, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
     def folded(self) -> SegmentStrings:
-        """The strings of the segments, which are equal where segments have the same words but for their case."""
+        """Strings of the segments, equal for segments with the same words, ignoring case."""
         return SegmentStrings(self.batch.words.folded, self.text, self.spans, len(self.label_set.type_names))
 
     @cached_property
     def holders(self) -> Ragged:
-        """The valid candidates b * K + k that have each of the `spans`, ascending: they hold its copy."""
+        """Valid candidates b * K + k that contain each of the `spans`, ascending."""
         rows, K = self.spans.starts // self.possible.shape[1], self.valid.shape[1]
         variants = self.text.variants(self.spans.copies)
         found = [rows.new_zeros(0, 2)]
         for start in range(0, len(rows), max(1, PLACES // K)):
             part = slice(start, start + max(1, PLACES // K))
-            held = self.text.taken[self.text.stretches[variants[part]]] == variants[part].unsqueeze(1)
-            found.append((held & self.valid[rows[part]]).nonzero() + rows.new_tensor([start, 0]))
+            contained = self.text.taken[self.text.stretches[variants[part]]] == variants[part].unsqueeze(1)
+            found.append((contained & self.valid[rows[part]]).nonzero() + rows.new_tensor([start, 0]))
         span, k = torch.cat(found).unbind(1)
         return Ragged.of_counts(rows[span] * K + k, span.bincount(minlength=len(rows)))
 
     @cached_property
     def sentences(self) -> Tensor:
-        """(B * T,) int64, a number for each sentence of the batch, -1 in the padding."""
+        """Number of the sentence of each token in the batch, (B * T,) int64, -1 in the padding."""
         real = real_tokens(self.batch.lengths, self.possible.shape[1])
         return self.batch.first.flatten().cumsum(0).where(real.flatten(), -1)
 
     def count_spans(self, columns: Tensor, F: int) -> Tensor:
-        """Count the `spans` of each candidate by columns (E,) of F, -1 for those left out -> counts (B * K, F)."""
+        """Count the `spans` of each candidate by columns (E,) of F, -1 for no column -> counts (B * K, F)."""
         kept = (columns >= 0).nonzero().squeeze(1)
         groups = self.spans.starts[kept] // self.possible.shape[1] * F + columns[kept]
         return self.per_candidate(self.text.tally(self.spans.copies[kept], groups, len(self.valid) * F), F)
@@ -156,15 +155,6 @@ class CandidateSegments:
         return self.per_candidate(sums.index_add_(0, rows * F + columns, values), F)
 
     def per_candidate(self, sums: Tensor, F: int) -> Tensor:
-        """Turn sums (B * F, K) into counts of each label sequence, (B * K, F)."""
+        """Rearrange sums (B * F, K) as counts of each label sequence, (B * K, F)."""
         B, K = self.valid.shape
         return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
-
-
-def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> CandidateSegments:
-    """Return what features ask of labels (B, K, T) int64, of which valid (B, K) bool count; gold is one of the K.
-
-    Their segments are those that `segment_boundaries` reads. The padding may hold anything, and so may label sequences
-    that are not valid.
-    """
-    return CandidateSegments(batch, labels, valid, label_set)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.optim.base import BaseOptimizer, check_options
-from structperc.torch_internals import mark_stepped, sparse_entries
+from structperc.torch_internals import mark_stepped, sparse_indices, sparse_values
 
 
 class StepSizeRule(NamedTuple):
@@ -76,7 +76,8 @@ class AveragedOptimizer(BaseOptimizer):
                 loss = closure()
         rules = [self.step_size_rule(group) for group in self.param_groups]
         value = self._value(loss) if any(rule.needs_loss for rule in rules) else 0.0
-        norm = self._squared_norm() if any(rule.needs_norm for rule in rules) else 0.0
+        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
+        norm = _on_host(squared_norm(gradients)) if any(rule.needs_norm for rule in rules) else 0.0
         for group, rule in zip(self.param_groups, rules, strict=True):
             size = rule.size(value, norm, *rule.numbers)
             for p in group["params"]:
@@ -89,7 +90,7 @@ class AveragedOptimizer(BaseOptimizer):
     def move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any] | None = None) -> None:
         """Move one parameter by -size * gradient, as part of a step that `count` has not counted yet."""
         group = self.param_groups[0] if group is None else group
-        change = (flat_indices(gradient), sparse_entries(gradient)[1]) if gradient.is_sparse else gradient
+        change = (flat_indices(gradient), sparse_values(gradient)) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
@@ -107,10 +108,6 @@ class AveragedOptimizer(BaseOptimizer):
                 f"{type(self).__name__} needs the loss: call step(closure) with a closure that returns it"
             )
         return _on_host(torch.as_tensor(loss, dtype=torch.float64).detach())
-
-    def _squared_norm(self) -> float | Tensor:
-        gradients = (p.grad for group in self.param_groups for p in group["params"] if p.grad is not None)
-        return _on_host(squared_norm(gradients))
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         averaged = "sums" in self.state[p] and group["steps"]
@@ -195,7 +192,7 @@ def flat_indices(grad: Tensor) -> Tensor:
 
     It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
     """
-    places, *others = sparse_entries(grad)[0].unbind()
+    places, *others = sparse_indices(grad).unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
     return places
@@ -240,6 +237,6 @@ def summed_entries(grad: Tensor) -> Tensor:
         return grad
     if grad.device.type == "cpu" or grad.is_coalesced():
         return grad.coalesce().values()
-    places, values = flat_indices(grad), sparse_entries(grad)[1]
+    places, values = flat_indices(grad), sparse_values(grad)
     slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
     return torch.zeros_like(values).index_add_(0, slots, values)

@@ -1,9 +1,9 @@
-"""Prediction without PyTorch: all that a saved tagger of sparse features needs.
+"""Prediction without PyTorch, from saved taggers of sparse features.
 
-base.py     base class of all predictors, with or without PyTorch; new text as a corpus, predictions as strings
+base.py     base class of all predictors, with or without PyTorch: text -> corpus -> predictions
 sparse.py   the predictor of sparse features; search.py its compiled search and probabilities
 
-`structperc.load` returns the sparse predictor of a saved model that has one.
+`structperc.load` returns the sparse predictor of a saved model if there is one.
 """
 
 from structperc.predictor.base import Prediction, Predictor

@@ -1,4 +1,4 @@
-"""Base class of everything that labels new text, with or without PyTorch."""
+"""Base class of all predictors of labels of new text, with or without PyTorch."""
 
 import math
 from abc import ABC, abstractmethod
@@ -24,10 +24,10 @@ class Prediction(NamedTuple):
 
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
-    segments: np.ndarray | None  # (N,) float64, that of the segment the token is in; NaN outside of segments
+    segments: np.ndarray | None  # (N,) float64, probability of the segment of each token; NaN outside segments
 
     def split(self, lengths: Iterable[int]) -> list["Prediction"]:
-        """Return the predictions of successive parts of the corpus with so many tokens each."""
+        """Return the predictions of successive parts of the corpus with these numbers of tokens."""
         ends = np.cumsum([0, *lengths]).tolist()
         labels, *probabilities = self
         return [
@@ -36,16 +36,13 @@ class Prediction(NamedTuple):
         ]
 
 
-def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[TextSpan]:
-    """Return the labels of a text, in their order, as spans of its characters.
-
-    These are its segments, or in the scheme "none", which has no segments, all tokens with their labels.
-    """
+def text_spans(text: TokenizedText, prediction: Prediction, scheme: str) -> list[TextSpan]:
+    """Return the segments of a text as spans of its characters; in the scheme "none" all tokens with their labels."""
     found = []
     for first, last in pairwise(text.sentences):
-        labels = decided.labels[first:last]
+        labels = prediction.labels[first:last]
         own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
-        known = decided.tokens if scheme == "none" else decided.segments
+        known = prediction.tokens if scheme == "none" else prediction.segments
         for kind, a, b in own:
             start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
             found.append(TextSpan(start, end, kind, None if known is None else float(known[first + a])))
@@ -53,9 +50,9 @@ def text_spans(text: TokenizedText, decided: Prediction, scheme: str) -> list[Te
 
 
 def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
-    """Return sentences as a corpus, in which neighbouring ones of one document are together where documents are given.
+    """Return sentences as a corpus; given documents, neighbouring sentences of a document are one sequence.
 
-    Raises InputError for anything but a list of sentences of words, and for words that are not strings.
+    Raises InputError unless sentences are lists of words, and words are strings.
     """
     if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
         raise InputError(
@@ -69,7 +66,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
     for role, values in corpus.columns.items():
         try:
             "".join(corpus.factorize(role).distinct)
-        except TypeError:  # what is no string cannot be joined, or not even be numbered
+        except TypeError:  # not strings, or not even hashable
             place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
             what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
             raise InputError(f"{corpus.where(place)}: {what}") from None
@@ -77,7 +74,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
 
 
 def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
-    """{column: strings}, none of which is a single string."""
+    """Return a sentence as {column: strings}. Raises InputError for a string in place of a list."""
     named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
     for role, values in named.items():
         what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
@@ -95,10 +92,9 @@ _MISSING: Any = object()
 def groups(
     sentences: Iterable[Sentence], documents: Iterable[int] | None, tokens: float
 ) -> Iterator[tuple[list[Sentence], list[int] | None]]:
-    """Yield sentences, and their documents if given, in groups of about so many tokens and of whole documents.
+    """Yield groups of sentences, and their documents if given, of whole documents and about `tokens` tokens.
 
-    Each is iterated over once; no more is taken than a group has, and one sentence to see that a document is over.
-    Raises InputError where there are not as many ids as sentences.
+    Reads lazily, at most one sentence beyond a group. Raises InputError if the numbers of ids and sentences differ.
     """
     group: list[Sentence] = []
     ids: list[int] = []
@@ -107,14 +103,14 @@ def groups(
     given = zip(sentences, count()) if documents is None else zip_longest(sentences, documents, fillvalue=_MISSING)
     for sentence, document in given:
         if sentence is _MISSING or document is _MISSING:
-            raise InputError("there are not as many document ids as sentences; give one for each")
+            raise InputError("the numbers of document ids and sentences differ; give one id for each sentence")
         if size >= tokens and document != ids[-1]:
             yield group, None if documents is None else ids
             group, ids, size = [], [], 0
         columns = {role: list(values) for role, values in named_columns(sentence).items()}
         group.append(columns)
         ids.append(document)
-        size += max([1, *map(len, columns.values())])  # empty ones take memory, too
+        size += max([1, *map(len, columns.values())])  # empty sentences take memory as well
     if group:
         yield group, None if documents is None else ids
 
@@ -123,40 +119,38 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 
 def missing_probabilities(how: str) -> InputError:
-    """Return the error for a tagger whose scores are not log-probabilities, because of how it was trained."""
+    """Return the error for a tagger without probabilities; `how` describes its training."""
     return InputError(f"a tagger {how} has scores, not probabilities; train local features with CRFLoss")
 
 
 class Predictor(ABC):
-    """Base of what gives one label to each token of new text.
+    """Base class of predictors of one label for each token of new text.
 
-    Sentences are lists of words, or {column: strings} where a tagger reads more than words. With `documents` (an id
-    per sentence) neighbouring sentences of one id are decided together, as a tagger trained on documents was; without
-    it each sentence stands alone. All that is iterated over is iterated over once; a missing column is an InputError.
-
-    A subclass says what it decides. What is not abstract is final.
+    Sentences are lists of words, or {column: strings} for taggers that read more than words. With `documents` (an id
+    per sentence) neighbouring sentences with one id are labelled together, otherwise each sentence is a sequence.
+    Arguments may be iterators. A missing column raises InputError. Subclasses implement `predict` and `probabilistic`.
     """
 
     labels: LabelSet
     features: FeatureExtractor
-    unit: str  # "sentence" or "document": what one sequence was in training
-    training_files: Mapping[str, Any] = {}  # how they were read, see `data.read_options`; empty: not known
+    unit: str  # "sentence" or "document": unit of the sequences in training
+    training_files: Mapping[str, Any] = {}  # reading options of the training files, see `data.read_options`
 
     @property
     @abstractmethod
     def probabilistic(self) -> bool:
-        """Whether what the tagger decides has probabilities."""
+        """True if predictions have probabilities."""
 
     @property
     def reads_documents(self) -> bool:
-        """Whether the labels of a sentence depend on the other sentences of its document."""
+        """True if the labels of a sentence depend on the other sentences of its document."""
         return self.unit == "document" or self.features.extent != "sequence"
 
     @abstractmethod
     def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
+        """Return the labels of all tokens of a corpus; `confident` adds their probabilities.
 
-        Raises InputError where probabilities are asked for that the tagger does not have.
+        Raises InputError if the tagger has no probabilities.
         """
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
@@ -164,11 +158,11 @@ class Predictor(ABC):
         return self.label(self.read(sentences, documents))
 
     def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
-        """Yield the best labels of each sentence, as names, in memory that does not grow with the text.
+        """Yield the best labels of each sentence, as names, with constant memory.
 
-        Both are read no further than needed, some thousand tokens at a time and documents whole; an id that comes back
-        after another one may be that of a new document. Only where attributes count in all of a corpus (`within:
-        corpus`) all is read at once. Raises InputError as `tag` does, after the labels of what comes before.
+        Reads some thousand tokens of whole documents at a time; an id that recurs after another one may be a new
+        document. If attributes depend on the whole corpus (`within: corpus`), everything is read first. Raises
+        InputError as `tag` does, after the labels of preceding groups.
         """
         together = math.inf if self.features.extent == "corpus" else GROUP
         for own, ids in groups(sentences, documents, together):
@@ -181,18 +175,18 @@ class Predictor(ABC):
     def annotate(
         self, text: str, tokenizer: Tokenizer = conll_tokens, sentences: SentenceSplitter = rule_sentences
     ) -> list[TextSpan]:
-        """Return the segments of a text as spans of its characters, in their order: text[start:end] is of `type`.
+        """Return the segments of a text as spans of its characters: text[start:end] is of `type`.
 
-        A tagger whose labels are not segments returns a span for each token. Confidences are probabilities where the
-        tagger has them, else None. A tagger of documents takes the text as one.
+        A tagger without segment labels returns a span for each token. Confidences are probabilities, or None if the
+        tagger has none. A tagger of documents reads the text as one document.
 
         Args:
             text: any string.
-            tokenizer: gives the offsets (start, end) of its tokens, cut as those of the training data.
-            sentences: gives the boundaries of sentences among these tokens.
+            tokenizer: returns the offsets (start, end) of the tokens, tokenised like the training data.
+            sentences: returns the boundaries of sentences among these tokens.
 
         Raises:
-            InputError: a tagger that reads more than words, or a tokenizer whose offsets do not fit the text.
+            InputError: a tagger that reads more than words, or invalid offsets of the tokenizer.
         """
         self.check_reads_words_only()
         found = tokenize(text, tokenizer, sentences)
@@ -201,13 +195,13 @@ class Predictor(ABC):
         return text_spans(found, prediction, self.labels.scheme)
 
     def check_reads_words_only(self) -> None:
-        """Raise InputError for a tagger that reads more of a text than its words."""
+        """Raise InputError for a tagger that reads more than words."""
         if self.unsupported_reason is not None:
             raise InputError(self.unsupported_reason)
 
     @property
     def unsupported_reason(self) -> str | None:
-        """Error message on new text for a tagger that reads more than words; None for other taggers."""
+        """Error message for a tagger that cannot read running text; None for other taggers."""
         if not self._further:
             return None
         lines = " ".join(self.features.columns)
@@ -215,14 +209,14 @@ class Predictor(ABC):
 
     @property
     def input_summary(self) -> str:
-        """Summary of the input that the tagger needs."""
+        """Description of the input that the tagger needs."""
         if not self._further:
             return "words, in running text or a token per line"
         return f"a token per line in the columns {' '.join(self.features.columns)}"
 
     @property
     def _further(self) -> str:
-        """The columns that are read besides the word, as a list in a sentence."""
+        """Columns that are read besides the word, as an enumeration."""
         *some, last = [role for role in self.features.columns if role != "word"] or [""]
         return f"{', '.join(some)} and {last}" if some else last
 

@@ -12,7 +12,7 @@ from structperc.kernels.slices import longest_sequence
 from structperc.kernels.viterbi import any_invalid, edge_blocks, suffix_scores, trace_best_path
 
 
-class Sequences(NamedTuple):
+class SequenceBounds(NamedTuple):
     """Sequences of n tokens: sequence s is the tokens bounds[s], ..., bounds[s + 1] - 1."""
 
     bounds: np.ndarray  # (S + 1,) int64
@@ -22,11 +22,11 @@ class Sequences(NamedTuple):
 
 @kernel
 def best_labels(sequences, features, weights, scheme, independent, labels):
-    """Fill labels (n,), zeros before, with the best label sequence of each sequence, the lowest label among equals.
+    """Write the best label sequence of each sequence to labels (n,), initially 0; of equals the lowest label.
 
-    The scores are those of `SparseLinear` and of the scheme's constraints, a sequence without any legal label sequence
-    keeps its zeros. Where sentences are independent, a pair of labels on both sides of their boundary scores 0.
-    -> the first token with a score of +inf, at which the search ends; -1 where there is none.
+    Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
+    keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0.
+    -> the first token with a score of +inf, where the search ends, or -1.
     """
     bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, independent)
@@ -49,10 +49,10 @@ def best_labels(sequences, features, weights, scheme, independent, labels):
 
 @kernel
 def label_probabilities(sequences, features, weights, scheme, independent, segmentation, labels, tokens, segments):
-    """Fill tokens (n,) float64 with the probabilities of labels (n,), and segments (n,) with those of their segments.
+    """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
-    That of a segment is the probability of exactly this segment, `metrics.segment_confidence`, at each of its tokens;
-    NaN stands outside of segments. Scores are those of `best_labels`, none of them +inf.
+    The probability of exactly this segment, `metrics.segment_confidence`, is written at each of its tokens, NaN outside
+    segments. Scores are those of `best_labels`, none of them +inf.
     """
     bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, independent)
@@ -73,7 +73,7 @@ def label_probabilities(sequences, features, weights, scheme, independent, segme
 
 @subkernel
 def _lattice(bounds, weights, independent):
-    """Return arrays for the scores of a sequence: unary (T, L), edges (T or 1, L, L), those of the first token 0."""
+    """Allocate the scores of a sequence: unary (T, L), edges (T or 1, L, L), 0 for the first token."""
     T, L = longest_sequence(bounds), weights.node.shape[1]
     each = T if len(weights.edge) or independent else 1
     return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
@@ -81,7 +81,7 @@ def _lattice(bounds, weights, independent):
 
 @subkernel
 def _score(start, length, sequences, features, weights, scheme, independent, unary, edges):
-    """Fill unary and edges with the scores of the tokens from start on."""
+    """Write the scores of the tokens from start on to unary and edges."""
     score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
     for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
@@ -90,9 +90,9 @@ def _score(start, length, sequences, features, weights, scheme, independent, una
 
 @subkernel
 def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):
-    """Fill found (T,) with the probability of the segment that each of T tokens is in.
+    """Write the probability of the segment of each of T tokens to found (T,).
 
-    It is p(first label) times the conditional probabilities of the next ones, and of neighbours that do not go on.
+    It is p(first label) times the conditional probabilities of the next labels and of neighbours outside the segment.
     """
     types, opening, L, at = segmentation.types, segmentation.opening, nodes.shape[1], 0
     shares = np.empty(L)
@@ -110,19 +110,19 @@ def _segment_probabilities(labels, first, last, edges, nodes, before, after, seg
         if not last[t]:
             for j in range(L):
                 shares[j] = edges[min(t + 1, len(edges) - 1), label, j] + after[t + 1, j]
-            going_on, following = (types >= 0) & ~opening[label], labels[t + 1]
-            if going_on[following]:
-                going_on[:] = False
-                going_on[following] = True
-                found[at] *= _share_of(shares, going_on)
+            continuing, following = (types >= 0) & ~opening[label], labels[t + 1]
+            if continuing[following]:
+                continuing[:] = False
+                continuing[following] = True
+                found[at] *= _share_of(shares, continuing)
                 continue
-            found[at] *= 1.0 - _share_of(shares, going_on)
+            found[at] *= 1.0 - _share_of(shares, continuing)
         found[at : t + 1] = found[at]
 
 
 @subkernel
 def _share_of(logarithms, chosen):
-    """Return the sum of exp(logarithms) (L,) over those chosen (L,) bool, as a share of that over all: 0 to 1."""
+    """Return the sum of exp(logarithms) (L,) over chosen (L,) bool divided by the sum over all, from 0 to 1."""
     total, share = log_sum(logarithms), 0.0
     for j in range(len(logarithms)):
         if chosen[j] and total > -np.inf:

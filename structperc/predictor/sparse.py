@@ -15,20 +15,20 @@ from structperc.predictor.base import Prediction, Predictor, missing_probabiliti
 
 
 class SparsePredictor(Predictor):
-    """Labels as a `Tagger` whose scorer is `SparseLinear` and whose features are local, bit for bit.
+    """Predictor with the labels of a `Tagger` with a `SparseLinear` scorer and local features, bit for bit.
 
-    It has no batches: all sequences of a corpus are decided in one compiled call, by one thread. Probabilities are
-    those of a conditional random field, to the precision of their sums.
+    All sequences of a corpus are labelled in one compiled call, by one thread. Probabilities are those of a conditional
+    random field, equal to those of the tagger up to rounding.
 
     Args:
-        features: templates and resources, with their index.
+        features: fitted feature extractor.
         labels: the label set.
-        unit: "sentence" or "document", what one sequence was in training.
-        training_files: how the training files were read, see `data.read_options`.
-        weights: float32, `transition` may be without rows.
-        independent_sentences: whether the sentences of a document are scored independently.
-        criterion: the name of the class by which it was trained.
-        probabilistic: whether this makes the scores log-probabilities up to a constant.
+        unit: "sentence" or "document", unit of the sequences in training.
+        training_files: reading options of the training files, see `data.read_options`.
+        weights: float32, `transition` may have no rows.
+        independent_sentences: score the sentences of a document independently.
+        criterion: class name of the training criterion.
+        probabilistic: True if the criterion makes scores log-probabilities up to a constant.
     """
 
     def __init__(
@@ -44,23 +44,18 @@ class SparsePredictor(Predictor):
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
-        self._weights, self._independent, self._criterion, self._probabilistic = (
-            weights,
-            independent_sentences,
-            criterion,
-            probabilistic,
-        )
+        self._weights, self._independent = weights, independent_sentences
+        self._criterion, self._probabilistic = criterion, probabilistic
 
     @property
     def probabilistic(self) -> bool:
-        """Whether the tagger was trained by likelihood."""
+        """True if the tagger was trained by likelihood."""
         return self._probabilistic
 
     def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities.
+        """Return the labels of all tokens of a corpus; `confident` adds their probabilities.
 
-        Raises InputError for a missing column, for weights whose sums are infinite, and where probabilities are asked
-        for that the tagger does not have.
+        Raises InputError for a missing column, infinite sums of weights, and missing probabilities.
         """
         if confident and not self.probabilistic:
             raise missing_probabilities(f"trained with {self._criterion}")
@@ -69,16 +64,16 @@ class SparsePredictor(Predictor):
         return Prediction(names, tokens, segments) if confident else Prediction(names, None, None)
 
     def _search(self, corpus: Corpus, confident: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ids (N,) int64 of the best labels and, if confident, their probabilities and those of segments (N,)."""
+        """Return the ids (N,) int64 of the best labels and, if confident, probabilities (N,) of labels and segments."""
         best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
         if not corpus.tokens:
             return best, tokens, segments
-        from structperc.predictor.search import Sequences, best_labels, label_probabilities  # needs a compiler
+        from structperc.predictor.search import SequenceBounds, best_labels, label_probabilities  # needs a compiler
 
-        bounds = np.unique(corpus.sentences)  # of an empty sentence there is no token
+        bounds = np.unique(corpus.sentences)  # without empty sentences
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
-        sequences, scheme = Sequences(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
+        sequences, scheme = SequenceBounds(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
         scores = sequences, self._features(corpus), self._weights, scheme, self._independent
         invalid = best_labels(*scores, best)
         if invalid >= 0:

@@ -1,4 +1,4 @@
-"""Features or vectors -> Lattice. What follows is the same for every scorer.
+"""Scorers: features or vectors -> Lattice.
 
 base.py            base class, and the sum of several scorers
 sparse_linear.py   weights of feature ids

@@ -15,12 +15,12 @@ from structperc.structures import Batch, Lattice
 
 
 class LocalWeights(nn.Module, ABC):
-    """Base class of holders of local weights: scorers of lattices and scorers of listed candidates.
+    """Base class of modules with local weights: scorers of lattices and scorers of listed candidates.
 
-    Its options are kept under their own names, from which a saved model is built again.
+    Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
     """
 
-    sparse_grad = False  # whether gradients of weights may be COO tensors, so that no dense ones are made for them
+    sparse_grad = False  # True if gradients of weights may be COO tensors
 
     @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
@@ -28,15 +28,15 @@ class LocalWeights(nn.Module, ABC):
 
 
 class Scorer(LocalWeights):
-    """Base of scorers: forward(batch) -> Lattice."""
+    """Base class of scorers: forward(batch) -> Lattice."""
 
-    n_inputs = 0  # how many of `batch.inputs` it reads
+    n_inputs = 0  # number of `batch.inputs`
 
     def learn(self, corpus: Corpus) -> None:
-        """Take from the training data what is needed to read text beside feature ids; most take nothing."""
+        """Build vocabularies from the training data; by default none."""
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return what the scorer finds in `batch.inputs`; most look at feature ids alone and return nothing."""
+        """Return the data of a corpus for `batch.inputs`; by default none, as most scorers read feature ids only."""
         return []
 
     @abstractmethod
@@ -47,13 +47,13 @@ class Scorer(LocalWeights):
 class Sum(Scorer):
     """The sum of the scores of several scorers, such as SparseLinear and Neural, trained together.
 
-    One of them should have transitions; with two, their tables add up and say nothing more than one.
+    One of them should have transitions; a second transition table is redundant.
 
     Args:
         scorers: at least one.
 
     Raises:
-        InputError: no scorer; sparse gradients, which optimizers of dense weights do not take.
+        InputError: no scorer; a mixture of sparse and dense gradients.
     """
 
     def __init__(self, scorers: list[Scorer]) -> None:
@@ -68,16 +68,16 @@ class Sum(Scorer):
 
     @property
     def parts(self) -> list[Scorer]:
-        """The scorers that are added up, in their order."""
+        """The summands."""
         return cast(list[Scorer], list(self.scorers))
 
     def learn(self, corpus: Corpus) -> None:
-        """Let each scorer take from the training data what it needs."""
+        """Build the vocabularies of all scorers."""
         for scorer in self.parts:
             scorer.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs of all scorers, one after the other."""
+        """Return the inputs of all scorers, concatenated."""
         return [one for scorer in self.parts for one in scorer.read(corpus)]
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
@@ -88,7 +88,7 @@ class Sum(Scorer):
     def forward(self, batch: Batch) -> Lattice:
         """Return the sum of the lattices of all scorers.
 
-        Its unary scores are (B, T, L), its edge scores (B, T, L, L), or (1, 1, L, L) where all scorers have such.
+        Unary scores are (B, T, L), edge scores (B, T, L, L), or (1, 1, L, L) if those of all scorers are.
         """
         ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
         cut = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]

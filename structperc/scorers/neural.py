@@ -13,12 +13,12 @@ from structperc.structures import Batch, Lattice
 class Neural(Scorer):
     """score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
 
-    The transition matrix of Collobert et al. 2011 and Lample et al. 2016, without which labels are scored one by one.
-    Scores are float32, also where the encoder runs in half precision.
+    The transition matrix is that of Collobert et al. 2011 and Lample et al. 2016. Scores are float32, also if the
+    encoder runs in half precision.
 
     Args:
-        encoder: what gives the vectors.
-        transitions: learn a stationary (L, L) table, which begins with zeros.
+        encoder: the encoder of the tokens.
+        transitions: learn a stationary (L, L) table, initially zero; otherwise labels are scored independently.
     """
 
     transition: nn.Parameter | None
@@ -29,15 +29,15 @@ class Neural(Scorer):
         self.n_inputs = encoder.n_inputs
 
     def learn(self, corpus: Corpus) -> None:
-        """Let the encoder take from the training data what it needs."""
+        """Build the vocabulary of the encoder."""
         self.encoder.learn(corpus)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs that the encoder reads."""
+        """Return the inputs of the encoder."""
         return self.encoder.read(corpus)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create W (L, D), b (L,) and the table, and what the encoder has for each node feature."""
+        """Create W (L, D), b (L,), the transition table, and the encoder's weights of node features."""
         self.encoder.allocate(n_node)
         self.head = nn.Linear(self.encoder.width, n_labels)
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None

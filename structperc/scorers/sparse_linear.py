@@ -1,6 +1,6 @@
 """Linear scores of surface features: the scorer of perceptron and CRF taggers.
 
-`sum_features` adds up weight rows over ragged lists of feature ids; its gradient touches only what it must.
+`sum_features` sums weight rows over ragged lists of feature ids, with a sparse gradient.
 """
 
 from typing import Any
@@ -16,20 +16,18 @@ from structperc.structures import Batch, Lattice, real_tokens
 
 
 class _EntryGradSum(torch.autograd.Function):
-    """embedding_bag whose gradient lists single weights instead of rows or the whole table.
+    """embedding_bag whose gradient is a COO tensor over single weights.
 
-    A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The
-    backward pass visits these entries only, so that its cost is (differing entries) x (features of the token). On a
-    GPU the host would have to wait for their number: there the gradient lists the whole row of each feature.
+    A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The backward pass
+    visits these entries only, at a cost of (differing entries) x (features of the token). On a GPU the number of
+    entries would need a synchronisation: there the gradient is over whole rows.
     """
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, ids: Tensor, offsets: Tensor, feature_weights: Tensor | None) -> Tensor:
         ctx.save_for_backward(ids, offsets, feature_weights)
         ctx.size = weight.shape
-        return _sums(
-            weight.detach(), ids, offsets, feature_weights
-        )  # detached, or embedding_bag prepares a gradient of its own
+        return _sums(weight.detach(), ids, offsets, feature_weights)  # detached: embedding_bag needs no gradient
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -42,17 +40,15 @@ class _EntryGradSum(torch.autograd.Function):
         token, column = grad.nonzero().unbind(1)
         first = offsets.index_select(0, token)
         count = offsets.index_select(0, token + 1) - first
-        entry, places = spread(count, first)  # which (token, column) entry each touched weight belongs to
+        entry, places = spread(count, first)  # (token, column) entry of each weight
         index = torch.stack([ids.index_select(0, places), column.index_select(0, entry)])
-        values = _scale(
-            grad[token, column].index_select(0, entry),
-            feature_weights if feature_weights is None else feature_weights[places],
-        )
+        shares = None if feature_weights is None else feature_weights[places]
+        values = _scale(grad[token, column].index_select(0, entry), shares)
         return torch.sparse_coo_tensor(index, values, ctx.size, check_invariants=False), None, None, None
 
 
 class _RowGradSum(torch.autograd.Function):
-    """embedding_bag whose gradient is an embedding_bag, too: for each feature that occurs the sum over its tokens."""
+    """embedding_bag whose gradient is another embedding_bag: for each occurring feature the sum over its tokens."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, features: Ragged, *transposed: Tensor) -> Tensor:
@@ -70,12 +66,12 @@ class _RowGradSum(torch.autograd.Function):
 
 
 def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> Tensor:
-    """Sum of the weight rows of each token's features, times the weights of the features where they have some.
+    """Sum the weight rows of each token's features, multiplied by the values of the features if there are any.
 
-    weight (R, C) and n tokens -> (n, C). The gradient of weight is a COO tensor over single weights (sparse_dim 2,
-    uncoalesced) when `sparse_grad`, on a GPU over whole rows (sparse_dim 1, uncoalesced); else over whole rows and
-    coalesced for transposed features, which a dense `weight.grad` takes in place; else dense. A token without features
-    gives zeros.
+    weight (R, C) and n tokens -> (n, C), zeros for a token without features. The gradient of weight is a COO tensor
+    over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU over whole rows (sparse_dim 1,
+    uncoalesced). Otherwise it is dense, or for transposed features over whole rows and coalesced, to be added to a
+    dense `weight.grad` in place.
     """
     if sparse_grad:
         return _EntryGradSum.apply(weight, features.ids, features.offsets, features.weights)
@@ -90,12 +86,10 @@ def _sums(weight: Tensor, ids: Tensor, offsets: Tensor, feature_weights: Tensor 
 
 
 def _scale(values: Tensor, feature_weights: Tensor | None) -> Tensor:
-    """Values (n,) or rows (n, C), each times its share (n,)."""
-    return (
-        values
-        if feature_weights is None
-        else values * feature_weights.to(values.dtype).view(-1, *[1] * (values.ndim - 1))
-    )
+    """Multiply values (n,) or rows (n, C) by feature_weights (n,), if there are any."""
+    if feature_weights is None:
+        return values
+    return values * feature_weights.to(values.dtype).view(-1, *[1] * (values.ndim - 1))
 
 
 class SparseLinear(Scorer):
@@ -103,17 +97,16 @@ class SparseLinear(Scorer):
 
     score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
 
-    where a feature that the data list with a weight counts as much as that.
+    where node[f] and edge[g] are multiplied by the values of features listed in the data.
 
-    Edge rows make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
-    `transitions` is the plain table that does not. Each part is switched on by its use: node and edge by the
-    templates of the feature extractor, transitions here. Weights start at zero.
+    Edge features make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
+    `transitions` does not. Node and edge weights exist if the feature extractor has such templates. Weights are
+    initially zero.
 
     Args:
-        transitions: learn a stationary (L, L) table; with edge features whose templates contain the empty
-            surface part the table says nothing new.
-        sparse_grad: give gradients as COO tensors over the touched weights. Perceptron-family optimizers
-            take them; switch off for optimizers that need dense gradients (Adam, L-BFGS).
+        transitions: learn a stationary (L, L) table; redundant with the edge template "bias".
+        sparse_grad: compute gradients as COO tensors over the touched weights, for optimizers of the perceptron
+            family; False for optimizers that need dense gradients (Adam, L-BFGS).
     """
 
     node: nn.Parameter
@@ -132,7 +125,7 @@ class SparseLinear(Scorer):
         """
         if not n_node:
             raise InputError(
-                'features.node: there is no feature; give at least one template, such as "bias", or lower the cutoff'
+                'features.node: there are no features; give at least one template, such as "bias", or lower the cutoff'
             )
         self.node = nn.Parameter(torch.zeros(n_node, n_labels))
         self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
@@ -141,12 +134,12 @@ class SparseLinear(Scorer):
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch, with zeros in the padding.
 
-        Its unary scores are (B, T, L), its edge scores (B, T, L, L), or (1, 1, L, L) without edge features.
+        Unary scores are (B, T, L), edge scores (B, T, L, L), or (1, 1, L, L) without edge features.
         """
         node, (B, T) = self.node, batch.sentences.shape
         L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
         real = real_tokens(batch.lengths.to(node.device), T)
-        places = real.flatten().nonzero_static(size=n).squeeze(1)  # of the tokens in B * T; n is known without a sync
+        places = real.flatten().nonzero_static(size=n).squeeze(1)  # places of tokens in B * T, without a sync
         unary = at_places(sum_features(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 

@@ -101,10 +101,19 @@ def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X"
             raise InputError(f"{name}, sentence {n} is of the form {FORMS[form]}, {before}")
     if not known:
         return ParsedSentences(None, [{WORD: []} for _ in given])
-    form = known[0][1]
-    parse = {"words": _parse_words, "columns": _parse_columns, "features": _parse_features}[form]
-    roles = list(given[known[0][0] - 1]) if form == "columns" else [WORD]
-    return ParsedSentences(form, [parse(one, roles, f"{name}, sentence {n}") for n, one in enumerate(given, 1)])
+    number, form = known[0]
+    rows = []
+    for n, sentence in enumerate(given, 1):
+        place = f"{name}, sentence {n}"
+        if form == "words":
+            rows.append({WORD: _strings(sentence, place, "a word")})
+        elif form == "columns":
+            rows.append(_parse_columns(sentence, list(given[number - 1]), place))
+        else:
+            tokens = (features_of(token, f"{place}, token {t}") for t, token in enumerate(sentence, 1))
+            features = list(map(format_weighted_features, tokens))
+            rows.append({WORD: [""] * len(features), FEATURES: features})
+    return ParsedSentences(form, rows)
 
 
 def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str] = ("X", "y")) -> list[list[str]]:
@@ -155,10 +164,6 @@ def _form(sentence: Any, place: str) -> Form | None:
     return "words" if isinstance(sentence[0], str) else "features"
 
 
-def _parse_words(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
-    return {WORD: _strings(sentence, place, "a word")}
-
-
 def _parse_columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
     found = sentence if isinstance(sentence, Mapping) else {role: [] for role in roles}
     if LABEL in found:
@@ -175,13 +180,6 @@ def _parse_columns(sentence: Any, roles: Sequence[str], place: str) -> dict[str,
         if len(columns[role]) != len(columns[WORD]):
             raise InputError(f"{place}: {len(columns[WORD])} words, but {len(columns[role])} of {role!r}; correct it")
     return columns
-
-
-def _parse_features(sentence: Any, roles: Sequence[str], place: str) -> dict[str, list[str]]:
-    strings = [
-        format_weighted_features(features_of(token, f"{place}, token {t}")) for t, token in enumerate(sentence, 1)
-    ]
-    return {WORD: [""] * len(strings), FEATURES: strings}
 
 
 def _strings(values: Any, place: str, what: str) -> list[str]:

@@ -148,7 +148,7 @@ def describe(part: Any) -> dict[str, Any]:
         and type(part).transform_lattice is Criterion.transform_lattice
     ):
         found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
-    learned = part.learned() if isinstance(part, TextModule) else None
+    learned = part.to_state() if isinstance(part, TextModule) else None
     return found if learned is None else {**found, STATE: learned}
 
 

@@ -453,7 +453,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     tagger.features = saved.features
     for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
         if isinstance(module, TextModule) and isinstance(known, type(module)):
-            module.load_state(known.learned())
+            module.load_state(known.to_state())
     tagger.allocate(saved.labels)
     weights = dict(tagger.named_parameters())
     with torch.no_grad():

@@ -25,6 +25,7 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import (
+    CandidateSegments,
     ConjunctionConsistency,
     LastWord,
     MajorityPhrase,
@@ -33,7 +34,6 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     Vocabulary,
     WholeEntity,
-    find_segments,
     spell,
 )
 from structperc.reports.html_pages import COLOURS, page_title, type_colours
@@ -88,10 +88,10 @@ def worked():
 
 def test_hand_worked_numbers(worked):
     # before: PER LOC LOC, 5 + 1.25 + 1.25; after: PER PER PER, 5 + 1 + 1. Rome and five other words: 6 * 9.
-    before, after = worked.candidates[worked.before], worked.candidates[worked.after]
+    before, after = worked.candidates[0], worked.candidates[worked.after]
     assert (before.local, after.local) == (54 + 7.5, 54 + 7.0)
     assert (before.local_rank, after.rank) == (1, 1)
-    counts = {term.name: (term.weight, term.counts[worked.before], term.counts[worked.after]) for term in worked.terms}
+    counts = {term.name: (term.weight, term.counts[0], term.counts[worked.after]) for term in worked.terms}
     assert counts == {"phrase(LOC,PER)": (-2.0, 2.0, 0.0), "phrase(PER,PER)": (0.5, 0.0, 3.0)}
     assert [term.name for term in worked.terms] == ["phrase(LOC,PER)", "phrase(PER,PER)"]
     assert worked.same == 0
@@ -160,7 +160,7 @@ def test_a_list_of_one_changes_nothing():
     assert list(explain_changed(by_hand(), story(), 1)) == []
     explanation = explain(by_hand(), story(), 0, 1)
     assert explanation.changes == []
-    assert (explanation.before, explanation.after, len(explanation.candidates)) == (0, 0, 1)
+    assert (explanation.after, len(explanation.candidates)) == (0, 1)
     assert "stays the best" in next(explanation_lines(explanation))
 
 
@@ -181,7 +181,7 @@ def learn(tagger, corpus, n):
     batch = tagger.encode(corpus)[list(range(len(corpus)))]
     with torch.no_grad():
         found = kbest(tagger(batch), n)
-    segments = find_segments(batch, found.labels, found.valid, tagger.labels)
+    segments = CandidateSegments(batch, found.labels, found.valid, tagger.labels)
     for feature in tagger.nonlocal_features:
         vocabulary = Vocabulary()
         vocabulary.add(feature.occurrences(segments), batch.rows, n)
@@ -203,13 +203,13 @@ def test_a_string_counts_once():
     for name, weight in (("WE=Lind/LOC", -3.0), ("WE=Lind/PER", 0.5)):
         feature.weight[feature.strings.index(name)] = weight
     worked = explain(tagger, story(), 0, 20)
-    before, after = worked.candidates[worked.before], worked.candidates[worked.after]
+    before, after = worked.candidates[0], worked.candidates[worked.after]
     assert (before.local, after.local) == (54 + 7.5, 54 + 7.0)
     assert (before.total, after.total) == (61.5 + 0.5 - 3, 61.0 + 0.5)
     assert worked.same == 0.5
     (term,) = worked.terms
     assert (term.name, term.weight) == ("WE=Lind/LOC", -3.0)
-    assert (term.counts[worked.before], term.counts[worked.after]) == (1.0, 0.0)
+    assert (term.counts[0], term.counts[worked.after]) == (1.0, 0.0)
     assert re.search(r"WE=Lind/LOC -3 +-3 \(1\) .* \+3\n", "\n".join(explanation_lines(worked)))
 
 
@@ -299,7 +299,7 @@ def test_changed_documents(tagger, dev, changed):
     assert [one.row for one in changed] == [row for row in range(len(dev)) if before[row] != after[row]]
     assert 0 < len(changed) < len(dev)
     for one in changed:
-        assert one.candidates[one.before].labels == before[one.row]
+        assert one.candidates[0].labels == before[one.row]
         assert one.candidates[one.after].labels == after[one.row]
         assert one.candidates[one.after].local_rank > 1
 

@@ -32,7 +32,7 @@ def test_ids_of_strings():
 
 def test_rows_of_words():
     module = learned(WordEmbedding(4, cutoff=2))
-    rows = {word: row for row, word in enumerate(module.learned(), 1)}
+    rows = {word: row for row, word in enumerate(module.to_state(), 1)}
     assert set(rows) == {"Anna", "met", "Bo", "in", "Rome"}
     expected = torch.stack([module.table[rows.get(word, 0)] for word in FLAT])
     assert torch.equal(vectors(module), expected)
@@ -43,7 +43,7 @@ def test_rows_of_words():
 def test_gradient_of_a_row():
     module = learned(WordEmbedding(2, cutoff=1))
     vectors(module).sum().backward()
-    counts = [0, *[FLAT.count(word) for word in module.learned()]]
+    counts = [0, *[FLAT.count(word) for word in module.to_state()]]
     assert torch.equal(module.table.grad, torch.tensor(counts).float()[:, None].expand(-1, 2))
 
 
@@ -60,14 +60,14 @@ def test_folded_case_and_other_column():
     folded = learned(WordEmbedding(3, cutoff=1, fold=True))
     assert torch.equal(*vectors(folded, [["ANNA", "anna"]]))
     labels = learned(WordEmbedding(3, cutoff=1, column="label"))
-    assert labels.learned() == ["O"]
+    assert labels.to_state() == ["O"]
     with pytest.raises(InputError, match="'pos'"):
         learned(WordEmbedding(3, column="pos"))
 
 
 def test_restored_state():
     module, again = learned(WordEmbedding(3)), WordEmbedding(3)
-    again.load_state(module.learned())
+    again.load_state(module.to_state())
     again.load_state_dict(module.state_dict())
     assert torch.equal(vectors(again), vectors(module))
 
@@ -94,7 +94,7 @@ def test_files_of_vectors(file, tmp_path):
 
 def test_words_of_file_and_training_data(file):
     module = learned(WordEmbedding(2, cutoff=2, path=str(file)))
-    rows = dict(zip(module.learned(), module.table[1:].tolist(), strict=True))
+    rows = dict(zip(module.to_state(), module.table[1:].tolist(), strict=True))
     assert rows["Rome"] == [1, 2]
     assert rows[". ."] == [3, 4]
     assert {"met", "Bo", "in"} < set(rows)
@@ -114,7 +114,7 @@ def test_words_of_file_and_training_data(file):
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
         ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2"),
-        ("", "there are no word vectors in it"),
+        ("", "no word vectors"),
         ("word\n", ":1: 0"),
     ],
 )

@@ -213,12 +213,12 @@ def test_tokenizer_without_the_words(tmp_path):
 
 def test_state_is_plain_json(roberta, tmp_path):
     encoder = learned(roberta, pool="mean")
-    kept = json.dumps(encoder.learned())
+    kept = json.dumps(encoder.to_state())
     assert str(roberta) not in kept
     again = Transformer(str(tmp_path / "deleted"), pool="mean")
     again.load_state(json.loads(kept))
     again.load_state_dict(encoder.state_dict())
-    assert again.learned() == encoder.learned()
+    assert again.to_state() == encoder.to_state()
     assert torch.equal(again.eval()(batch(again, SENTENCES)), encoder(batch(encoder, SENTENCES)))
 
 

@@ -39,7 +39,7 @@ def test_several_inventories_have_names(clusters):
 
 
 @pytest.mark.parametrize(
-    ("key", "message"), [("s", "s4 is the name of a surface attribute"), ("x", "no template asks")]
+    ("key", "message"), [("s", "s4 is the name of a surface attribute"), ("x", "no template uses")]
 )
 def test_names_of_inventories(clusters, key, message):
     with pytest.raises(InputError, match=message):

@@ -172,7 +172,7 @@ def test_neighbours_within_the_sentence():
     ("options", "message"),
     [
         ({"documents": {"a": OtherMentions("b"), "b": OtherMentions("a")}}, "documents: a reads b reads a"),
-        ({"documents": {"a": OtherMentions("w"), "b": CaseElsewhere()}}, "no template asks for 'b'"),
+        ({"documents": {"a": OtherMentions("w"), "b": CaseElsewhere()}}, "no template uses 'b'"),
         ({"documents": {"wl": CaseElsewhere()}}, "name of a surface attribute"),
         ({"node": ["what(w)[0]"]}, "'what'"),
         ({"within": "line"}, "within "),

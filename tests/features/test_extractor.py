@@ -268,7 +268,7 @@ def test_state_holds_gazetteers_and_clusters():
             {"node": ["ic[0]"], "gazetteers": {"ic": Gazetteer(["a"])}},
             "'ic'",
         ),
-        ({"node": ["w[0]"], "clusters": Clusters({"a": "0"})}, "no template asks for a prefix"),
+        ({"node": ["w[0]"], "clusters": Clusters({"a": "0"})}, "no template uses a prefix"),
     ],
 )
 def test_invalid_options(options, message):

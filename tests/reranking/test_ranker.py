@@ -284,7 +284,7 @@ BAD = {
     "feature too large": ({"ids": torch.tensor([0, 3])}, "got 0..3"),
     "feature below 0": ({"ids": torch.tensor([-1, 2])}, "got -1..2"),
     "infinite score": ({"first": torch.tensor([[0.0, -torch.inf]])}, "must be finite"),
-    "correct one not valid": ({"valid": torch.tensor([[True, False]]), "correct": torch.tensor([1])}, "is not valid"),
+    "correct one not valid": ({"valid": torch.tensor([[True, False]]), "correct": torch.tensor([1])}, "invalid"),
 }
 
 

@@ -144,7 +144,7 @@ def test_options_of_sklearn_crfsuite(name):
     with pytest.raises(TypeError) as caught:
         SequenceTagger(**{name: 1})
     assert name in str(caught.value)
-    assert "no such parameter" not in str(caught.value)
+    assert "unknown parameter" not in str(caught.value)
 
 
 def test_misspelled_option():

@@ -2,10 +2,9 @@
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
 dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
-are features of a second model. Majorities within candidates are in `nonlocal_features/consistency.py`.
+are features of the next model. Majorities within candidates are in `nonlocal_features/consistency.py`.
 """
 
-from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -35,7 +34,7 @@ class Entity(NamedTuple):
 class Majority(DocumentAttribute):
     """Base class of attributes that count the labels of a first model.
 
-    Of equally frequent values the one that comes first in the text wins. Subclasses implement `majorities` only.
+    Of equally frequent values the one that comes first in the text wins. Subclasses implement `read`.
 
     Args:
         of: attribute or column with the labels, in any segment scheme.
@@ -50,14 +49,6 @@ class Majority(DocumentAttribute):
             name = type(self).__name__
             raise InputError(f"{name}: within must be one of {', '.join(get_args(DocumentExtent))}, got {within!r}")
         self.of, self.within, self.attributes = of, within, (of,)
-
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
-        """Return the majority label at each token."""
-        return self.majorities(corpus, lookup(self.of))
-
-    @abstractmethod
-    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
-        """Return the majority label at each token from the labels of the first model."""
 
     def entities(self, corpus: Corpus, labels: Factorized) -> Iterator[Entity]:
         """Yield the entities in the order of the text, with case-folded words."""
@@ -79,45 +70,47 @@ class Majority(DocumentAttribute):
 class TokenMajority(Majority):
     """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities."""
 
-    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent entity type of the word of each token."""
+        labels = lookup(self.of)
         types = [label_type(label) or OUTSIDE for label in labels.distinct]
         groups = mention_groups(corpus) if self.within == "document" else _words(corpus)
         votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
         for group, number in zip(groups.tolist(), labels.numbers.tolist(), strict=True):
             votes[group][types[number]] += 1
-        most = {group: _first_of(counts) for group, counts in votes.items()}
+        most = {group: counts.most_common(1)[0][0] for group, counts in votes.items()}
         return factorize([most[group] for group in groups.tolist()])
 
 
 class EntityMajority(Majority):
     """Most frequent type of all entities with the same words; no value outside entities."""
 
-    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
+        labels = lookup(self.of)
         found = list(self.entities(corpus, labels))
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
         for entity in found:
             votes[entity.name][entity.type] += 1
-        return _at_entities(found, {name: _first_of(counts) for name, counts in votes.items()}, corpus.tokens)
+        return _at_entities(found, votes, corpus.tokens)
 
 
 class SuperentityMajority(Majority):
     """Most frequent type of the longer entities that contain the words of an entity; no value if there is none."""
 
-    def majorities(self, corpus: Corpus, labels: Factorized) -> Factorized:
+    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the longer entities that contain the entity at each token."""
+        labels = lookup(self.of)
         found = list(self.entities(corpus, labels))
         names = {entity.name for entity in found}
         votes: defaultdict[Name, Counter[str]] = defaultdict(Counter)
         for entity in found:
             for part in _proper_parts(entity.name) & names:
                 votes[part][entity.type] += 1
-        return _at_entities(found, {name: _first_of(counts) for name, counts in votes.items()}, corpus.tokens)
+        return _at_entities(found, votes, corpus.tokens)
 
 
 def _words(corpus: Corpus) -> np.ndarray:
-    """Return the number of the case-folded word of each token, (N,)."""
     words = corpus.factorize("word")
     return factorize(list(map(str.casefold, words.distinct))).numbers[words.numbers]
 
@@ -129,13 +122,9 @@ def _proper_parts(name: Name) -> set[Name]:
     return {(document, words[a:b]) for a in range(n) for b in range(a + 1, n + 1) if b - a < n}
 
 
-def _first_of(counts: Counter[str]) -> str:
-    """Return the most frequent value; of several, the one counted first."""
-    return counts.most_common(1)[0][0]
-
-
-def _at_entities(entities: list[Entity], types: dict[Name, str], tokens: int) -> Factorized:
-    """Return the type of the name of each entity at its tokens, "" elsewhere and for names without a type."""
+def _at_entities(entities: list[Entity], votes: dict[Name, Counter[str]], tokens: int) -> Factorized:
+    """Return the type with most votes at the tokens of each entity, "" elsewhere and for names without votes."""
+    types = {name: counts.most_common(1)[0][0] for name, counts in votes.items()}  # the first of equals
     values = [""] * tokens
     for entity in entities:
         values[entity.start : entity.end] = [types.get(entity.name, "")] * (entity.end - entity.start)
