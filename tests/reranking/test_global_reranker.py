@@ -441,7 +441,7 @@ def test_no_resuming_with_other_lists(cache, data, tmp_path):
     made = ready(cache, data)
     fit(made, data, 1).save_checkpoint(tmp_path / "last.ckpt")
     other = ready(cache, data, search=KBest(4))
-    with pytest.raises(InputError, match=r"trained with candidate lists .*: use the configuration and data"):
+    with pytest.raises(InputError, match=r"candidate lists"):
         pl.Trainer(max_epochs=2, logger=False, enable_checkpointing=False, **QUIET).fit(
             other, datamodule=data, ckpt_path=tmp_path / "last.ckpt"
         )
