@@ -1,7 +1,7 @@
-"""Writes the reference, the public names of every room as stubs: python docs/reference.py [FILE or -]
+"""Writes the reference, the public names of every package as stubs: python docs/reference.py [FILE or -]
 
 Without FILE it becomes docs/reference.md, with - it is printed. Headers and docstrings are cut out of the source,
-nothing is imported. The names of a room are those of its `__init__`. A method is shown where it is first described:
+nothing is imported. The names of a package are those of its `__init__`. A method is shown where it is first described:
 with the base class if that has an entry, otherwise with the class that inherits it.
 """
 
@@ -46,7 +46,7 @@ class Source:
         return None
 
     def public(self) -> list[str]:
-        """Names that the file offers: of a room those it lists or imports on first use, else what it defines."""
+        """Names that the file offers: of a package those it lists or imports on first use, else what it defines."""
         if listed := self.constant("__all__") or self.lazy:
             return list(listed)
         return [name for name in self.defined if not name.startswith("_")]
@@ -107,15 +107,15 @@ def place(module: str, name: str) -> tuple[Source, Defined] | None:
 
 
 def entries() -> dict[str, dict[str, tuple[Source, Defined]]]:
-    """{room: {public path: where it is defined}}; what two rooms offer stands in the earlier one."""
+    """{package: {public path: where it is defined}}; what two packages offer stands in the earlier one."""
     found: dict[str, dict[str, tuple[Source, Defined]]] = {}
     seen: set[Defined] = set()
-    rooms = re.findall(r"^(\w+)  ", ast.get_docstring(source(PACKAGE).tree) or "", re.MULTILINE)
-    for room in [*rooms[: rooms.index("cli")], "errors"]:
-        module = f"{PACKAGE}.{room}"
+    packages = re.findall(r"^(\w+)  ", ast.get_docstring(source(PACKAGE).tree) or "", re.MULTILINE)
+    for package in [*packages[: packages.index("cli")], "errors"]:
+        module = f"{PACKAGE}.{package}"
         places = {f"{module}.{name}": place(module, name) for name in source(module).public()}
-        found[room] = {path: at for path, at in places.items() if at is not None and at[1] not in seen}
-        seen |= {node for _, node in found[room].values()}
+        found[package] = {path: at for path, at in places.items() if at is not None and at[1] not in seen}
+        seen |= {node for _, node in found[package].values()}
     return found
 
 
@@ -169,12 +169,12 @@ def anchor(path: str, links: Counter[str]) -> str:
 
 def page() -> str:
     """The text of the reference."""
-    rooms, links = entries(), Counter[str]()
-    described = {node for names in rooms.values() for _, node in names.values()}
+    packages, links = entries(), Counter[str]()
+    described = {node for names in packages.values() for _, node in names.values()}
     parts = [HEAD]
-    for room, names in rooms.items():
+    for package, names in packages.items():
         index = " · ".join(f"[{path.rpartition('.')[2]}](#{anchor(path, links)})" for path in names)
-        parts.append(f"## {room}\n\n{index}\n")
+        parts.append(f"## {package}\n\n{index}\n")
         for path, (here, node) in names.items():
             text = "\n".join(stub(here, node, described))
             parts.append(f"### {path}\n\n```python\n{text}\n```\n")

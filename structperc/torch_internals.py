@@ -2,8 +2,8 @@
 
 Reasons:
 
-* `sparse_entries` (`_indices`, `_values`): the public `indices` and `values` need a coalesced gradient, and sorting the
-  entries of every step would take longer than the step.
+* `sparse_indices`, `sparse_values` (`_indices`, `_values`): the public `indices` and `values` need a coalesced tensor,
+  and sorting the entries of every gradient would take longer than the step.
 * `mark_stepped` (`_opt_called`): schedules of learning rates warn unless `Optimizer.step` was called, also where an
   optimizer makes its steps in another way.
 * `exported_scan` (`torch._higher_order_ops`): the only loop of any length in exported graphs is a prototype.
@@ -16,9 +16,14 @@ from torch import Tensor
 CHECKED_WITH = (2, 13)  # the latest version of torch that the tests passed with
 
 
-def sparse_entries(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the indices (d, n) and values (n, ...) of a sparse COO tensor, which may occur several times each."""
-    return gradient._indices(), gradient._values()
+def sparse_indices(gradient: Tensor) -> Tensor:
+    """Return the indices (d, n) of a sparse COO tensor, which may occur several times each."""
+    return gradient._indices()
+
+
+def sparse_values(gradient: Tensor) -> Tensor:
+    """Return the values (n, ...) of a sparse COO tensor, in the order of `sparse_indices`."""
+    return gradient._values()
 
 
 def mark_stepped(optimizer: Any) -> None:

@@ -7,7 +7,7 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from structperc import lightning_internals, torch_internals
 from structperc.lightning_internals import starts_commands
-from structperc.torch_internals import exported_scan, mark_stepped, sparse_entries
+from structperc.torch_internals import exported_scan, mark_stepped, sparse_indices, sparse_values
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -18,9 +18,8 @@ def test_torch() -> None:
     """With another version, run all tests of optim and ops, then raise CHECKED_WITH."""
     assert release(torch.__version__) <= torch_internals.CHECKED_WITH
     gradient = torch.sparse_coo_tensor([[2, 0, 2]], [1.0, 2.0, 3.0], (3,), check_invariants=True)
-    indices, values = sparse_entries(gradient)
-    assert indices.tolist() == [[2, 0, 2]]
-    assert values.tolist() == [1.0, 2.0, 3.0]
+    assert sparse_indices(gradient).tolist() == [[2, 0, 2]]
+    assert sparse_values(gradient).tolist() == [1.0, 2.0, 3.0]
     sums = exported_scan(lambda carry, x: (carry + x[0], carry + x[0]), torch.zeros(1), (torch.ones(3, 1),))
     assert sums.flatten().tolist() == [1.0, 2.0, 3.0]
 

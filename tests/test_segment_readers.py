@@ -15,7 +15,7 @@ from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import SCHEMES, spans
 from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
 from structperc.metrics.segments import opened_segments, segment_counts
-from structperc.nonlocal_features import find_segments
+from structperc.nonlocal_features import CandidateSegments
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Candidates, Lattice, Scored, Words
 
@@ -111,10 +111,10 @@ def by_units(documents, batch, boundaries, label_set) -> list[Found]:
 
 
 def by_nonlocal_features(documents, batch, boundaries, label_set) -> list[Found]:
-    """`find_segments`, of each labelling between two others."""
+    """`CandidateSegments`, of each labelling between two others."""
     ids = ids_of(documents, label_set)
     labels = torch.stack([ids.flip(1), ids, torch.full_like(ids, len(label_set) - 1)], 1)
-    read = find_segments(batch, labels, torch.ones(labels.shape[:2], dtype=torch.bool), label_set)
+    read = CandidateSegments(batch, labels, torch.ones(labels.shape[:2], dtype=torch.bool), label_set)
     T = ids.shape[1]
     span = read.holders.row_ids[read.holders.ids % 3 == 1]
     rows = read.spans.starts[span] // T

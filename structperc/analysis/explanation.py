@@ -11,7 +11,7 @@ from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
-from structperc.nonlocal_features import NonlocalFeature, find_segments
+from structperc.nonlocal_features import CandidateSegments, NonlocalFeature
 from structperc.progress import bar
 from structperc.structures import Batch, Candidates
 from structperc.taggers.tagger import Tagger
@@ -194,7 +194,7 @@ def _all_terms(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
     """Yield the non-local features that at least one candidate has; labels are (1, K, T), all valid."""
     moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
-    segments = find_segments(moved, labels, valid, tagger.labels)
+    segments = CandidateSegments(moved, labels, valid, tagger.labels)
     for feature in cast(Iterable[NonlocalFeature], tagger.nonlocal_features):
         counts, names = feature.counts(segments).to_dense().t(), feature.names(tagger.labels.type_names)
         used = counts.any(1).nonzero().squeeze(1)  # few of many names occur

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from structperc.optim.perceptron import flat_indices
-from structperc.torch_internals import sparse_entries
+from structperc.torch_internals import sparse_values
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients
 _single = False  # within `single_process`
@@ -117,7 +117,7 @@ def _gather_sparse_gradient(p: Tensor) -> Tensor:
     if p.grad is not None:
         width = math.prod(p.shape[p.grad.sparse_dim() :])
         places = (flat_indices(p.grad).unsqueeze(1) * width + torch.arange(width, device=p.device)).flatten()
-        values = sparse_entries(p.grad)[1].flatten()
+        values = sparse_values(p.grad).flatten()
     index = torch.stack(torch.unravel_index(all_gather_tensors(places), p.shape))
     return torch.sparse_coo_tensor(index, all_gather_tensors(values), p.shape, check_invariants=False)
 

@@ -57,9 +57,9 @@ class Conll(FileDataModule):
         path: folder; environment variables are expanded, as in "${STRUCTPERC_DATA}/conll2003".
         files: file of each split, such as {train: eng.train, dev: eng.testa}.
         columns: roles of the columns in order; `word` and `label` are needed, "_" skips a column.
-        docstart: first field of the lines that open a document.
+        docstart: first field of lines before documents.
         comments: drop comments, lines that begin with "#" and have another number of fields than the tokens.
-        encoding: of the files.
+        encoding: encoding of the files.
         separator: "whitespace" (spaces and tabs), or "tab" for fields that contain spaces.
         options: those of `SequenceDataModule`.
     """
@@ -101,7 +101,7 @@ class Conllu(FileDataModule):
         files: file of each split.
         tags: "upos" or "xpos".
         scheme: "none", since parts of speech are not segments.
-        encoding: of the files.
+        encoding: encoding of the files.
         options: those of `SequenceDataModule`.
     """
 

@@ -51,7 +51,31 @@ class StringVocabulary:
         return np.array([self._numbers.get(string, UNKNOWN) for string in strings], dtype=np.int32)
 
 
-class WordEmbedding(TokenEmbedder):
+class VocabularyEmbedder(TokenEmbedder):
+    """Base class of embedders with a vocabulary of strings and a table (V, D) of their vectors."""
+
+    table: nn.Parameter
+    table_width: int  # D
+    trainable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = StringVocabulary([])
+
+    def to_state(self) -> list[str]:
+        """Return the known strings."""
+        return self.known.known
+
+    def load_state(self, state: list[str]) -> None:
+        """Create a table of zeros for these strings; saved weights fill it."""
+        known = StringVocabulary.from_json(state, type(self).__name__)
+        self._set_table(known, torch.zeros(len(known), self.table_width))
+
+    def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
+        self.known, self.table = known, nn.Parameter(table, requires_grad=self.trainable)
+
+
+class WordEmbedding(VocabularyEmbedder):
     """A trainable vector for each word, or value of another column; one vector for all unknown words.
 
     Known words occur at least `cutoff` times in the training data or are in the file. Other vectors are initialised
@@ -72,8 +96,6 @@ class WordEmbedding(TokenEmbedder):
             width and the errors of `read_vectors`.
     """
 
-    table: nn.Parameter  # (V, D)
-
     def __init__(
         self,
         width: int = 100,
@@ -93,7 +115,7 @@ class WordEmbedding(TokenEmbedder):
         check_share("WordEmbedding: word_dropout", word_dropout)
         self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
         self.word_dropout, self.frozen = word_dropout, frozen
-        self.known = StringVocabulary([])
+        self.table_width, self.trainable = width, not frozen
 
     def learn(self, corpus: Corpus) -> None:
         """Build the vocabulary of the training data and the file, and read the vectors of the file."""
@@ -113,18 +135,6 @@ class WordEmbedding(TokenEmbedder):
     def source_files(self) -> list[str]:
         """Return the file of vectors, if there is one."""
         return [] if self.path is None else [self.path]
-
-    def to_state(self) -> list[str]:
-        """Return the known words."""
-        return self.known.known
-
-    def load_state(self, state: list[str]) -> None:
-        """Create a table of zeros for these words; saved weights fill it."""
-        known = StringVocabulary.from_json(state, "WordEmbedding")
-        self._set_table(known, torch.zeros(len(known), self.width))
-
-    def _set_table(self, known: StringVocabulary, table: Tensor) -> None:
-        self.known, self.table = known, nn.Parameter(table, requires_grad=not self.frozen)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the number of each token."""
@@ -146,7 +156,7 @@ class WordEmbedding(TokenEmbedder):
         return nn.functional.embedding(ids, self.table)
 
 
-class CharCNN(TokenEmbedder):
+class CharCNN(VocabularyEmbedder):
     """Convolution over the characters of a word with max pooling. Ma & Hovy 2016, section 2.1.
 
     Words are padded with zeros at both ends.
@@ -161,8 +171,6 @@ class CharCNN(TokenEmbedder):
         InputError: sizes below 1, an even window, an invalid share.
     """
 
-    table: nn.Parameter  # (V, characters)
-
     def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
         super().__init__()
         for name, size in (("width", width), ("characters", characters), ("window", window)):
@@ -172,24 +180,14 @@ class CharCNN(TokenEmbedder):
             raise InputError(f"CharCNN: window must be odd, got {window}: it has a character in its middle")
         check_share("CharCNN: dropout", dropout)
         self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
+        self.table_width = characters
         self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
-        self.known = StringVocabulary([])
 
     def learn(self, corpus: Corpus) -> None:
         """Build the vocabulary of characters, and initialise their vectors."""
-        self._set_table(StringVocabulary.frequent("".join(corpus.columns["word"]), 1))
+        known = StringVocabulary.frequent("".join(corpus.columns["word"]), 1)
+        self._set_table(known, torch.zeros(len(known), self.characters))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
-
-    def to_state(self) -> list[str]:
-        """Return the known characters."""
-        return self.known.known
-
-    def load_state(self, state: list[str]) -> None:
-        """Create a table of zeros for these characters; saved weights fill it."""
-        self._set_table(StringVocabulary.from_json(state, "CharCNN"))
-
-    def _set_table(self, known: StringVocabulary) -> None:
-        self.known, self.table = known, nn.Parameter(torch.zeros(len(known), self.characters))
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the numbers of each word's characters."""

@@ -61,13 +61,10 @@ class View:
 
     def chunks(self, size: int = CHUNK) -> "list[View]":
         """Return views of whole sequences, about `size` tokens each, which share memory with this one; cached."""
-        if size not in self._chunks:
-            self._chunks[size] = self._cut(size)
-        return self._chunks[size]
-
-    def _cut(self, size: int) -> "list[View]":
+        if size in self._chunks:
+            return self._chunks[size]
         cuts = np.unique(np.searchsorted(self.starts, np.arange(0, self.tokens, size)))
-        found = []
+        found = self._chunks[size] = []
         for first, stop in pairwise([*cuts[self.starts[cuts] < self.tokens].tolist(), len(self.starts) - 1]):
             a, b = int(self.starts[first]), int(self.starts[stop])
             numbers = {column: own[a:b] for column, own in self._numbers.items()}

@@ -36,7 +36,7 @@ class Gazetteer:
         split = [words for phrase in self._folded(self.phrases) if (words := phrase.split())]
         if not split:
             place = phrases if isinstance(phrases, str | Path) else "gazetteer"
-            raise InputError(f"{place}: there is no phrase in it; give at least one or leave the gazetteer out")
+            raise InputError(f"{place}: no phrases; give at least one or remove the gazetteer")
         flat = list(chain.from_iterable(split))
         self._words = {word: i for i, word in enumerate(dict.fromkeys(flat))}
         lengths = np.array([len(words) for words in split])
@@ -62,7 +62,7 @@ class Gazetteer:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str) -> "Gazetteer":
-        """Rebuild a gazetteer from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        """Build a gazetteer from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
         check_fields(state, {"phrases": list[str], "fold": bool}, place)
         return cls(**state)
 
@@ -71,7 +71,7 @@ class Gazetteer:
 
 
 def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted keys of all transitions and, for each state, whether a phrase ends there.
+    """Return the sorted keys of all transitions, and for each state True if a phrase ends there.
 
     Built one depth at a time: the states of a depth are numbered after those of the depth above (the root is
     0), so the keys of successive depths ascend and a key's rank + 1 is the number of the state it leads to.
@@ -107,7 +107,7 @@ class Clusters:
         self.lower_case = lower_case
         if not self.paths:
             place = paths if isinstance(paths, str | Path) else "clusters"
-            raise InputError(f"{place}: there are no words in it; give lines of bit path TAB word")
+            raise InputError(f"{place}: no words; give lines of bit path TAB word")
 
     def path(self, token: str) -> str:
         """Return the full bit path of a word, "" if the word is in no cluster."""
@@ -117,8 +117,7 @@ class Clusters:
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
         """Return the attribute c4, c6, ... of clusters named c, the first 4, 6, ... bits; None for other names."""
         match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
-        bits = int(match[1]) if match else 0
-        return partial(self._prefix, bits) if match else None
+        return partial(self._prefix, int(match[1])) if match else None
 
     def _prefix(self, bits: int, token: str) -> str:
         return self.path(token)[:bits]
@@ -132,7 +131,7 @@ class Clusters:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str = "clusters") -> "Clusters":
-        """Rebuild clusters from `to_json`; InputError, naming the place, for anything else, such as a path."""
+        """Build clusters from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
         check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
         if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
             raise InputError(f"{place}.words: {wrong[0]!r} is not a bit path")
@@ -143,14 +142,10 @@ def _read_clusters(path: str | Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         if line:
-            word, bits = _entry(path, number, line)
+            fields = line.split("\t")
+            if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
+                raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
+            bits, word = fields[:2]
             if found.setdefault(word, bits) != bits:
                 raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
     return found
-
-
-def _entry(path: str | Path, number: int, line: str) -> tuple[str, str]:
-    fields = line.split("\t")
-    if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
-        raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
-    return fields[1], fields[0]

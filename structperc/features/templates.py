@@ -35,6 +35,7 @@ class TemplatePart(NamedTuple):
 
 
 Template = tuple[TemplatePart, ...]  # the conjunction of its parts; () is the bias
+Templates = Sequence[Template]
 
 
 def template_name(template: Template) -> str:
@@ -128,7 +129,7 @@ def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
     for number, line in _lines(path):
         where = f"{path}:{number}"
         if (first := seen.setdefault(_MACRO.sub("%x", line), number)) != number:
-            raise InputError(f"{where}: {line!r} shares features with line {first}; give it an identifier of its own")
+            raise InputError(f"{where}: {line!r} shares features with line {first}; give it another identifier")
         (templates.node if line[0] == "U" else templates.edge).append(_item(where, line, columns))
     if not seen:
         raise InputError(f"{path}: there are no templates in this file; give lines such as U00:%x[0,0]")

@@ -26,4 +26,3 @@ from .global_feature import spell as spell
 from .quotes import QuotedEntity as QuotedEntity
 from .quotes import QuotedTags as QuotedTags
 from .segments import CandidateSegments as CandidateSegments
-from .segments import find_segments as find_segments

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.nonlocal_features.segments import CandidateSegments, find_segments
+from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.structures import Batch
 from structperc.user_code import class_location
 
@@ -90,5 +90,5 @@ def nonlocal_scores(
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:
         return scores
-    segments = find_segments(batch, labels, valid, label_set)
+    segments = CandidateSegments(batch, labels, valid, label_set)
     return scores + sum(feature(segments) for feature in features)

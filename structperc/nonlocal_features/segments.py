@@ -158,11 +158,3 @@ class CandidateSegments:
         """Rearrange sums (B * F, K) as counts of each label sequence, (B * K, F)."""
         B, K = self.valid.shape
         return sums.view(B, F, K).transpose(1, 2).reshape(B * K, F)
-
-
-def find_segments(batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet) -> CandidateSegments:
-    """Return the segments of labels (B, K, T) int64, as defined by `segment_boundaries`; valid (B, K) bool.
-
-    Padding and invalid label sequences may contain any numbers.
-    """
-    return CandidateSegments(batch, labels, valid, label_set)

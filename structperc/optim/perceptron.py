@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.optim.base import BaseOptimizer, check_options
-from structperc.torch_internals import mark_stepped, sparse_entries
+from structperc.torch_internals import mark_stepped, sparse_indices, sparse_values
 
 
 class StepSizeRule(NamedTuple):
@@ -90,7 +90,7 @@ class AveragedOptimizer(BaseOptimizer):
     def move(self, p: Tensor, gradient: Tensor, size: float | Tensor, group: dict[str, Any] | None = None) -> None:
         """Move one parameter by -size * gradient, as part of a step that `count` has not counted yet."""
         group = self.param_groups[0] if group is None else group
-        change = (flat_indices(gradient), sparse_entries(gradient)[1]) if gradient.is_sparse else gradient
+        change = (flat_indices(gradient), sparse_values(gradient)) if gradient.is_sparse else gradient
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
@@ -192,7 +192,7 @@ def flat_indices(grad: Tensor) -> Tensor:
 
     It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
     """
-    places, *others = sparse_entries(grad)[0].unbind()
+    places, *others = sparse_indices(grad).unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
         places = index.add(places, alpha=size)
     return places
@@ -237,6 +237,6 @@ def summed_entries(grad: Tensor) -> Tensor:
         return grad
     if grad.device.type == "cpu" or grad.is_coalesced():
         return grad.coalesce().values()
-    places, values = flat_indices(grad), sparse_entries(grad)[1]
+    places, values = flat_indices(grad), sparse_values(grad)
     slots = torch.searchsorted(places.sort().values, places)  # the first among equal ones
     return torch.zeros_like(values).index_add_(0, slots, values)

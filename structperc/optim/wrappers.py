@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
 from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, check_options, training_protocol
 
+add_to_mean, exponential_average = get_swa_multi_avg_fn(), cache(get_ema_multi_avg_fn)  # making them takes time
 MakeOptimizer = Callable[[Iterable[Any]], Optimizer]
 
 
@@ -175,7 +177,7 @@ class Averaging(_Wrapper):
             self.averages = {p: p.detach().clone() for p in self._parameters() if p.requires_grad}
             return
         mean = self.decay is None or 1 / self.averaged > 1 - self.decay
-        average = get_swa_multi_avg_fn() if mean else get_ema_multi_avg_fn(self.decay)
+        average = add_to_mean if mean else exponential_average(self.decay)
         average([*self.averages.values()], [*self.averages], self.averaged - 1)
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:

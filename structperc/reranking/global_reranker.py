@@ -22,7 +22,7 @@ from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
-from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, find_segments, spell
+from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, spell
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
@@ -174,7 +174,7 @@ class GlobalReranker(Tagger):
 
     def find_features(self, batch: Batch, candidates: Candidates) -> "CandidateFeatures":
         """Return the candidates of a batch with their global features."""
-        segments = find_segments(batch, candidates.labels, candidates.valid, self.labels)
+        segments = CandidateSegments(batch, candidates.labels, candidates.valid, self.labels)
         return CandidateFeatures(candidates, *feature_ids(self.global_features, segments))
 
     def rank(self, found: "CandidateFeatures") -> Tensor:
@@ -394,7 +394,7 @@ class ListFeatures:
                 batch = move_data_to_device(self.rows[chosen], self.device)
                 listed = move_data_to_device(self.lists.batch(torch.tensor(chosen)), self.device)
                 candidates = listed.candidates
-                yield batch, listed, find_segments(batch, candidates.labels, candidates.valid, self.labels)
+                yield batch, listed, CandidateSegments(batch, candidates.labels, candidates.valid, self.labels)
                 shown.update(len(chosen))
 
 

@@ -30,12 +30,12 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.cache import file_digest
 from structperc.encoders import TextModule
 from structperc.errors import InputError
-from structperc.optim import training_protocol
 from structperc.progress import bar
 from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
+from structperc.taggers.callbacks import use_evaluation_weights
 from structperc.taggers.saving import describe, described, without_learned
 from structperc.taggers.tagger import Tagger
 
@@ -224,8 +224,7 @@ class _Training:
             **{**self.options, **shown},
         )
         trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
-        for optimizer in trainer.optimizers:
-            training_protocol(optimizer).use_evaluation_weights()
+        use_evaluation_weights(trainer)
         return tagger.eval()
 
 

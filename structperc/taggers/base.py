@@ -34,7 +34,7 @@ from structperc.predictor import Prediction, Predictor
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
-from structperc.taggers.checkpoint_files import check_vocabulary, use_evaluation_weights
+from structperc.taggers.checkpoint_files import check_vocabulary, replace_raw_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
 from structperc.taggers.hub import CARD, download, model_card, push_folder, read_card
 from structperc.taggers.model_format import (
@@ -316,7 +316,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Raise InputError for a checkpoint of other labels or features; outside of training use evaluation weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
-            use_evaluation_weights(checkpoint, [name for name, _ in self.named_parameters()])
+            replace_raw_weights(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
         """Return label names, scheme, number of features and all else that determines the sizes of weights."""

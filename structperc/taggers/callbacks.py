@@ -52,6 +52,12 @@ class EvaluationWeights(pl.Callback):
         self.on_validation_end(trainer, pl_module)
 
 
+def use_evaluation_weights(trainer: pl.Trainer) -> None:
+    """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
+    for optimizer in trainer.optimizers:
+        training_protocol(optimizer).use_evaluation_weights()
+
+
 RandomState = dict[str, Any]
 
 

@@ -79,7 +79,7 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
-    use_evaluation_weights(saved, [name for name, _ in tagger.named_parameters()])
+    replace_raw_weights(saved, [name for name, _ in tagger.named_parameters()])
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1
 
@@ -95,7 +95,7 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
             )
 
 
-def use_evaluation_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
+def replace_raw_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by the evaluation weights of its optimizer states.
 
     These are the entry `best` or `average` of a state, or the average of its `sums`. `names` are the parameters' names

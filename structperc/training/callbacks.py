@@ -17,6 +17,7 @@ from structperc.optim import Diverged, training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
+from structperc.taggers.callbacks import use_evaluation_weights as use_evaluation_weights
 from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 from structperc.training.report import parameters
 
@@ -230,12 +231,6 @@ class SaveOnDivergence(pl.Callback):
             load_weights(pl_module, pl_module.vocabulary(), last)
         pl_module.save(self.run / "model")
         logger.warning("model with the last good weights: %s", self.run / "model")
-
-
-def use_evaluation_weights(trainer: pl.Trainer) -> None:
-    """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
-    for optimizer in trainer.optimizers:
-        training_protocol(optimizer).use_evaluation_weights()
 
 
 def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:

@@ -25,6 +25,7 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import (
+    CandidateSegments,
     ConjunctionConsistency,
     LastWord,
     MajorityPhrase,
@@ -33,7 +34,6 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     Vocabulary,
     WholeEntity,
-    find_segments,
     spell,
 )
 from structperc.reports.html_pages import COLOURS, page_title, type_colours
@@ -181,7 +181,7 @@ def learn(tagger, corpus, n):
     batch = tagger.encode(corpus)[list(range(len(corpus)))]
     with torch.no_grad():
         found = kbest(tagger(batch), n)
-    segments = find_segments(batch, found.labels, found.valid, tagger.labels)
+    segments = CandidateSegments(batch, found.labels, found.valid, tagger.labels)
     for feature in tagger.nonlocal_features:
         vocabulary = Vocabulary()
         vocabulary.add(feature.occurrences(segments), batch.rows, n)

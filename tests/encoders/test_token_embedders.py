@@ -114,7 +114,7 @@ def test_words_of_file_and_training_data(file):
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
         ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2"),
-        ("", "there are no word vectors in it"),
+        ("", "no word vectors"),
         ("word\n", ":1: 0"),
     ],
 )

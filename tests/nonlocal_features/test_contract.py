@@ -16,7 +16,6 @@ from structperc.nonlocal_features import (
     GlobalFeature,
     NonlocalFeature,
     PhraseConsistency,
-    find_segments,
     segments,
 )
 from structperc.structures import Batch
@@ -65,7 +64,7 @@ def ready(cls: type[NonlocalFeature], case: Case) -> NonlocalFeature:
 
 
 def segments_of(case: Case) -> CandidateSegments:
-    return find_segments(case.batch, case.labels, case.valid, case.label_set)
+    return CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
 
 
 def row(batch: Batch, b: int, T: int) -> Batch:
@@ -149,9 +148,9 @@ def test_batches_equal_single_sequences(cls: type[NonlocalFeature], case: Case) 
     for b, length in enumerate(case.batch.lengths.tolist()):
         alone = row(case.batch, b, length)
         labels, valid = case.labels[b : b + 1, :, :length], case.valid[b : b + 1]
-        assert feature(find_segments(alone, labels, valid, case.label_set)).equal(scores[b : b + 1])
+        assert feature(CandidateSegments(alone, labels, valid, case.label_set)).equal(scores[b : b + 1])
         for k in range(min(5, labels.shape[1])):
-            one = find_segments(alone, labels[:, k : k + 1], valid[:, k : k + 1], case.label_set)
+            one = CandidateSegments(alone, labels[:, k : k + 1], valid[:, k : k + 1], case.label_set)
             assert feature(one).equal(scores[b : b + 1, k : k + 1])
 
 
@@ -236,7 +235,7 @@ class Shaped(PhraseConsistency):
 def test_wrong_shapes(shape: tuple[int, ...]) -> None:
     label_set = LabelSet(("O", "B-A", "I-A", "B-B", "I-B", "B-C", "I-C"))
     batch = make_batch([[["a"]], [["b"]]])
-    segments = find_segments(batch, torch.zeros(2, 3, 1, dtype=torch.int64), torch.ones(2, 3) > 0, label_set)
+    segments = CandidateSegments(batch, torch.zeros(2, 3, 1, dtype=torch.int64), torch.ones(2, 3) > 0, label_set)
     feature = Shaped()
     feature.allocate(label_set)
     feature.answer = torch.zeros(6, 6)

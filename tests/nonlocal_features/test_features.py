@@ -9,13 +9,13 @@ import torch
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.nonlocal_features import (
+    CandidateSegments,
     ConjunctionConsistency,
     MajorityPhrase,
     MajoritySuperphrase,
     NonlocalFeature,
     PhraseConsistency,
     SubphraseConsistency,
-    find_segments,
 )
 from tests.nonlocal_features import naive
 from tests.nonlocal_features.labelled import Case, make_batch, make_case
@@ -51,7 +51,7 @@ def expected(feature: NonlocalFeature, found: Counter, types: tuple[str, ...]) -
 def counted(feature: NonlocalFeature, case: Case) -> torch.Tensor:
     """-> (B, K, F)."""
     feature.allocate(case.label_set)
-    segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
+    segments = CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
     return feature.counts(segments).unflatten(0, case.valid.shape)
 
 

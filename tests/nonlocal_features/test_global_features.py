@@ -26,7 +26,6 @@ from structperc.nonlocal_features import (
     StartTrigrams,
     Suffixes,
     WholeEntity,
-    find_segments,
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_batch, make_case
 from tests.nonlocal_features.naive_strings import Sentence, strings
@@ -62,7 +61,7 @@ every_feature = pytest.mark.parametrize(
 
 
 def segments_of(case: Case) -> CandidateSegments:
-    return find_segments(case.batch, case.labels, case.valid, case.label_set)
+    return CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
 
 
 def sentences(case: Case, b: int, k: int) -> Iterator[tuple[int, list[str], list[str]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from structperc.nonlocal_features import find_segments
+from structperc.nonlocal_features import CandidateSegments
 from tests.nonlocal_features.labelled import Case
 from tests.nonlocal_features.naive import entities
 
@@ -19,7 +19,7 @@ def test_counts_of_the_example(case: Case) -> None:
     exec(code, names)
     feature = names["Lengths"]()
     feature.allocate(case.label_set)
-    counts = feature.counts(find_segments(case.batch, case.labels, case.valid, case.label_set))
+    counts = feature.counts(CandidateSegments(case.batch, case.labels, case.valid, case.label_set))
     columns = feature.names(case.label_set.type_names)
     K = case.labels.shape[1]
     for b, document in enumerate(case.documents):
@@ -30,7 +30,7 @@ def test_counts_of_the_example(case: Case) -> None:
 
 
 def test_segments_of_column_minus_one(case: Case) -> None:
-    segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
+    segments = CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
     types, C = segments.spans.types, len(case.label_set.type_names)
     kept = segments.count_spans(types.where(types != 0, -1), C)
     assert not kept[:, 0].any()

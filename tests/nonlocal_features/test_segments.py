@@ -18,7 +18,6 @@ from structperc.nonlocal_features import (
     NonlocalFeature,
     PhraseConsistency,
     SubphraseConsistency,
-    find_segments,
     segments,
 )
 from structperc.nonlocal_features.strings import Hashes, combined
@@ -42,7 +41,7 @@ class Largest(TorchDispatchMode):
 
 
 def segments_of(case: Case) -> CandidateSegments:
-    return find_segments(case.batch, case.labels, case.valid, case.label_set)
+    return CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
 
 
 def case_of(document: list[list[str]], labels: Tensor) -> Case:

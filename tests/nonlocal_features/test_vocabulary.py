@@ -6,6 +6,7 @@ import torch
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.nonlocal_features import (
+    CandidateSegments,
     EndTrigrams,
     GlobalFeature,
     LexiconSuffixes,
@@ -14,7 +15,6 @@ from structperc.nonlocal_features import (
     QuotedTags,
     Vocabulary,
     WholeEntity,
-    find_segments,
     global_feature,
     spell,
 )
@@ -41,7 +41,7 @@ def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, li
     """
     found, each = Vocabulary(), []
     for case in cases:
-        segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
+        segments = CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
         occurrences = feature.occurrences(segments)
         B, K = case.valid.shape
         rows = torch.arange(B).flip(0) + 1000 + len(each)
@@ -81,14 +81,14 @@ def test_strings_of_keys(feature: GlobalFeature, cases: list[Case]) -> None:
     case = cases[SEEDS.index(107)]
     documents = [(sentence, number) for number, document in enumerate(case.documents) for sentence in document]
     corpus = Corpus.from_sentences([{"word": s} for s, _ in documents], [d for _, d in documents], "document")
-    segments = find_segments(case.batch, case.labels, case.valid, case.label_set)
+    segments = CandidateSegments(case.batch, case.labels, case.valid, case.label_set)
     found = Vocabulary()
     found.add(feature.occurrences(segments), case.batch.rows, case.valid.shape[1])
     keys = found.keys()
     types = case.label_set.type_names
     strings = spell(feature, found.examples(keys), corpus, case.names, types)
     assert len(set(strings)) == len(keys) > 5
-    alone = find_segments(case.batch, case.labels[:, :1], case.valid[:, :1], case.label_set)
+    alone = CandidateSegments(case.batch, case.labels[:, :1], case.valid[:, :1], case.label_set)
     own = Vocabulary()  # of one candidate alone: the same strings, spelled from other places
     own.add(feature.occurrences(alone), case.batch.rows, 1)
     spelled = spell(feature, own.examples(own.keys()), corpus, case.names, types)

@@ -15,7 +15,7 @@ from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, Phases, QuickProp
-from structperc.taggers.checkpoint_files import use_evaluation_weights
+from structperc.taggers.checkpoint_files import replace_raw_weights
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
@@ -123,7 +123,7 @@ def test_resume_is_exact_in_either_phase(stop):
     run(p, phases, range(stop))
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
     served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
-    use_evaluation_weights(served, ["w"])
+    replace_raw_weights(served, ["w"])
     with phases.evaluation_weights():
         assert torch.equal(served["state_dict"]["w"], p.detach())
     resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
@@ -300,7 +300,7 @@ def test_evaluation_weights_of_taggers():
     assert optimizer.active.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
     names = [name for name, _ in tagger.named_parameters()]
     checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
-    use_evaluation_weights(checkpoint, names)
+    replace_raw_weights(checkpoint, names)
     with optimizer.evaluation_weights():
         assert all(torch.equal(checkpoint["state_dict"][name], p) for name, p in tagger.named_parameters())
     assert not torch.equal(checkpoint["state_dict"][names[0]], tagger.state_dict()[names[0]])

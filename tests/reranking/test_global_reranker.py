@@ -19,6 +19,7 @@ from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import (
+    CandidateSegments,
     GlobalFeature,
     LexiconShapes,
     PhraseConsistency,
@@ -26,7 +27,6 @@ from structperc.nonlocal_features import (
     QuotedTags,
     StartBigrams,
     WholeEntity,
-    find_segments,
 )
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker
@@ -683,7 +683,7 @@ def test_independence_of_candidates(cache, data):
         candidate_ids, ids = made.find_features(batch, candidates)[1:]
         for k in candidates.valid[0].nonzero()[:, 0].tolist():
             alone = candidates.labels[:, k : k + 1], candidates.valid[:, k : k + 1]
-            owner, own = feature_ids(made.global_features, find_segments(batch, *alone, made.labels))
+            owner, own = feature_ids(made.global_features, CandidateSegments(batch, *alone, made.labels))
             assert owner.eq(0).all()
             assert own.sort().values.equal(ids[candidate_ids == k].sort().values)
             path = made.labels.decode(candidates.labels[0, k])

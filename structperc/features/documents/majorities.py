@@ -2,7 +2,7 @@
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
 dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
-are features of a second model. Majorities within candidates are in `nonlocal_features/consistency.py`.
+are features of the next model. Majorities within candidates are in `nonlocal_features/consistency.py`.
 """
 
 from collections import Counter, defaultdict
@@ -111,7 +111,6 @@ class SuperentityMajority(Majority):
 
 
 def _words(corpus: Corpus) -> np.ndarray:
-    """Return the number of the case-folded word of each token, (N,)."""
     words = corpus.factorize("word")
     return factorize(list(map(str.casefold, words.distinct))).numbers[words.numbers]
 
