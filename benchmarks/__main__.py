@@ -13,12 +13,6 @@ from tqdm import tqdm
 from benchmarks import BENCHMARKS
 
 HEAD = ["| what | size | structperc | peer | ratio | target | met |", "|---|---|---|---|---|---|---|"]
-TARGETS = {
-    "pytorch-crf decode": "≥ 2",
-    "list Viterbi, k per label, batched": "≥ 5",
-    "top-k Viterbi, one sequence at a time (AllenNLP's method)": "≥ 50",
-    None: "≤ 60000 ms",
-}
 
 
 def main() -> None:
@@ -42,17 +36,8 @@ def measure(names: list[str] | tuple[str, ...], smoke: bool) -> list[dict]:
     rows = []
     for name in (bar := tqdm(names)):
         bar.set_description(name)
-        rows += map(standard, importlib.import_module(f"benchmarks.{name}").run(smoke))
+        rows += importlib.import_module(f"benchmarks.{name}").run(smoke)
     return [{**row, "target": None} for row in rows] if smoke else rows  # targets are for the full sizes
-
-
-def standard(row: dict) -> dict:
-    """A row in the keys of `benchmarks`; rows in milliseconds name their peer, and their ratio is a speed-up."""
-    if "ours_ms" not in row:
-        return row
-    what = f"{row['what']}, against {row['peer']}" if row["peer"] else row["what"]
-    figures = {"ours": row["ours_ms"], "peer": row["peer_ms"], "unit": "ms"}
-    return {**row, **figures, "what": what, "target": TARGETS[row["peer"]]}
 
 
 def hardware() -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from structperc.errors import InputError
 from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
 from structperc.features.sources import Attributes
-from structperc.features.templates import Template, TemplatePart, template_name
+from structperc.features.templates import Template, TemplatePart, Templates, template_name
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
@@ -166,13 +166,7 @@ class ExactNumbering:
         return self._vocabularies[attribute].encode(values)
 
     def count(
-        self,
-        view: View,
-        reading: Attributes,
-        templates: Sequence[Template],
-        cutoff: int,
-        progress: bool,
-        workers: Workers,
+        self, view: View, reading: Attributes, templates: Templates, cutoff: int, progress: bool, workers: Workers
     ) -> "ExactIndex":
         """Index the features that occur at least `cutoff` times. Each worker counts one template at a time."""
         workers = workers.at_most(len(view.chunks()) // MIN_CHUNKS)
@@ -201,7 +195,7 @@ class ExactNumbering:
         return ExactNumbering(vocabularies)
 
     def restore_index(
-        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: StateArrays, place: str
+        self, templates: Templates, strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "ExactIndex":
         """Return the index of saved keys. Raises InputError for keys that do not belong to these templates."""
         keys, sizes = arrays["keys"], arrays["sizes"]
@@ -227,7 +221,7 @@ class ExactIndex:
     """
 
     def __init__(
-        self, templates: Sequence[Template], vocabularies: Mapping[str, ValueCodes], keys: Sequence[np.ndarray]
+        self, templates: Templates, vocabularies: Mapping[str, ValueCodes], keys: Sequence[np.ndarray]
     ) -> None:
         self.templates, self.keys = tuple(templates), tuple(keys)
         self._sizes = [radices(template, vocabularies) for template in templates]

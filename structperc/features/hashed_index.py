@@ -26,7 +26,7 @@ from structperc.features.hashing import (
     string_hash,
 )
 from structperc.features.sources import Attributes
-from structperc.features.templates import Template, TemplatePart, template_name
+from structperc.features.templates import Template, TemplatePart, Templates, template_name
 from structperc.process_pool import Workers
 from structperc.progress import bar
 
@@ -62,13 +62,7 @@ class HashedNumbering:
         return self._values.encode(values)
 
     def count(
-        self,
-        view: View,
-        reading: Attributes,
-        templates: Sequence[Template],
-        cutoff: int,
-        progress: bool,
-        workers: Workers,
+        self, view: View, reading: Attributes, templates: Templates, cutoff: int, progress: bool, workers: Workers
     ) -> "HashedIndex":
         """Index the buckets with at least `cutoff` features of a view. Workers share the templates."""
         workers = workers.at_most(min(len(view.chunks()) // MIN_CHUNKS, len(templates)))
@@ -96,7 +90,7 @@ class HashedNumbering:
         return self
 
     def restore_index(
-        self, templates: Sequence[Template], strings: Mapping[str, Any], arrays: StateArrays, place: str
+        self, templates: Templates, strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "HashedIndex":
         """Return the index of saved buckets. Raises InputError, naming the place, for invalid ones."""
         return HashedIndex(templates, *_restore(self._bits, strings, arrays, place))
@@ -167,7 +161,7 @@ class NamedBuckets:
 class HashedIndex(NamedBuckets):
     """The features of a list of templates, all in the same buckets."""
 
-    def __init__(self, templates: Sequence[Template], buckets: Buckets, sample: NameSample) -> None:
+    def __init__(self, templates: Templates, buckets: Buckets, sample: NameSample) -> None:
         super().__init__(buckets, sample)
         self.templates = tuple(templates)
 
@@ -239,7 +233,7 @@ def _restore(bits: int, strings: Mapping[str, Any], arrays: StateArrays, place: 
     return Buckets.restore(bits, arrays["buckets"], place), sample
 
 
-def _count(view: View, bits: int, progress: bool, templates: Sequence[Template]) -> BucketCounter:
+def _count(view: View, bits: int, progress: bool, templates: Templates) -> BucketCounter:
     """Count the features of some templates at the tokens of a view by bucket."""
     counter = BucketCounter(bits)
     for template in bar(templates, "hashing features", show=progress):
@@ -260,7 +254,7 @@ class _Sampled(NamedTuple):
 
 
 def _sample(
-    view: View, reading: Attributes, templates: Sequence[Template], buckets: Buckets, counter: BucketCounter
+    view: View, reading: Attributes, templates: Templates, buckets: Buckets, counter: BucketCounter
 ) -> NameSample:
     """Return the names of the most frequent features with ids at a sample of tokens."""
     tokens = np.unique(np.linspace(0, view.tokens - 1, min(view.tokens, SAMPLED_TOKENS)).astype(np.int64))

@@ -35,6 +35,7 @@ class TemplatePart(NamedTuple):
 
 
 Template = tuple[TemplatePart, ...]  # the conjunction of its parts; () is the bias
+Templates = Sequence[Template]
 
 
 def template_name(template: Template) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from structperc.serving.jobs import PIECE, Job
 from structperc.serving.requests import Limits, unavailable
 
-Outcome = TypeVar("Outcome")
+WorkResult = TypeVar("WorkResult")
 TURNS = 4  # long jobs in progress; each keeps its tokens in memory, further ones wait
 
 
@@ -117,12 +117,12 @@ class WorkerThread:
         self._thread: threading.Thread | None = None
         self.busy = False
 
-    async def run(self, work: Callable[[], Outcome]) -> Outcome:
+    async def run(self, work: Callable[[], WorkResult]) -> WorkResult:
         """Return the result of the function, or raise its error; it is not called if the caller is cancelled before."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[WorkResult] = asyncio.get_running_loop().create_future()
         self._work.put((work, future))
         return await future
 

@@ -175,7 +175,7 @@ def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
     words = list(corpus.columns["word"])
     for row, start in enumerate(corpus.starts[:-1]):
         words[start] = f"only{row}"
-    data._corpora["train"] = corpus.replace_column("word", words)
+    data = TrainingPart.of(corpus.replace_column("word", words), data)
     listed = []
     list_candidates = module.list_candidates
     monkeypatch.setattr(
@@ -221,7 +221,7 @@ def test_labels_missing_from_a_fold(tmp_path):
     corpus = data.corpus("train")
     labels = list(corpus.columns["label"])
     labels[0] = "B-RARE"
-    data._corpora["train"] = corpus = corpus.replace_column("label", labels)
+    data = TrainingPart.of(corpus.replace_column("label", labels), data)
     models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     assert "B-RARE" in models.tagger.labels.names
     assert models.lists.gold_scores.isfinite().all()

@@ -444,7 +444,7 @@ def test_a_longest_gradient_out_of_range(longest):
 
 def test_invalid_encoder_input(tmp_path, data, trainings):
     for first, message in [
-        (with_words(column="pos"), "WordEmbedding reads column 'pos', which is not there"),
+        (with_words(column="pos"), "WordEmbedding reads the missing column 'pos'"),
         (with_words(path=str(tmp_path / "no.txt")), "no.txt: no such file of word vectors"),
     ]:
         with pytest.raises(InputError, match=message):
