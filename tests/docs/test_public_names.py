@@ -12,7 +12,6 @@ from tests.docs.written import PAGES, ROOT, blocks
 INNER = {
     "structperc.features.attributes",
     "structperc.features.resources",
-    "structperc.ops.registration",
     "structperc.reranking.boosting",
     "structperc.training.program",
 }
