@@ -99,7 +99,7 @@ class Builder:
         """
         check_value(path, str, f"{place}.{CLASS}")
         bases = base if isinstance(base, tuple) else (base,)
-        found = self._imported(self._whole(path, bases, place), place)
+        found = self._imported(self._dotted_path(path, bases, place), place)
         made = found if isinstance(found, type) else self._returned(found)
         if not (isinstance(made, type) and issubclass(made, bases) and self._trusts(made.__module__)):
             raise OptionError(place, f"{path} is not a {_names(bases)}")
@@ -136,7 +136,7 @@ class Builder:
         except (NameError, TypeError):
             return None
 
-    def _whole(self, path: str, bases: Iterable[type], place: str) -> str:
+    def _dotted_path(self, path: str, bases: Iterable[type], place: str) -> str:
         """Return the dotted path of a class that a configuration names by its last name."""
         if "." in path or not self.any_module:
             return path
@@ -296,7 +296,7 @@ class Builder:
         if not isinstance(given, dict):
             raise OptionError(_below(place, OPTIONS), "write options as KEY: VALUE")
         made = self.find(path, target.bases, place)
-        path = self._whole(path, target.bases, place)
+        path = self._dotted_path(path, target.bases, place)
         options = self.fields(given, _given(made, target), path, place)
         more = {key: value[key] for key in keys - {CLASS, OPTIONS} if key in value}
         if KWARGS in more and not (takes_more(made) and isinstance(more[KWARGS], dict)):

@@ -68,11 +68,11 @@ class InputPlan(NamedTuple):
     line_format: LineFormat  # of columns
     above: FileContext  # of columns
     cut: str  # key of ENDS
-    together: bool  # True if documents are not cut, and so must be marked from the first line
+    uncut: bool  # True if documents are not cut, and so must be marked from the first line
     whole: bool  # True if the file is one block
     prefix: str  # of new fields of JSON lines
     names: Sequence[str]  # of the columns
-    shown: str | None = None  # output format
+    output_format: str | None = None  # output format
     mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
     @property
@@ -85,11 +85,11 @@ def plan_input(
     tagger: Predictor,
     opening: FileHead,
     name: str,
-    shown: str | None,
+    output_format: str | None,
     reading: ReadOptions = DEFAULT_READING,
     text_options: TextSplitting = TextSplitting(),  # noqa: B008  # immutable
 ) -> InputPlan:
-    """Return the plan for the file `name`, whose labels are written in the format `shown` (None: as columns).
+    """Return the plan for the file `name`, whose labels are written in the format `output_format` (None: as columns).
 
     Columns are cut into sentences, or into documents if the model or the output format needs them; JSON lines into
     lines; running text into paragraphs. A file is not cut if it is one document for the model or the output format, for
@@ -114,13 +114,13 @@ def plan_input(
         columns, names = found.roles, found.names
     unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = scan_context(lines, how) if form == "columns" else FileContext()
-    together = unit == "document" or tagger.features.extent != "sequence" or shown not in (None, "columns")
-    together = together or (form == "text" and text_options.sentences == "one")
-    cut = _cut_at(tagger, form, shown, together, known.marked)
+    uncut = unit == "document" or tagger.features.extent != "sequence" or output_format not in (None, "columns")
+    uncut = uncut or (form == "text" and text_options.sentences == "one")
+    cut = _cut_at(tagger, form, output_format, uncut, known.marked)
     whole = opening.whole or cut == "nowhere"
     prefix, mark = PREFIX if any(map(_has_new_field, lines)) else "", int(opening.marked)
     return InputPlan(
-        name, form, unit, text_options, columns, how, known, cut, together, whole, prefix, names, shown, mark
+        name, form, unit, text_options, columns, how, known, cut, uncut, whole, prefix, names, output_format, mark
     )
 
 
@@ -130,15 +130,15 @@ def column_option(reading: ReadOptions) -> str | None:
     return next((name for name, value in given.items() if value), None)
 
 
-def _cut_at(tagger: Predictor, form: InputFormat, shown: str | None, together: bool, marked: bool) -> str:
-    one = shown == "html" or (shown == "brat" and form == "columns" and not marked)
+def _cut_at(tagger: Predictor, form: InputFormat, output_format: str | None, uncut: bool, marked: bool) -> str:
+    one = output_format == "html" or (output_format == "brat" and form == "columns" and not marked)
     if tagger.features.extent == "corpus" or one:
         return "nowhere"
     if form == "jsonl":
         return "lines"
     if form == "text":
-        return "nowhere" if together else "paragraphs"
-    return "documents" if together and marked else "sentences"
+        return "nowhere" if uncut else "paragraphs"
+    return "documents" if uncut and marked else "sentences"
 
 
 def _has_new_field(line: str) -> bool:
@@ -211,7 +211,7 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
 
 def _columns(block: Block, plan: InputPlan) -> Corpus:
     lines = block.lines
-    if plan.together and not plan.above.marked and (at := first_docstart(lines)) is not None:
+    if plan.uncut and not plan.above.marked and (at := first_docstart(lines)) is not None:
         place = f"{plan.name}:{block.first + at}"
         raise InputError(f"{place}: a document begins here, but the file does not begin with one; add {DOCSTART} there")
     roles = ["_" if role == GOLD else role for role in plan.columns]

@@ -82,7 +82,7 @@ class FileTagger:
 
     Args:
         model: folder of the model.
-        shown: format and content of the output.
+        output_options: format and content of the output.
         reading: options for reading files.
         text_options: form of the input, tokenizer and sentence splitter.
         trusted: modules whose classes the model may name.
@@ -96,20 +96,22 @@ class FileTagger:
     def __init__(
         self,
         model: str,
-        shown: OutputOptions = OutputOptions(),  # noqa: B008  # immutable
+        output_options: OutputOptions = OutputOptions(),  # noqa: B008  # immutable
         reading: ReadOptions = DEFAULT_READING,
         text_options: TextSplitting = TextSplitting(),  # noqa: B008
         trusted: Sequence[str] = (),
         workers: int = 1,
         piece: int = PIECE,
     ) -> None:
-        shown.check()
+        output_options.check()
         if workers < 1:
             raise InputError(f"--workers must be >= 1, got {workers}")
-        self.shown, self.reading, self.text_options = shown, reading, text_options
+        self.output_options, self.reading, self.text_options = output_options, reading, text_options
         self.workers, self.piece = workers, piece
-        self._load = cache(partial(_load, model, trusted, shown))  # once in this process
-        self._make = partial(_load_for_blocks, self._load if workers == 1 else partial(_load, model, trusted, shown))
+        self._load = cache(partial(_load, model, trusted, output_options))  # once in this process
+        self._make = partial(
+            _load_for_blocks, self._load if workers == 1 else partial(_load, model, trusted, output_options)
+        )
 
     def tag_file(self, file: str, output: str | None = None) -> None:
         """Label a file and write it to another one, complete or not at all, or to standard output up to an error.
@@ -133,7 +135,7 @@ class FileTagger:
         A file that fails is logged, and the others are labelled. Raises InputError before anything is written if two
         files have the same target or a file is its own target, and at the end if some have failed.
         """
-        targets = _targets(files, Path(output), self.shown.form)
+        targets = _targets(files, Path(output), self.output_options.form)
         written: dict[Path, str] = {}
         failed: list[InputError] = []
         for target, file in targets.items():
@@ -144,7 +146,7 @@ class FileTagger:
                     raise InputError(f"{target.parent}: cannot make this folder ({error.strerror or error})") from None
                 check_output_path(target)
                 pairs = partial(_open_pairs, file, target, written)
-                self._tag(file, pairs if self.shown.form == "brat" else partial(_open_output, target), True)
+                self._tag(file, pairs if self.output_options.form == "brat" else partial(_open_output, target), True)
             except InputError as error:
                 if len(targets) == 1:
                     raise
@@ -168,7 +170,7 @@ class FileTagger:
             known = text_options.form is not None or column_option(reading) is not None
             needed = len(tagger.features.columns)
             head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
-            plan = plan_input(tagger, head, file, self.shown.form, reading, text_options)
+            plan = plan_input(tagger, head, file, self.output_options.form, reading, text_options)
             given = blocks(head.pieces, nowhere if plan.whole else plan.ends)
             tagged = work(None if block is None else (plan, block) for block in given)
             tokens = 0
@@ -185,21 +187,21 @@ class FileTagger:
                     raise InputError(f"{file}: this file has no tokens")
 
 
-def _load(model: str, trusted: Sequence[str], shown: OutputOptions) -> tuple[Predictor, TagBlock]:
+def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
-    if shown.k is None and not shown.order:
+    if output_options.k is None and not output_options.order:
         tagger = load(model, trusted)
-        return tagger, partial(_tag_best, tagger, shown)
+        return tagger, partial(_tag_best, tagger, output_options)
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.tagger import Tagger
 
-    if shown.k is None:
+    if output_options.k is None:
         guided = load_guided(model, trusted)
         return guided, partial(_tag_with_order, guided)
     whole = BaseTagger.load(model, trusted=trusted)
     if not isinstance(whole, Tagger):
         raise InputError(f"{model}: a {type(whole).__name__} has no list of label sequences; leave out -k")
-    return whole, partial(_tag_candidates, whole, shown.k)
+    return whole, partial(_tag_candidates, whole, output_options.k)
 
 
 def _load_for_blocks(load: Callable[[], tuple[Predictor, TagBlock]]) -> Callable[..., TaggedBlock]:
@@ -224,9 +226,9 @@ def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block])
     return TaggedBlock(text, tokens, found[-1].error, [one for part in found for one in part.marked])
 
 
-def _tag_best(tagger: Predictor, shown: OutputOptions, given: TagInput) -> TaggedBlock:
-    form = shown.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    prediction, tokens = tagger.predict(given.corpus, shown.probabilities), given.corpus.tokens
+def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput) -> TaggedBlock:
+    form = output_options.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
+    prediction, tokens = tagger.predict(given.corpus, output_options.probabilities), given.corpus.tokens
     if form == "brat":
         return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
     return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)
@@ -274,7 +276,7 @@ def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[WriteBl
 
     Raises InputError for brat output of a file that may contain several texts.
     """
-    if plan.shown == "brat" and plan.form != "text":
+    if plan.output_format == "brat" and plan.form != "text":
         raise InputError("brat needs a pair of files for each text of the input; set -o FOLDER/")
 
     def text_of(block: TaggedBlock) -> str:

@@ -12,10 +12,10 @@ from structperc.errors import InputError
 
 
 @contextmanager
-def importing() -> Iterator[None]:
+def frozen_imports() -> Iterator[None]:
     """Exclude the objects of modules that are imported within the block from garbage collection.
 
-    They are some hundred thousands, and stay until the process ends: collecting them takes a fifth of the start time of
+    These are hundreds of thousands that stay until the process ends: collecting them takes a fifth of the start of
     a training.
     """
     enabled, known = gc.isenabled(), len(sys.modules)
@@ -105,14 +105,14 @@ class TrainingCommand(NamedTuple):
 
 
 def _train(command: str, arguments: list[str]) -> None:
-    with importing():
+    with frozen_imports():
         from structperc.training.program import run
 
     run([command, *arguments])
 
 
 def _rerank(arguments: list[str]) -> None:
-    with importing():
+    with frozen_imports():
         from structperc.training.reranking import rerank
 
     rerank(arguments)

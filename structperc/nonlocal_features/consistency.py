@@ -142,10 +142,10 @@ class MajoritySuperphrase(ConsistencyFeature):
         """Return the number of entities of each kind in each label sequence, (B * K, C * C)."""
         pairs = strings.contained_pairs
         C = len(segments.label_set.type_names)
-        ballots, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)
-        votes = pairs.counts.new_zeros(len(ballots), pairs.counts.shape[1])
+        keys, of_pairs = (pairs.a * C + pairs.types[pairs.b]).unique(return_inverse=True)
+        votes = pairs.counts.new_zeros(len(keys), pairs.counts.shape[1])
         votes.index_add_(0, of_pairs, pairs.counts.index_select(0, pairs.b))
-        return majority_counts(segments, pairs, ballots // C, ballots % C, votes)
+        return majority_counts(segments, pairs, keys // C, keys % C, votes)
 
 
 class ConjunctionConsistency(NonlocalFeature):

@@ -32,25 +32,25 @@ def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):
     Ties go to the first path in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L); the
     workspace has two arrays as `padded_array` makes them, and one (T,).
     """
-    onward, best, departing = workspace
-    suffix_scores(unary, edges, edge_blocks(edges, unary), length, onward, best)
+    suffix, best, leaving = workspace
+    suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
     if not exclude_gold:
-        return trace_best_path(unary, edges, length, onward, best, labels) > -np.inf
-    _departures(unary, edges, length, gold, onward, departing)
-    return _follow_other(edges, length, gold, onward, departing, labels)
+        return trace_best_path(unary, edges, length, suffix, best, labels) > -np.inf
+    _scores_leaving_gold(unary, edges, length, gold, suffix, leaving)
+    return _follow_other(edges, length, gold, suffix, leaving, labels)
 
 
 @subkernel_no_alloc
-def _departures(unary, edges, length, gold, onward, departing):
-    """Fill departing (T,) with the best score from gold's label on, of paths that leave gold after this token.
+def _scores_leaving_gold(unary, edges, length, gold, suffix, leaving):
+    """Fill leaving (T,) with the best score from gold's label on, of paths that leave gold after this token.
 
     Scores are shifted as in `suffix_scores`.
     """
     L = unary.shape[1]
-    departing[length - 1] = -np.inf
+    leaving[length - 1] = -np.inf
     for t in range(length - 2, -1, -1):
-        step, after = edges[0 if len(edges) == 1 else t + 1, gold[t]], onward[t + 1]
-        best = step[gold[t + 1]] + departing[t + 1]
+        step, after = edges[0 if len(edges) == 1 else t + 1, gold[t]], suffix[t + 1]
+        best = step[gold[t + 1]] + leaving[t + 1]
         for j in range(L):
             if j != gold[t + 1]:
                 best = max(best, step[j] + after[j])
@@ -59,18 +59,18 @@ def _departures(unary, edges, length, gold, onward, departing):
             level = max(level, unary[t, j])
         if level == -np.inf:
             level = unary.dtype.type(0)
-        departing[t] = (unary[t, gold[t]] - level) + best
+        leaving[t] = (unary[t, gold[t]] - level) + best
 
 
 @subkernel_no_alloc
-def _follow_other(edges, length, gold, onward, departing, labels):
+def _follow_other(edges, length, gold, suffix, leaving, labels):
     """Fill labels (T,) with the best path that is not gold, the lowest label among equals; return if it exists."""
     with_gold, label = True, 0
     for t in range(length):
         step = edges[0 if len(edges) == 1 else t, label]
-        best, highest = -1, onward.dtype.type(-np.inf)
+        best, highest = -1, suffix.dtype.type(-np.inf)
         for j in range(edges.shape[1]):
-            ahead = departing[t] if with_gold and j == gold[t] else onward[t, j]
+            ahead = leaving[t] if with_gold and j == gold[t] else suffix[t, j]
             if t:
                 ahead += step[j]
             if ahead > highest:
@@ -125,20 +125,20 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
             for place in range(features.node_ends[token], features.node_ends[token + 1]):
-                row, much = np.int64(features.node_ids[place]) * L, _value(features.node_weights, place)
-                n = _add_to_count(row + g, much, slots, keys, counts, n)
-                n = _add_to_count(row + r, -much, slots, keys, counts, n)
+                row, value = np.int64(features.node_ids[place]) * L, _value(features.node_weights, place)
+                n = _add_to_count(row + g, value, slots, keys, counts, n)
+                n = _add_to_count(row + r, -value, slots, keys, counts, n)
         if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
         if sizes[1]:
             for place in range(features.edge_ends[token], features.edge_ends[token + 1]):
-                row, much = (
+                row, value = (
                     sizes[0] + np.int64(features.edge_ids[place]) * L * L,
                     _value(features.edge_weights, place),
                 )
-                n = _add_to_count(row + g, much, slots, keys, counts, n)
-                n = _add_to_count(row + r, -much, slots, keys, counts, n)
+                n = _add_to_count(row + g, value, slots, keys, counts, n)
+                n = _add_to_count(row + r, -value, slots, keys, counts, n)
         if sizes[2]:
             n = _add_to_count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
             n = _add_to_count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)

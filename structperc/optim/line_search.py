@@ -130,7 +130,7 @@ def cubic_minimum(a: Probe, b: Probe) -> float | None:
 
 @dataclass
 class Backtracking:
-    """A step that lowers the value by at least c1 times what the slope promises; Andrew & Gao 2007, §3.2.
+    """A step that lowers the value by at least c1 times what the slope predicts; Andrew & Gao 2007, §3.2.
 
     Args:
         c1: 0 < c1 < 1.
@@ -147,10 +147,10 @@ class Backtracking:
     step: float
     trials: int = 0
 
-    def observe(self, value: float, promise: float) -> Outcome:
-        """Take phi at `step` and the change, below 0, that the slope at 0 promises for it; return what follows."""
+    def observe(self, value: float, predicted: float) -> Outcome:
+        """Take phi at `step` and the change predicted by the slope at 0, below 0; return what to do next."""
         self.trials += 1
-        if promise < 0 and value <= self.value + self.c1 * promise + self.noise:
+        if predicted < 0 and value <= self.value + self.c1 * predicted + self.noise:
             return Outcome.ACCEPTED
         self.step /= 2
         return Outcome.AGAIN if self.trials < self.limit else Outcome.FAILED

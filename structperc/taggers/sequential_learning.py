@@ -106,9 +106,9 @@ class CandidateLearner(SequenceLearner):
         loss = losses(scored, decision).detach().double()
         if not loss.isfinite().all():
             return loss
-        lead, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
-        if bool(decision.whole) and lead.requires_grad:
-            found = torch.autograd.grad(lead, self.nonlocal_weights, allow_unused=True)
+        difference, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
+        if bool(decision.whole) and difference.requires_grad:
+            found = torch.autograd.grad(difference, self.nonlocal_weights, allow_unused=True)
             gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]

@@ -18,13 +18,13 @@ MARKED, PLAIN, TEXT, OBJECTS = (
 )
 
 
-def cut(text, extent="sequence", unit="sentence", shown=None, form=None, sentences="rules"):
+def cut(text, extent="sequence", unit="sentence", output_format=None, form=None, sentences="rules"):
     features = SimpleNamespace(extent=extent, columns=["word"])
     known = {"unsupported_reason": None, "training_files": {}, "labels": LabelSet(("O", "B-PER", "I-PER"))}
     tagger = SimpleNamespace(features=features, unit="sentence", check_reads_words_only=lambda: None, **known)
     begun = read_head(iter([text, "more"]), lambda lines: True)
     return plan_input(
-        tagger, begun, "file", shown, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)
+        tagger, begun, "file", output_format, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)
     ).cut
 
 
@@ -36,19 +36,19 @@ def cut(text, extent="sequence", unit="sentence", shown=None, form=None, sentenc
         (MARKED, {"unit": "document"}, "documents"),
         (MARKED, {"extent": "document"}, "documents"),
         (MARKED, {"extent": "corpus"}, "nowhere"),
-        (MARKED, {"shown": "jsonl"}, "documents"),
-        (MARKED, {"shown": "html"}, "nowhere"),
+        (MARKED, {"output_format": "jsonl"}, "documents"),
+        (MARKED, {"output_format": "html"}, "nowhere"),
         (PLAIN, {"extent": "document"}, "sentences"),  # each of which is a document
         (PLAIN, {"extent": "corpus"}, "nowhere"),
         (TEXT, {"form": "text"}, "paragraphs"),
         (TEXT, {"form": "text", "extent": "document"}, "nowhere"),
         (TEXT, {"form": "text", "unit": "document"}, "nowhere"),
         (TEXT, {"form": "text", "sentences": "one"}, "nowhere"),
-        (TEXT, {"form": "text", "shown": "brat"}, "nowhere"),
+        (TEXT, {"form": "text", "output_format": "brat"}, "nowhere"),
         (OBJECTS, {}, "lines"),
         (OBJECTS, {"extent": "document", "unit": "document"}, "lines"),
         (OBJECTS, {"extent": "corpus"}, "nowhere"),
-        (OBJECTS, {"shown": "html"}, "nowhere"),
+        (OBJECTS, {"output_format": "html"}, "nowhere"),
     ],
 )
 def test_where_a_file_is_cut(text, options, expected):

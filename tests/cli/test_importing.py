@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from structperc.cli.train import importing
+from structperc.cli.train import frozen_imports
 
 
 class Cycle:
@@ -20,7 +20,7 @@ def test_frozen_objects(new, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     before = gc.get_freeze_count()
     cycle = weakref.ref(Cycle())
-    with importing():
+    with frozen_imports():
         assert not gc.isenabled()
         if new:
             import module_with_a_cycle  # noqa: F401
@@ -34,7 +34,7 @@ def test_frozen_objects(new, monkeypatch, tmp_path):
 
 
 def test_garbage_collection_after_failed_import():
-    with pytest.raises(ModuleNotFoundError), importing():
+    with pytest.raises(ModuleNotFoundError), frozen_imports():
         import no_such_module  # noqa: F401
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0

@@ -17,7 +17,7 @@ SHARED = {"80": 163 * 1024, "90": 227 * 1024}  # bytes of shared memory of a pro
 READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select", "unique", "equal", "bincount")
 
 
-KERNELS = {"_search", "_fill", "_list", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
+KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
     "_sums", "_shares", "_draw"
 }  # fmt: skip
 MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "400 dense float32")

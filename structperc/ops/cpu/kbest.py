@@ -194,14 +194,14 @@ def _search(start, stop, unary, edge, lengths, k, labels, scores):
         suffix_scores(unary[b], edges, into, length, suffix, best)
         bound, n, last = loss_bound(edges, length, suffix, k), 0, 0
         if bound >= 0:
-            n, last = _list(unary[b], edges, length, suffix, bound, forks, choices, losses, totals)
+            n, last = _list_paths(unary[b], edges, length, suffix, bound, forks, choices, losses, totals)
         labels[b], scores[b] = 0, -np.inf
         _write(n, last, length, forks, totals[last % 2], labels[b], scores[b])
     return False
 
 
 @kernel
-def _list(unary, edge, length, suffix, bound, forks, choices, losses, totals):
+def _list_paths(unary, edge, length, suffix, bound, forks, choices, losses, totals):
     """Fill forks and scores; return the number of paths and of the last fork.
 
     losses (2, k L) and totals (2, k) hold those of the prefixes of one fork, and of the next, in turn.

@@ -43,7 +43,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     picks, kept = lattice.scratch(B, T, k, dtype=torch.int32), lattice.scratch(B, 2, k)
     N = 32 if INTERPRETED else min(8, max(1, 256 // (K * P)))
     with on_device_of(unary):
-        _list[(triton.cdiv(B, N),)](
+        _list_paths[(triton.cdiv(B, N),)](
             *lattice.tables, suffix, picks, kept, labels, losses, k,
             L=L, N=N, P=P, K=K, **options(K * P * unary.element_size()),
         )  # fmt: skip
@@ -90,7 +90,7 @@ def _smallest(losses, bound, k):
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _list(
+def _list_paths(
     unary, edge, lengths, B, T, eb, et, ei, ej, suffix, picks, kept, labels, losses, k,
     L: constexpr, N: constexpr, P: constexpr, K: constexpr,
 ):  # fmt: skip
