@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from structperc.criteria import MCEFLoss, Segmentwise, Sigmoid
+from structperc.criteria import MCEFLoss, SegmentCounts, Sigmoid
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import SCHEMES, spans
 from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
@@ -104,9 +104,9 @@ def by_metric(documents, batch, boundaries, label_set) -> list[Found]:
 
 
 def by_units(documents, batch, boundaries, label_set) -> list[Found]:
-    """`Segmentwise`."""
+    """`SegmentCounts`."""
     ids = ids_of(documents, label_set, -100)
-    places, types = Segmentwise()(ids, boundaries.real, boundaries.first, label_set)
+    places, types = SegmentCounts()(ids, boundaries.real, boundaries.first, label_set)
     return named(*places, types, label_set, len(documents))
 
 

@@ -1,4 +1,4 @@
-"""Criteria: scores of gold and candidates -> losses (B,). They neither search nor change weights.
+"""Criteria, which compute losses from the scores of gold and candidates.
 
 base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: gold against one candidate
 perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
@@ -24,16 +24,16 @@ from structperc.criteria.crf import CRFLoss, MEMMLoss, TokenCrossEntropyLoss
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.mce import (
     Logistic,
+    MaxMeasure,
     MCELoss,
     Measure,
     PowerMean,
     PowerRatio,
     Sigmoid,
     Smoothing,
-    SoftMax,
-    Strongest,
+    SoftMaxMeasure,
 )
-from structperc.criteria.mce_f import CorpusCriterion, CountedUnits, MCEFLoss, Pointwise, Segmentwise
+from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, SegmentCounts, SoftCounts, TokenCounts
 from structperc.criteria.perceptron import ExponentialLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
 
@@ -57,8 +57,8 @@ __all__ = [
     "TokenCrossEntropyLoss",
     "MCELoss",
     "Measure",
-    "Strongest",
-    "SoftMax",
+    "MaxMeasure",
+    "SoftMaxMeasure",
     "PowerMean",
     "PowerRatio",
     "Smoothing",
@@ -66,8 +66,8 @@ __all__ = [
     "Logistic",
     "CorpusCriterion",
     "MCEFLoss",
-    "CountedUnits",
-    "Segmentwise",
-    "Pointwise",
+    "SoftCounts",
+    "SegmentCounts",
+    "TokenCounts",
     "Prior",
 ]

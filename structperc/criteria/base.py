@@ -20,7 +20,7 @@ ComparisonUnit = Literal["sequence", "sentence"]  # gold is compared sequence by
 
 
 class UpdateRule(NamedTuple):
-    """An update rule of local weights, which tensors and compiled loops evaluate alike; see `PairwiseLoss`."""
+    """An update rule of local weights, evaluated by tensors and by compiled loops; see `PairwiseLoss`."""
 
     exclude_gold: bool
     should_update: Callable[..., Any]
@@ -38,7 +38,9 @@ class Decision(NamedTuple):
 
 
 class Criterion(nn.Module, ABC):
-    """Base class of criteria: forward(scored) -> losses (B,), one per sequence; the tagger sums them.
+    """Base class of criteria.
+
+    `forward(scored)` returns losses (B,), one per sequence; the tagger sums them.
 
     Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would split the
     gradient. A sequence without an update still has a loss of 0 with a gradient of 0, and so has one without any legal
@@ -54,7 +56,7 @@ class Criterion(nn.Module, ABC):
     independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
 
     def allocate(self, labels: LabelSet) -> None:
-        """Take the label set; most criteria need only scores."""
+        """Set the label set; most criteria need only scores."""
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores count in training and prediction; by default the scorer's own.
@@ -102,11 +104,12 @@ class InferenceCriterion(Criterion):
 
 
 class CandidateLoss(Criterion):
-    """Base class of losses that compare gold with one candidate: loss = [update] (s(rival) - s(gold)).
+    """Base class of losses that compare gold with one candidate.
 
-    With step size 1 the gradient step is Phi(gold) - Phi(rival). A subclass gives `decide`. With the optimizers
-    Perceptron and PassiveAggressive, sparse features and a CPU, weights are learned sequence by sequence, without the
-    losses. These are therefore fixed: a subclass that changes them raises TypeError.
+    The loss is [update] (s(rival) - s(gold)), where the rival is the candidate that `decide` returns. With step size 1
+    the gradient step is Phi(gold) - Phi(rival). With the optimizers Perceptron and PassiveAggressive, sparse features
+    and a CPU, weights are learned sequence by sequence, without the losses. These are therefore fixed: a subclass that
+    changes them raises TypeError.
     """
 
     cost = 0.0  # added to the score of a candidate for each of its wrong labels
@@ -161,11 +164,12 @@ class CandidateLoss(Criterion):
 
 
 class PairwiseLoss(CandidateLoss):
-    """Base class of losses whose update depends on a single number: gap = s(gold) - s(rival) - cost of the rival.
+    """Base class of losses whose update depends on a single number.
 
-    The rival is the candidate of highest score plus cost; with `exclude_gold`, the best wrong one. A subclass
-    gives `should_update` and sets the attributes `exclude_gold`, `threshold`, `cost` and `unit`. This one definition
-    serves gradients of mini-batches and the compiled loop over sequences.
+    This is gap = s(gold) - s(rival) - cost of the rival. The rival is the candidate of highest score plus cost; with
+    `exclude_gold`, the best wrong one. A subclass gives `should_update` and sets the attributes `exclude_gold`,
+    `threshold`, `cost` and `unit`. This one definition serves gradients of mini-batches and the compiled loop over
+    sequences.
 
     Example:
         >>> class HalfMargin(PairwiseLoss):

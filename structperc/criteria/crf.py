@@ -11,7 +11,10 @@ from structperc.structures import Lattice, Scored
 
 
 class CRFLoss(Criterion):
-    """loss = log Z - s(y*) = -log p(y* | x) >= 0, of local scores. Lafferty, McCallum & Pereira 2001."""
+    """Negative log-likelihood of a conditional random field (CRF). Lafferty, McCallum & Pereira 2001.
+
+    loss = log Z - s(y*) = -log p(y* | x) >= 0, of local scores.
+    """
 
     probabilistic = needs_lattice = True
     min_candidates = 0
@@ -24,7 +27,7 @@ class CRFLoss(Criterion):
 
 
 class _GoldLogProbability(Criterion):
-    """Base class of losses whose lattice has log-probabilities as scores: loss = -s(y*)."""
+    """Base class of losses -s(y*) of lattices whose scores are log-probabilities."""
 
     probabilistic = needs_lattice = True
     min_candidates = 0
@@ -37,12 +40,14 @@ class _GoldLogProbability(Criterion):
 
 
 class MEMMLoss(_GoldLogProbability):
-    """loss = -sum over t of log p(y*_t | y*_{t-1}, x), of local scores; convex in the weights. Ratnaparkhi 1996.
+    """Negative log-likelihood of a maximum-entropy Markov model (MEMM). Ratnaparkhi 1996.
 
-    A sum of softmax cross-entropies, one per token, each given the gold label before. It is the first model of
+    loss = -sum over t of log p(y*_t | y*_{t-1}, x), of local scores; convex in the weights.
+
+    A sum of softmax cross-entropies, one per token, each given the previous gold label. It is the first model of
     Collins (2002, Ranking Algorithms for Named-Entity Extraction), whose candidates have log-probabilities.
     The tagger's lattice is `locally_normalised`: every search finds paths by their probability. Unlike in a
-    CRF, what comes later does not change the probability of the labels before it. Differs: one label of history,
+    CRF, later tokens do not change the probability of earlier labels. Differs: the history is one label;
     Ratnaparkhi's tagger has two.
     """
 
@@ -52,15 +57,17 @@ class MEMMLoss(_GoldLogProbability):
 
 
 class TokenCrossEntropyLoss(_GoldLogProbability):
-    """loss = -sum over t of log softmax(unary[t])[y*_t]: cross-entropy, token by token, of local scores.
+    """Cross-entropy of the label of each token.
 
-    The baseline that a chain is compared with (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
+    loss = -sum over t of log softmax(unary[t])[y*_t], of local scores.
+
+    The baseline for chain models (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
     scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
     scheme; metrics read it by the rule of conlleval. Set `transitions: false`: a transition matrix learns nothing here.
     """
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
-        """Return the lattice whose path scores are log-probabilities; what is impossible at a token stays so."""
+        """Return the lattice whose path scores are log-probabilities; impossible labels stay impossible."""
         scores = full_precision(lattice.unary)
         possible = scores.detach().amax(2, keepdim=True) != -torch.inf  # otherwise the softmax and its gradient are NaN
         unary = log_softmax(scores.where(possible, 0), 2).where(possible, -torch.inf)

@@ -23,15 +23,15 @@ from structperc.structures import Scored
 
 
 class LocalAndNonlocal(CandidateLoss):
-    """Two margins: of the total model among the candidates, of the local model. Kazama & Torisawa 2007, Alg. 4.2.
+    """Loss with a margin of the total model and one of the local model. Kazama & Torisawa 2007, Algorithm 4.2.
 
     (A) The rival is the best candidate by total score that is not gold, the gap that of the total scores. When
         gap <= C, loss = -gap: the weights of all features move along Phi(gold) - Phi(rival).
     (B) The rival is the best candidate by local score that is not gold, the gap that of the local scores. When
         gap <= C_local, loss = -gap: only the weights of the local features move.
 
-    A sequence has one of the two updates at most: the second is tried only where the first does nothing. (B) keeps gold
-    among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may remain outside of the list,
+    A sequence has at most one of the two updates: the second is tried only if the first makes none. (B) keeps gold
+    among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may remain outside the list,
     where no total score can choose it.
 
     On a set that local features separate by delta, one sequence per step, there are at most
@@ -40,7 +40,7 @@ class LocalAndNonlocal(CandidateLoss):
 
     Args:
         C: total margin, the paper's C^a.
-        C_local: local margin, the paper's C^l; the paper sets both alike, which is the default.
+        C_local: local margin, the paper's C^l; by default equal to C, as in the paper.
         local: condition of (B). "aggressive": gap <= C_local; "conservative": gold is not among the candidates.
         first: the update that is tried first, (A) "total" or (B) "local".
         local_unit: unit of comparison of (B): the "sequence", as in the paper, or each "sentence" of a document, one
@@ -52,7 +52,7 @@ class LocalAndNonlocal(CandidateLoss):
             optimizer PassiveAggressive set C to 0: its steps restore the margin.
 
     Raises:
-        InputError: a margin or the cost is negative, an option is not one of those named.
+        InputError: a margin or the cost is negative, an option has an invalid value.
         ValueError: the search gives fewer than two candidates.
     """
 
@@ -77,7 +77,7 @@ class LocalAndNonlocal(CandidateLoss):
             raise InputError(f"LocalAndNonlocal: first must be total or local, got {first!r}")
         check_unit(self, "local_unit", local_unit)
         if local_unit == "sentence" and (local, first) != ("aggressive", "total"):
-            raise InputError("LocalAndNonlocal: local_unit sentence goes with local aggressive and first total")
+            raise InputError("LocalAndNonlocal: local_unit sentence requires local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
         self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
 

@@ -16,11 +16,13 @@ from structperc.structures import Scored
 
 
 class Smoothing(nn.Module, ABC):
-    """Base class of smoothings: forward(d) -> l(d), element by element, growing with d. Suzuki et al. 2006, Eq. 8.
+    """Base class of smoothings of the 0-1 loss. Suzuki et al. 2006, Eq. 8.
+
+    `forward` returns l(d), an increasing function, element by element.
 
     Args:
-        alpha: steepness; the larger, the closer to the step.
-        beta: moves the step to d = -beta / alpha.
+        alpha: steepness; larger values are closer to a step function.
+        beta: offset; the step is at d = -beta / alpha.
 
     Raises:
         InputError: alpha is not positive.
@@ -34,11 +36,14 @@ class Smoothing(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, d: Tensor) -> Tensor:
-        """Return l(d), of the shape of d; infinite d have the limit, and no slope where l levels out."""
+        """Return l(d), of the shape of d; infinite d give the limit, with gradient 0 where l is flat."""
 
 
 class Sigmoid(Smoothing):
-    """l_sig = 1 / (1 + exp(-alpha d - beta)), between 0 and 1: large errors have little weight."""
+    """Sigmoid smoothing, between 0 and 1: large errors have little weight.
+
+    l_sig = 1 / (1 + exp(-alpha d - beta)).
+    """
 
     def forward(self, d: Tensor) -> Tensor:
         """Return l_sig(d); its derivative is alpha l (1 - l)."""
@@ -50,7 +55,10 @@ class Sigmoid(Smoothing):
 
 
 class Logistic(Smoothing):
-    """l_log = log(1 + exp(alpha d + beta)) / alpha: without bound, convex in d; the derivative is l_sig."""
+    """Logistic smoothing, unbounded and convex in d.
+
+    l_log = log(1 + exp(alpha d + beta)) / alpha; its derivative is l_sig.
+    """
 
     def forward(self, d: Tensor) -> Tensor:
         """Return l_log(d), which is computed without overflow; its derivative is l_sig."""
@@ -59,8 +67,9 @@ class Logistic(Smoothing):
 
 
 class Measure(nn.Module, ABC):
-    """Base class of measures: forward(scored) -> d (B,), and a mask (B,) bool of the sequences with a rival.
+    """Base class of misclassification measures.
 
+    `forward` returns d (B,), and a mask (B,) bool of the sequences with a rival, which is a wrong path or candidate.
     d is differentiable, and 0 without a rival.
     """
 
@@ -71,8 +80,10 @@ class Measure(nn.Module, ABC):
         """Return d (B,), and the mask (B,) bool of the sequences with a rival."""
 
 
-class Strongest(Measure):
-    """d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
+class MaxMeasure(Measure):
+    """Misclassification measure of the best wrong candidate.
+
+    d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
 
     The rival is the best candidate that is not gold: exact for local scores and a search for two candidates.
     """
@@ -86,19 +97,21 @@ class Strongest(Measure):
         return torch.where(exists, -total_gap(scored, best(scored, others)), 0.0), exists
 
 
-class SoftMax(Measure):
-    """d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
+class SoftMaxMeasure(Measure):
+    """Misclassification measure of all wrong paths, by a soft maximum.
+
+    d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
 
     The sum runs over all legal paths except gold, so that it needs no candidates; A = 1 / their number, which is
     1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
-    Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d tends to that of `Strongest`.
+    Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d approaches that of `MaxMeasure`.
 
     Without A, psi = 1 and the smoothing Logistic(1, 0) the criterion is that of a CRF (the paper's appendix). With
     A, d is that of the average rival: for small psi it lies far below 0 in long sequences, where a sigmoid is flat.
 
     Args:
-        psi: weight of strong rivals against many.
-        normalised: True: A as above; False: A = 1.
+        psi: sharpness of the maximum; larger values give the best rivals more weight.
+        normalised: if True, A is as above; else A = 1.
 
     Raises:
         InputError: psi is not positive, or infinite.
@@ -122,7 +135,7 @@ class PowerMeasure(Measure):
     """Base class of the two measures of the appendix of Suzuki et al. 2006: a power mean over the wrong candidates.
 
     Args:
-        psi: weight of strong rivals against many.
+        psi: sharpness of the maximum; larger values give the best rivals more weight.
 
     Raises:
         InputError: psi is not positive, or infinite.
@@ -137,11 +150,13 @@ class PowerMeasure(Measure):
 
 
 class PowerMean(PowerMeasure):
-    """d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
+    """Misclassification measure by the power mean of probabilities.
 
-    Rivals are the candidates but gold, A = 1 / their number, scores total ones. Differs: the paper leaves g open
-    though powers require g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
-    that d lies between -1 and 1.
+    d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates except gold, A is 1 / their number, scores are total ones. Differs: the paper leaves g
+    open though powers require g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    that d is between -1 and 1.
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -152,11 +167,13 @@ class PowerMean(PowerMeasure):
 
 
 class PowerRatio(PowerMeasure):
-    """d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
+    """Misclassification measure by the ratio of a power mean to gold.
 
-    Rivals are the candidates but gold, A = 1 / their number, scores total ones. A factor of all g cancels: they may
-    be probabilities. d is positive, and 1 where gold equals the mean of its rivals: give the smoothing
-    beta = -alpha to have its step there. Beyond the root of the largest float d stays as it is, without a slope.
+    d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
+
+    Rivals are the candidates except gold, A is 1 / their number, scores are total ones. A common factor of all g
+    cancels: they may be probabilities. d is positive, and 1 where gold equals the mean of its rivals: a smoothing
+    with beta = -alpha has its step there. Beyond the root of the largest float d is constant, with gradient 0.
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -189,15 +206,15 @@ def _log_mean(leads: Tensor, psi: float) -> Tensor:
 
 def _check_psi(measure: Measure, psi: float) -> None:
     if not 0 < psi < math.inf:
-        raise InputError(f"{type(measure).__name__}: psi must be > 0 and finite, got {psi}; Strongest is psi = inf")
+        raise InputError(f"{type(measure).__name__}: psi must be > 0 and finite, got {psi}; MaxMeasure is psi = inf")
 
 
 class MCELoss(Criterion):
-    """loss = l(d), Suzuki, McDermott & Isozaki 2006, Eq. 9 and 10: without 1/N; the prior is added elsewhere.
+    """Minimum classification error loss, l(d). Suzuki, McDermott & Isozaki 2006, Eq. 9 and 10.
 
-    The gradient is l'(d) times that of d: with Strongest, a perceptron step against the best rival on every
-    sequence, weighted by how close the decision was. A sequence whose only legal path is gold has
-    loss 0 and no update.
+    It is not divided by N, and the prior is added elsewhere. The gradient is l'(d) times that of d. With MaxMeasure it
+    is a perceptron step against the best rival on every sequence, weighted by how close the decision was. A sequence
+    whose only legal path is gold has loss 0 and no update.
 
     Args:
         measure: misclassification measure d; by default that of the strongest rival (Eq. 5).
@@ -212,7 +229,7 @@ class MCELoss(Criterion):
 
     def __init__(self, measure: Measure | None = None, smoothing: Smoothing | None = None) -> None:
         super().__init__()
-        self.measure, self.smoothing = measure or Strongest(), smoothing or Sigmoid()
+        self.measure, self.smoothing = measure or MaxMeasure(), smoothing or Sigmoid()
         self.min_candidates = self.measure.min_candidates
         self.needs_lattice = not self.min_candidates
 

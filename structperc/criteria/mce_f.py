@@ -24,22 +24,24 @@ from structperc.structures import Lattice, Scored
 
 
 class CorpusCriterion(Criterion):
-    """An objective over S soft counts summed over the whole corpus, which no mean over batches equals.
+    """Base class of criteria that are not a sum over sequences.
+
+    The objective is a function of S soft counts, summed over the whole corpus.
 
     A subclass gives `n_counts` = S, `counts` and `objective`. The loss of a sequence is linear in its counts,
-    counts @ c with c = d objective / d totals held constant: at the totals of the present weights the gradients of
-    all sequences add up to the gradient of the objective. The sum of the losses is meaningless.
+    counts @ c with c = d objective / d totals held constant: if totals are the counts under the same weights, the
+    gradients of all sequences add up to the gradient of the objective. The sum of the losses is meaningless.
 
-    Exact: set `totals` to the counts of the corpus under the present weights, summed in a pass without gradients.
-    In batches: while `totals` is None they are estimated from recent batches, the present one included, whose weight
-    falls by the factor `memory` from batch to batch; scaled up to `corpus_size` sequences, or not at all while that
-    is None. The steps then differ from the exact gradient: these counts are noisy, and of earlier weights.
+    Exact: set `totals` to the counts of the corpus, summed in a pass without gradients.
+    In batches: while `totals` is None, they are estimated from the current and recent batches, whose weight
+    falls by the factor `memory` from batch to batch, and scaled to `corpus_size` sequences unless that is None. The
+    steps then differ from the exact gradient, since these counts are noisy and were computed with earlier weights.
 
     Args:
-        memory: factor by which earlier batches lose weight, 0 <= memory < 1; 0: only the present batch counts.
+        memory: factor by which earlier batches lose weight, 0 <= memory < 1; 0: only the current batch counts.
 
     Raises:
-        InputError: memory is outside of this range.
+        InputError: memory is out of range.
     """
 
     corpus_level = True
@@ -102,11 +104,12 @@ def _keep_counts(criterion: CorpusCriterion, state: dict[str, Any], prefix: str,
         state.setdefault(prefix + name, getattr(criterion, name))
 
 
-class CountedUnits(nn.Module, ABC):
-    """Base class of the units that `MCEFLoss` counts: `forward` finds those of labels (B, T) int64.
+class SoftCounts(nn.Module, ABC):
+    """Base class of the units that `MCEFLoss` counts.
 
-    real (B, T) bool is False in the padding, starts (B, T) bool is True at the first token of each sentence. Units are
-    equal when tokens and kind are. Rows without a real token have none.
+    `forward` returns the units of labels (B, T) int64. real (B, T) bool is False in the padding, starts (B, T) bool is
+    True at the first token of each sentence. Units are equal if their tokens and kinds are. Rows without real tokens
+    have no units.
     """
 
     @abstractmethod
@@ -114,8 +117,8 @@ class CountedUnits(nn.Module, ABC):
         """Return the places of U units, and their kinds (U,) int64 in 0..L-1."""
 
 
-class Segmentwise(CountedUnits):
-    """Segments as the evaluation reads them; the kind is the type. Suzuki, McDermott & Isozaki 2006, Eq. 15."""
+class SegmentCounts(SoftCounts):
+    """Soft counts of segments, as in the evaluation; the kind is the type. Suzuki et al. 2006, Eq. 15."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Return the segments of the labels and their types (U,) int64."""
@@ -125,8 +128,8 @@ class Segmentwise(CountedUnits):
         return Segments(rows, starts, last.nonzero()[:, 1] + 1), types
 
 
-class Pointwise(CountedUnits):
-    """Tokens inside of segments; the kind is the label. Suzuki, McDermott & Isozaki 2006, Eq. 14."""
+class TokenCounts(SoftCounts):
+    """Soft counts of tokens inside segments; the kind is the label. Suzuki et al. 2006, Eq. 14."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Return the tokens inside of segments, as segments of length 1, and their labels (U,) int64."""
@@ -135,13 +138,15 @@ class Pointwise(CountedUnits):
         return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
 
 
-MIN_FOUND = 1e-6  # least share of gold units found in the objective
+MIN_FOUND = 1e-6  # minimum share of gold units found in the objective
 
 
 class MCEFLoss(CorpusCriterion):
-    """minimise (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; F_beta = 1 / (1 + that) for true counts.
+    """Minimum classification error loss of the F score (MCE-F).
 
-    Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with Pointwise a token) has
+    The objective is (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; with true counts F_beta = 1 / (1 + that).
+
+    Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with TokenCounts a token) has
     d(s) = -(best score of a path with gold's labels on s) + (best score of one with others there), and
 
     * for every unit of gold, TP counts 1 - l(d(s)) and FN counts l(d(s));
@@ -159,11 +164,11 @@ class MCEFLoss(CorpusCriterion):
     probability of gold's labels on s. With more rivals the units of all of them that are not in gold count once each.
 
     Args:
-        beta: weight of recall against precision, the paper's gamma; 1 is F1.
+        beta: weight of recall relative to precision, the paper's gamma; 1 is F1.
         smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
-        units: units that are counted; by default Segmentwise().
+        units: units that are counted; by default SegmentCounts().
         memory: see `CorpusCriterion`; batches before the first gold unit make no update.
-        psi: weight of strong paths against many; None is infinite.
+        psi: sharpness of the soft maximum over paths; None is infinite.
         rivals: number of wrong candidates whose units count as false ones; `search.k` must be larger.
 
     Raises:
@@ -176,14 +181,14 @@ class MCEFLoss(CorpusCriterion):
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid
-    units: CountedUnits
+    units: SoftCounts
     labels: LabelSet
 
     def __init__(
         self,
         beta: float = 1.0,
         smoothing: Smoothing | None = None,
-        units: CountedUnits | None = None,
+        units: SoftCounts | None = None,
         memory: float = 0.95,
         psi: float | None = None,
         rivals: int = 1,
@@ -198,11 +203,11 @@ class MCEFLoss(CorpusCriterion):
         if rivals < 1:
             raise InputError(f"MCEFLoss: rivals must be >= 1, got {rivals}")
         self.psi, self.rivals, self.min_candidates = psi, rivals, rivals + 1
-        self.beta, self.smoothing, self.units = beta, smoothing or Sigmoid(), units or Segmentwise()
+        self.beta, self.smoothing, self.units = beta, smoothing or Sigmoid(), units or SegmentCounts()
         self.counted = False  # True after the first gold unit
 
     def allocate(self, labels: LabelSet) -> None:
-        """Take the labels whose segments are counted. Raises InputError when they have none."""
+        """Set the labels whose segments are counted. Raises InputError if the labels have no segments."""
         if not labels.type_names:
             raise InputError("MCEFLoss counts segments, but the labels have none: use MCELoss")
         self.labels = labels
@@ -227,12 +232,12 @@ class MCEFLoss(CorpusCriterion):
     def objective(self, totals: Tensor) -> Tensor:
         """Return the objective of Eq. 16, a scalar, from TP, FN and FP of the corpus (3,).
 
-        It is NaN where training diverged so far that no sequence has a path any more.
+        It is NaN if training diverged and no sequence has a legal path.
         """
         if not self.defined(totals):
             if self.counted:
                 return totals.sum() * math.nan
-            raise InputError("MCEFLoss: the training data have no segment; check data.scheme and the label column")
+            raise InputError("MCEFLoss: the training data contain no segments; check data.scheme and the label column")
         found, missed, invented = totals
         found = torch.maximum(found, MIN_FOUND * (found + missed))
         return (self.beta**2 * missed + invented) / ((self.beta**2 + 1) * found)

@@ -11,11 +11,12 @@ from structperc.structures import Scored
 
 
 class PerceptronLoss(PairwiseLoss):
-    """loss = [y' != y*] (s(y') - s(y*)), y' the candidate of highest total score. Collins 2002.
+    """Perceptron loss. Collins 2002.
+
+    loss = [y' != y*] (s(y') - s(y*)), y' the candidate of highest total score.
 
     On a separable set, one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of
-    feature vectors, delta: margin of the best unit vector). Its step is that of
-    `structperc.optim.Perceptron`.
+    feature vectors, delta: margin of the best unit vector). Use it with `structperc.optim.Perceptron`.
     """
 
     @staticmethod
@@ -25,12 +26,12 @@ class PerceptronLoss(PairwiseLoss):
 
 
 class MarginLoss(PairwiseLoss):
-    """loss = [gap <= C] (s(rival) - s(y*)), gap = s(y*) - s(rival). Kazama & Torisawa 2007, Algorithms 3.1 and 4.1.
+    """Perceptron loss with a margin. Kazama & Torisawa 2007, Algorithms 3.1 and 4.1.
 
-    The rival is the best candidate that is not gold. With local features and a search for the two best paths it is
-    the margin perceptron (3.1); with non-local features and a search for the n best by local score it is the candidate
-    algorithm (4.1): scores are total ones, and updates move all weights. The loss may be negative:
-    only its gradient has a meaning.
+    loss = [gap <= C] (s(rival) - s(y*)), gap = s(y*) - s(rival). The rival is the best candidate that is not gold. With
+    local features and a search for the two best paths it is the margin perceptron (3.1); with non-local features and a
+    search for the n best by local score it is the candidate algorithm (4.1): scores are total ones, and updates move
+    all weights. The loss may be negative: only its gradient is meaningful.
 
     On a separable set the number of updates is at most (2C + R^2) / delta^2 and the margin reached at least
     delta C / (2C + R^2), one sequence per step. For steps that sum the updates of up to m sequences decided
@@ -64,7 +65,9 @@ class MarginLoss(PairwiseLoss):
 
 
 class HingeLoss(PairwiseLoss):
-    """loss = max(0, max_y [s(y) + cost(y)] - s(y*)), cost(y) = cost x number of wrong labels. Taskar et al. 2003.
+    """Structured hinge loss with a cost for each wrong label. Taskar et al. 2003.
+
+    loss = max(0, max_y [s(y) + cost(y)] - s(y*)), cost(y) = cost x number of wrong labels.
 
     With the optimizer PassiveAggressive it is the 1-best algorithm of Crammer et al. 2006. The maximum runs over all
     paths: candidates are searched in the lattice with the cost added, and the best by score plus cost is the rival.
@@ -92,7 +95,9 @@ class HingeLoss(PairwiseLoss):
 
 
 class ExponentialLoss(Criterion):
-    """loss = sum over wrong candidates y of exp(s(y) - s(y*)), total scores; Collins 2002, section 4.2.
+    """Exponential loss of boosting. Collins 2002, section 4.2.
+
+    loss = sum over wrong candidates y of exp(s(y) - s(y*)), total scores.
 
     An upper bound on the number of candidates that score higher than gold ("Ranking Algorithms for Named-Entity
     Extraction", after Freund et al. 1998). It grows without bound: meant for scores of the size of log-probabilities.
@@ -111,5 +116,5 @@ class ExponentialLoss(Criterion):
         leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
         # -inf before exp() and not a product after it: scores of other places of the list may be infinite
         leads = leads.masked_fill(~wrong, -torch.inf)
-        infinite = leads.detach() == torch.inf  # over impossible gold: without a slope
+        infinite = leads.detach() == torch.inf  # over impossible gold: gradient 0
         return leads.masked_fill(infinite, 0).exp().masked_fill(infinite, torch.inf).sum(1), wrong.any(1)

@@ -12,13 +12,14 @@ PART = 2**18  # weights summed at a time: the copy in float64 stays in the cache
 
 
 class Prior(nn.Module):
-    """forward(parameters) -> ||w||_phi^phi / (phi C). Suzuki, McDermott & Isozaki 2006, Eq. 2 and 9.
+    """Gaussian or Laplacian prior of the weights. Suzuki, McDermott & Isozaki 2006, Eq. 2 and 9.
 
-    phi = 2 is a Gaussian of variance C (sigma^2 in Kazama & Torisawa 2007), phi = 1 a Laplacian of scale C. The
-    gradient is w / C or sign(w) / C, 0 at w = 0. Added to the loss of a whole corpus.
+    `forward(parameters)` returns ||w||_phi^phi / (phi C). phi = 2 is a Gaussian of variance C (sigma^2 in Kazama &
+    Torisawa 2007), phi = 1 a Laplacian of scale C. The gradient is w / C or sign(w) / C, 0 at w = 0. Added to the loss
+    of a whole corpus.
 
     Args:
-        C: width of the prior; the larger, the freer the weights. The papers try 10^-5 ... 10^5.
+        C: width of the prior; larger values constrain the weights less. The papers try 10^-5 ... 10^5.
         phi: norm, 1 or 2.
 
     Raises:

@@ -117,7 +117,7 @@ def warn_unknown_labels(corpus: Corpus, labels: LabelSet) -> None:
     named = ", ".join(f"{name} ({counts[name]:,})" for name in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
     total = counted(sum(counts[name] for name in unknown), "token")
-    logger.warning("%s: %s with labels unknown from training, counted as errors: %s%s", corpus.name, total, named, more)
+    logger.warning("%s: %s with labels not seen in training, counted as errors: %s%s", corpus.name, total, named, more)
 
 
 def count_segments(corpus: Corpus) -> int:

@@ -1,6 +1,6 @@
-"""Tokens -> vectors: encoders of neural scorers.
+"""Encoders of neural scorers, which compute vectors of tokens.
 
-base.py             base classes: learn a vocabulary, read text as numbers, embed the numbers
+base.py             base classes
 token_embedders.py  vectors of single words: from a table or a file, from characters, from the features of templates
 word_vectors.py     files of word vectors; cooccurrence.py makes them from raw text
 context.py          windows of neighbouring words and bidirectional LSTMs

@@ -1,4 +1,4 @@
-"""Base classes of modules that turn text into vectors: build a vocabulary, read text as numbers, embed the numbers."""
+"""Base classes of modules that compute vectors of text."""
 
 from abc import ABC, abstractmethod
 from itertools import accumulate, pairwise
@@ -22,7 +22,7 @@ class TextModule(nn.Module, ABC):
     `learn` or `load_state`, those of features after `allocate`.
     """
 
-    width: int  # of the vectors
+    width: int  # dimension of the vectors
     n_inputs = 1  # number of `Ragged` that `read` returns
 
     def learn(self, corpus: Corpus) -> None:
@@ -48,9 +48,10 @@ class TextModule(nn.Module, ABC):
 
 
 class TokenEmbedder(TextModule):
-    """Base class of token embedders: forward(numbers) -> vectors (n, D) of the n real tokens, without context.
+    """Base class of token embedders, whose vectors do not depend on the context.
 
-    A token embedder has one input, or none if it reads the features of the tagger.
+    `forward(numbers)` returns the vectors (n, D) of the n real tokens. A token embedder has one input, or none if it
+    reads the features of the tagger.
     """
 
     def numbers(self, batch: Batch) -> Ragged:
@@ -63,9 +64,9 @@ class TokenEmbedder(TextModule):
 
 
 class Encoder(TextModule):
-    """Base class of encoders: forward(batch) -> vectors (B, T, D) in context, 0 in the padding.
+    """Base class of encoders, whose vectors depend on the context.
 
-    `batch.inputs` are the inputs of this encoder.
+    `forward(batch)` returns vectors (B, T, D), 0 in the padding; `batch.inputs` are the inputs of this encoder.
     """
 
     @abstractmethod
@@ -86,7 +87,7 @@ class ContextEncoder(Encoder):
     def __init__(self, inputs: list[TokenEmbedder]) -> None:
         super().__init__()
         if not inputs:
-            raise InputError("inputs: there is no token embedder; give at least one, such as WordEmbedding")
+            raise InputError("inputs must contain at least one token embedder, such as WordEmbedding")
         self.inputs = nn.ModuleList(inputs)
         self.n_inputs = sum(one.n_inputs for one in inputs)
         self.input_width = sum(one.width for one in inputs)
@@ -129,7 +130,7 @@ def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
 def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor:
     """Drop the same components at all tokens of a sequence. Gal & Ghahramani 2016.
 
-    vectors (B, T, D) -> (B, T, D); the remaining components are scaled by 1 / (1 - share).
+    Both are (B, T, D); the remaining components are scaled by 1 / (1 - share).
     """
     if not training or share == 0:
         return vectors

@@ -20,7 +20,7 @@ class Window(ContextEncoder):
 
     Args:
         inputs: token embedders; their vectors are concatenated.
-        window_size: tokens to each side; 0 for the vectors of the tokens without context.
+        window_size: number of tokens on each side; 0 for the vectors of the tokens without context.
 
     Raises:
         InputError: no input, a negative window size.
@@ -46,9 +46,9 @@ def encode_sentences(encode: Callable[[Tensor, Tensor], Tensor], vectors: Tensor
     """Encode the sentences of a batch independently, and return their vectors at the places of their tokens.
 
     Args:
-        encode: (vectors (S, T', D), lengths (S,)) -> vectors (S, T', E), 0 in the padding.
-        vectors: (B, T, D) of the tokens.
-        batch: contains the boundaries of sentences.
+        encode: function of vectors (S, T', D) and lengths (S,) that returns vectors (S, T', E), 0 in the padding.
+        vectors: vectors (B, T, D) of the tokens.
+        batch: batch with the boundaries of the sentences.
 
     Returns:
         vectors (B, T, E), 0 in the padding.
@@ -114,7 +114,7 @@ class BiLSTM(ContextEncoder):
 
 
 def _both_ways(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Run a pair of LSTMs: (B, T, D) -> (B, T, 2 hidden), 0 in the padding.
+    """Run a pair of LSTMs on vectors (B, T, D); return (B, T, 2 hidden), 0 in the padding.
 
     Each sequence is reversed by itself, so that padding comes last in both directions and affects no state. This takes
     half the time of packed sequences on CPUs.

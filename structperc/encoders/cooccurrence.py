@@ -25,7 +25,7 @@ def cooccurrence_vectors(
 
     Args:
         sentences: lists of words.
-        width: D.
+        width: D of the vectors.
         window: neighbours on each side; the nth has the weight 1/n (as in GloVe), and left and right neighbours are
             different contexts.
         cutoff: minimal count of words and neighbours.

@@ -83,8 +83,10 @@ def untrained_network(config: dict[str, Any]) -> nn.Module:
     """
     from transformers import AutoConfig, AutoModel
 
-    if reaching := [option for option in _set(config) if OUTSIDE.search(option)]:
-        raise InputError(f"Transformer: its configuration sets {reaching[0]}, which reaches outside of the model")
+    if names := [option for option in _set(config) if OUTSIDE.search(option)]:
+        raise InputError(
+            f"Transformer: the configuration sets {names[0]}, which refers to files outside the model folder"
+        )
     made = AutoModel.from_config(AutoConfig.for_model(**config), dtype=torch.float32, trust_remote_code=False)
     return made.eval()
 

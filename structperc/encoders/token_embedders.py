@@ -111,7 +111,7 @@ class WordEmbedding(VocabularyEmbedder):
             if size < 1:
                 raise InputError(f"WordEmbedding: {name} must be >= 1, got {size}")
         if frozen and path is None:
-            raise InputError("WordEmbedding: frozen rows without a path would stay random; give a path")
+            raise InputError("WordEmbedding: frozen=True requires path")
         check_share("WordEmbedding: word_dropout", word_dropout)
         self.width, self.cutoff, self.path, self.fold, self.column = width, cutoff, path, fold, column
         self.word_dropout, self.frozen = word_dropout, frozen
@@ -177,7 +177,7 @@ class CharCNN(VocabularyEmbedder):
             if size < 1:
                 raise InputError(f"CharCNN: {name} must be >= 1, got {size}")
         if window % 2 == 0:
-            raise InputError(f"CharCNN: window must be odd, got {window}: it has a character in its middle")
+            raise InputError(f"CharCNN: window must be odd, got {window}")
         check_share("CharCNN: dropout", dropout)
         self.width, self.characters, self.window, self.dropout = width, characters, window, dropout
         self.table_width = characters
@@ -239,7 +239,7 @@ class FeatureEmbedding(TokenEmbedder):
         self.table = nn.Parameter(torch.randn(n_features, self.width) / self.width**0.5)
 
     def read(self, corpus: Corpus) -> list[Ragged]:
-        """Return nothing: features are extracted for the whole tagger."""
+        """No-op: features are extracted for the whole tagger."""
         return []
 
     def numbers(self, batch: Batch) -> Ragged:

@@ -92,7 +92,7 @@ PROBED = 100  # words that are tokenised to find the special tokens
 
 
 class Transformer(Encoder):
-    """Words -> sub-word pieces -> a Hugging Face encoder -> a vector for each word. Devlin et al. 2019, section 5.3.
+    """Hugging Face encoder with a vector for each word, from its sub-word tokens. Devlin et al. 2019, section 5.3.
 
     Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa) get
     a space before each word. A word without pieces, such as a control character, becomes the unknown token. Words that
@@ -146,7 +146,7 @@ class Transformer(Encoder):
     # -- state ---------------------------------------------------------------------------------------------------
 
     def learn(self, corpus: Corpus) -> None:
-        """Load tokenizer and weights; of the training data only the first words are looked at."""
+        """Load tokenizer and weights; of the training data only the first words are used."""
         network, found = load_pretrained(self.model, self.revision)
         tokenizer = found.backend_tokenizer
         tokenizer.no_padding()  # whatever it was saved with
@@ -207,7 +207,7 @@ class Transformer(Encoder):
             self.network.eval()
         return self
 
-    # -- words -> pieces -------------------------------------------------------------------------------------
+    # -- words to pieces ------------------------------------------------------------------------------------
 
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return the pieces of each word, at least one and at most those of a window."""
@@ -228,11 +228,12 @@ class Transformer(Encoder):
         if self.unknown is None:
             place = corpus.where(corpus.columns["word"].index(word))
             raise InputError(
-                f"{place}: word {word!r} has no piece, and the tokenizer of {self.model} no unknown token; remove it"
+                f"{place}: the tokenizer of {self.model} produces no subword tokens for {word!r} "
+                "and has no unknown token; remove the word"
             )
         return [self.unknown]
 
-    # -- pieces -> vectors -----------------------------------------------------------------------------------
+    # -- pieces to vectors ----------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the words, 0 in the padding."""
@@ -249,7 +250,7 @@ class Transformer(Encoder):
         return padded_vectors(_means(hidden.flatten(0, 1), first, counts), batch)
 
     def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
-        """Run the network on windows with this layout (W, P) of pieces with ids (M,) -> (W, P, D)."""
+        """Run the network on windows with this layout (W, P) of pieces with ids (M,); return vectors (W, P, D)."""
         padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
         tokens = torch.cat([ids, ids.new_tensor([*self.opening, *self.closing, padding])]).long()
         index = torch.from_numpy(layout).to(ids.device)
@@ -271,7 +272,7 @@ def _frame(tokenizer: "Tokenizer", words: Sequence[str]) -> tuple[list[int], lis
     found = tokenizer.encode(words, is_pretokenized=True)
     own = [place for place, word in enumerate(found.word_ids) if word is not None]
     if not own:
-        raise InputError(f"Transformer: the tokenizer has no piece for any of the words {' '.join(words[:5])} ...")
+        raise InputError(f"Transformer: the tokenizer produces no subword tokens for {' '.join(words[:5])} ...")
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 

@@ -43,7 +43,7 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
     """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata.
 
-    The file is replaced atomically. Raises InputError as `check_vectors_target` does.
+    The file is replaced atomically. Raises InputError if the path is invalid or cannot be written.
     """
     check_vectors_target(path)
     if len(words) != len(vectors):
@@ -65,9 +65,9 @@ def _read_safetensors(file: Path) -> tuple[list[str], Tensor]:
         with safe_open(file, "pt") as saved:
             words, vectors = json.loads((saved.metadata() or {})[WORDS]), saved.get_tensor(VECTORS).float()
     except (SafetensorError, KeyError, ValueError) as error:
-        raise InputError(f"{file}: no word vectors as `write_vectors` writes them ({error})") from None
+        raise InputError(f"{file}: not a file written by write_vectors ({error})") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f"{file}: its {WORDS} are not a list of strings")
+        raise InputError(f"{file}: {WORDS!r} must be a list of strings")
     if vectors.ndim != 2 or len(words) != len(vectors) or not vectors.numel():
         raise InputError(f"{file}: {len(words)} words, but {VECTORS} has shape {tuple(vectors.shape)}")
     if len(bad := (~vectors.isfinite()).any(1).nonzero()):
@@ -91,20 +91,20 @@ def _read_text(file: Path) -> tuple[list[str], Tensor]:
         rows.append(_numbers(file, number, fields, width))
         words.append(" ".join(fields[:-width]))
     if not rows:
-        raise InputError(f"{file}: no word vectors")
+        raise InputError(f"{file}: the file has no word vectors")
     if len(rows) < counted:
-        logger.warning("%s: %d vectors, but %d in its first line; is it complete?", file, len(rows), counted)
+        logger.warning("%s: %d vectors, but %d in its first line; the file may be incomplete", file, len(rows), counted)
     return words, torch.from_numpy(np.stack(rows))
 
 
 def _numbers(file: Path, number: int, fields: list[str], width: int) -> np.ndarray:
     if len(fields) <= width or width < 1 or any(map(_is_number, fields[1:-width])):
-        raise InputError(f"{file}:{number}: {len(fields) - 1} numbers follow the word, {max(width, 1)} are expected")
+        raise InputError(f"{file}:{number}: expected {max(width, 1)} numbers after the word, got {len(fields) - 1}")
     try:
         with np.errstate(over="ignore"):
             vector = np.array(fields[-width:], dtype=np.float32)
     except ValueError:
-        raise InputError(f"{file}:{number}: what follows the word must be {width} numbers") from None
+        raise InputError(f"{file}:{number}: expected {width} numbers after the word") from None
     if not np.isfinite(vector).all():
         word = " ".join(fields[:-width])
         raise InputError(f"{file}:{number}: the vector of {word!r} is not finite; correct it or remove the word")

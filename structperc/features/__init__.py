@@ -1,4 +1,4 @@
-"""Tokens -> integer feature ids, and feature values where the data contain them.
+"""Features of tokens as integer ids, with values if the data contain them.
 
 extractor.py          the feature extractor: fits a corpus, encodes corpora as ids
 templates.py          templates: attributes at offsets; CRF++ template files

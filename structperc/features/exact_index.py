@@ -202,7 +202,7 @@ class ExactNumbering:
         if keys.dtype != np.int64 or sizes.dtype != np.int64 or keys.ndim != 1 or sizes.shape != (len(templates),):
             raise InputError(f"{place}: expected int64 keys and their numbers for {len(templates)} templates")
         if (sizes < 0).any() or sizes.sum() != len(keys):
-            raise InputError(f"{place}: there are {len(keys)} keys, not {sizes.sum()}")
+            raise InputError(f"{place}: expected {sizes.sum()} keys, got {len(keys)}")
         parts = np.split(keys, np.cumsum(sizes))[: len(sizes)]
         for template, own in zip(templates, parts, strict=True):
             space = prod(radices(template, self._vocabularies))

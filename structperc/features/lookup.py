@@ -61,12 +61,12 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
     """Return the compiled loop that gathers ids.
 
     kernel_function(t, s, n, strings, joined, ids), an inner kernel, writes the ids of the joined templates at token t
-    of sequence s to ids[n:] -> their end.
+    of sequence s to ids[n:] and returns their end.
     """
 
     @kernel
     def gather(first, stop, n, strings, single, joined, ids, ends):
-        """Write the ids of the tokens first, ..., stop - 1 to ids[n:] and their ends to ends[t + 1] -> the last end.
+        """Write the ids of the tokens first, ..., stop - 1 to ids[n:] and their ends to ends[t + 1]; return the last.
 
         ids must have as many places as `count_single` returns and one for each joined template at each token.
         """
@@ -182,7 +182,7 @@ class ExactLookup:
 
 @subkernel_no_alloc
 def _look_up_exact(t, s, n, strings, joined, ids):
-    """Write the ids of the templates at token t of sequence s to ids[n:] -> their end."""
+    """Write the ids of the templates at token t of sequence s to ids[n:]; return their end."""
     for j in range(len(joined.ends) - 1):
         key = np.int64(0)
         for p in range(joined.ends[j], joined.ends[j + 1]):
@@ -225,7 +225,7 @@ class HashedLookup:
 
 @subkernel_no_alloc
 def _look_up_hashed(t, s, n, strings, joined, ids):
-    """Write the ids of the templates at token t of sequence s to ids[n:] -> their end; keys as in `hashed_keys`."""
+    """Write the ids of the templates at token t of sequence s to ids[n:]; return their end. See `hashed_keys`."""
     mask = np.uint64(len(joined.table.ids) - 1)
     for j in range(len(joined.ends) - 1):
         key, first, last = joined.table.seeds[j], joined.ends[j], joined.ends[j + 1]
@@ -253,7 +253,7 @@ class TemplateLookup:
 
     Args:
         templates: templates of the features.
-        finder: the ids of their keys.
+        finder: lookup of the ids of the keys.
     """
 
     def __init__(self, templates: Sequence[Template], finder: "ExactLookup | HashedLookup") -> None:

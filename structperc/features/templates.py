@@ -132,7 +132,7 @@ def read_crfpp(path: str | Path, columns: Sequence[str]) -> CrfppTemplates:
             raise InputError(f"{where}: {line!r} shares features with line {first}; give it another identifier")
         (templates.node if line[0] == "U" else templates.edge).append(_item(where, line, columns))
     if not seen:
-        raise InputError(f"{path}: there are no templates in this file; give lines such as U00:%x[0,0]")
+        raise InputError(f"{path}: the file has no templates; give lines such as U00:%x[0,0]")
     return templates
 
 
@@ -146,9 +146,9 @@ def _lines(path: str | Path) -> list[tuple[int, str]]:
 
 def _item(where: str, line: str, columns: Sequence[str]) -> str:
     if not re.match(r"[UB]\S*(:|$)", line):
-        raise InputError(f"{where}: a template starts with U (node) or B (edge) and an identifier, got {line!r}")
+        raise InputError(f"{where}: expected a template such as U00:%x[0,0] (node) or B (edge), got {line!r}")
     if "%" in _MACRO.sub("", line):
-        raise InputError(f"{where}: a macro is written %x[row,column] with integers below 1000, got {line!r}")
+        raise InputError(f"{where}: expected macros of the form %x[row,column] with integers below 1000, got {line!r}")
     return "|".join(_part(where, int(row), int(column), columns) for row, column in _MACRO.findall(line)) or BIAS
 
 

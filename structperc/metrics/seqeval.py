@@ -307,5 +307,5 @@ def _check_sentence(labels: Any, place: str) -> list[str]:
         raise InputError(f"{place}: the labels of a sentence are a list of strings, not {labels!r:.40}")
     for t, label in enumerate(labels, 1):
         if not isinstance(label, str) or not label:
-            raise InputError(f"{place}, token {t}: a label is a string, not {label!r:.40}; write its name")
+            raise InputError(f"{place}, token {t}: expected a string, got {label!r:.40}; write the name of the label")
     return list(map(str, labels))

@@ -1,11 +1,11 @@
-"""Optimizers: gradients (and the closure's loss) -> weights. Each one is a torch.optim.Optimizer.
+"""Optimizers. Each one is a torch.optim.Optimizer.
 
 base.py                                 what training needs of an optimizer beyond torch's contract
 perceptron.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
 full_batch.py                           contract of steps after each pass over the corpus
 lbfgs.py, line_search.py                L-BFGS and OWL-QN, its variant for L1
 quickprop.py                            QuickProp
-wrappers.py                             Phases: one optimizer after the other; Averaging: averages for any of torch's
+wrappers.py                             SequentialOptimizers, Averaging
 schedules.py                            schedules of learning rates, in addition to torch's
 """
 
@@ -15,8 +15,8 @@ from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.quickprop import QuickProp
-from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, interval
-from structperc.optim.wrappers import Averaging, Phases
+from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, step_interval
+from structperc.optim.wrappers import Averaging, SequentialOptimizers
 
 __all__ = [
     "Perceptron",
@@ -25,12 +25,12 @@ __all__ = [
     "LBFGS",
     "OWLQN",
     "QuickProp",
-    "Phases",
+    "SequentialOptimizers",
     "Averaging",
     "WarmupDecay",
     "InverseTime",
     "Schedule",
-    "interval",
+    "step_interval",
     "AveragedOptimizer",
     "StepSizeRule",
     "where",

@@ -17,7 +17,9 @@ class Diverged(InputError):  # noqa: N818 - reads as a sentence
 
 
 class FullBatch(BaseOptimizer):
-    """Base class: a step evaluates objective and full gradient once, then sets the next weights to evaluate.
+    """Base class of full-batch optimizers.
+
+    A step evaluates objective and full gradient once, then sets the next weights to evaluate.
 
     This is reverse communication: line searches keep their state between steps, so that every evaluation may be one
     epoch over a corpus, memory stays constant and training resumes after any of them. The evaluation weights are those
@@ -99,7 +101,7 @@ class FullBatch(BaseOptimizer):
 
     @abstractmethod
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
-        """Move the parameters, given objective and gradient (n,) at their present point (n,)."""
+        """Move the parameters, given objective and gradient (n,) at their current point (n,)."""
 
     def _report(self, text: str) -> None:
         """Set the status: the objective, and `text`."""

@@ -192,7 +192,7 @@ class QuasiNewton(FullBatch):
         return None
 
     def _begin(self, objective: float, ascent: Tensor) -> None:
-        """Choose a direction from the present point, and the first trial point on it."""
+        """Choose a direction from the current point, and the first trial point on it."""
         direction = self._direction(ascent)
         slope = dot(direction, ascent)
         if not slope < 0:  # rounding errors in the history
@@ -222,7 +222,7 @@ def norm(vector: Tensor) -> float:
 
 
 class LBFGS(QuasiNewton):
-    """Liu & Nocedal 1989, with a line search for the strong Wolfe conditions; for smooth objectives.
+    """L-BFGS optimizer for smooth objectives, with a line search for the strong Wolfe conditions. Liu & Nocedal 1989.
 
     Converges to a point of zero gradient: the minimum where the objective is convex. Keeps 2 * history + 4 vectors
     as long as all parameters together.
@@ -236,12 +236,12 @@ class LBFGS(QuasiNewton):
         c1: sufficient decrease of a step.
         c2: curvature condition, c1 < c2 < 1.
         max_linesearch: largest number of evaluations of one line search.
-        tolerance: see above.
-        period: see above.
-        epsilon: see above.
+        tolerance: minimal relative decrease of the objective.
+        period: number of iterations for `tolerance`.
+        epsilon: largest relative norm of the gradient at a minimum.
 
     Raises:
-        InputError: an option out of its range; more than one group of parameters.
+        InputError: an option is out of range; more than one group of parameters.
     """
 
     search_type = StrongWolfe
@@ -285,7 +285,7 @@ class OWLQN(QuasiNewton):
         history, c1, max_linesearch, tolerance, period, epsilon: see LBFGS.
 
     Raises:
-        InputError: an option out of its range; more than one group of parameters.
+        InputError: an option is out of range; more than one group of parameters.
     """
 
     divergence_hint = "set a smaller C"

@@ -10,12 +10,14 @@ from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, where
 
 
 class PassiveAggressive(AveragedOptimizer):
-    """Crammer et al. 2006, §3: w <- w - tau * gradient, with l the loss and g its gradient over all parameters.
+    """Passive-aggressive optimizer. Crammer et al. 2006, §3.
+
+    A step is w <- w - tau * g, with l the loss and g its gradient over all parameters.
 
     PA: tau = l / |g|^2; PA-I: tau = min(C, l / |g|^2); PA-II: tau = l / (|g|^2 + 1/(2C)).
 
     With the hinge criterion and one sequence per step this is the structured 1-best algorithm (MIRA with one
-    constraint). Differs: no kernel; for several sequences per step l and g are the sums over them, one common tau.
+    constraint). Differs: no kernel; with several sequences per step, l and g are sums over them, with one common tau.
 
     Args:
         params: parameters or groups (the norm runs over all of them).

@@ -13,10 +13,10 @@ from structperc.torch_internals import mark_stepped, sparse_indices, sparse_valu
 
 
 class StepSizeRule(NamedTuple):
-    """The factor of a change, size(loss, squared norm of the change, *numbers), for tensors and compiled loops alike.
+    """The step size as a function size(loss, squared norm of the change, *numbers), for tensors and compiled loops.
 
-    Write `size` with operators that floats and tensors have and with `where`, without `if` and `min`: numba compiles
-    it. A loss or norm that is not needed may be 0.
+    Write `size` with operators that floats and tensors support and with `where`, without `if` and `min`: numba
+    compiles it. A loss or norm that is not needed may be 0.
     """
 
     size: Callable[..., Any]
@@ -40,7 +40,7 @@ class AveragedOptimizer(BaseOptimizer):
 
     A subclass gives `step_size_rule`; the delta is -size * gradient. The same rule serves steps by gradients and, where
     `sequential` is True, the compiled loop of `online/compiled.py`, in which each sequence is a step. On a GPU a size
-    that depends on the loss is a tensor (), so that the host need not wait for it.
+    that depends on the loss is a tensor (), so that the host does not wait for it.
     """
 
     sequential = True  # True if each sequence of a mini-batch may be a step
@@ -115,10 +115,12 @@ class AveragedOptimizer(BaseOptimizer):
 
 
 class Perceptron(AveragedOptimizer):
-    """The perceptron's step, w <- w - lr * gradient: of summed losses of the perceptron family, with lr = 1.
+    """Averaged perceptron optimizer.
 
-    Collins 2002, "Discriminative training methods for hidden Markov models". Fed one sequence per step it is
-    the paper's algorithm; fed m sequences per step their updates, all decided with the same weights, are summed.
+    A step is w <- w - lr * gradient of the summed losses, which are those of the perceptron family.
+
+    Collins 2002, "Discriminative training methods for hidden Markov models". With one sequence per step this is
+    the paper's algorithm. With m sequences per step their updates, computed with the same weights, are summed.
     Weights stay integers in float32 with lr = 1, exact below 2**24. `structperc.criteria.PerceptronLoss` is the loss.
 
     Args:
@@ -141,16 +143,18 @@ class Perceptron(AveragedOptimizer):
 
 
 class GPD(AveragedOptimizer):
-    """w <- w - eps_t * gradient with eps_t = lr / (1 + t / decay_steps), t = 0, 1, ... counting mini-batches.
+    """Generalised probabilistic descent optimizer.
 
-    Generalised probabilistic descent, Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
+    Step t = 0, 1, ... is w <- w - eps_t * gradient with eps_t = lr / (1 + t / decay_steps); a step is a mini-batch.
+
+    Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
     steps whose sum is infinite and whose sum of squares is finite (Robbins & Monro 1951), as these are, it converges to
     a local minimum with probability 1. Losses are summed over a batch: larger batches need a smaller lr.
 
     Args:
         params: parameters or groups.
-        lr: the first step size.
-        decay_steps: after so many steps the step size is half the first one.
+        lr: step size of the first step.
+        decay_steps: number of steps after which the step size is halved for the first time.
         average: evaluate the average over every step, see `evaluation_weights()`.
 
     Raises:
@@ -165,7 +169,7 @@ class GPD(AveragedOptimizer):
         super().__init__(params, {"lr": lr, "decay_steps": decay_steps}, average)
 
     def step_size_rule(self, group: dict[str, Any]) -> StepSizeRule:
-        """Return eps_t of the step to come."""
+        """Return eps_t of the next step."""
         return StepSizeRule(constant_size, (float(group["lr"]) / (1 + group["steps"] / group["decay_steps"]),))
 
 

@@ -11,7 +11,7 @@ from structperc.optim.full_batch import FullBatch, has_converged
 
 
 class QuickProp(FullBatch):
-    """Fahlman 1988, "An empirical study of learning speed in back-propagation networks".
+    """QuickProp optimizer. Fahlman 1988, "An empirical study of learning speed in back-propagation networks".
 
     Per weight w, with the slope S = gradient + decay * w now, S' one step ago and d' the step between:
 
@@ -32,13 +32,13 @@ class QuickProp(FullBatch):
     Args:
         params: parameters, one group.
         lr: factor of the slope.
-        growth: longest step in units of the one before.
+        growth: longest step relative to the previous one.
         decay: weight decay, in addition to a prior of the objective.
-        tolerance: see above.
-        period: see above.
+        tolerance: minimal relative decrease of the lowest objective.
+        period: number of evaluations for `tolerance`.
 
     Raises:
-        InputError: an option out of its range; more than one group of parameters.
+        InputError: an option is out of range; more than one group of parameters.
     """
 
     divergence_hint = "set a smaller lr"

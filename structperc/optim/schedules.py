@@ -25,7 +25,7 @@ class Schedule(LRScheduler):
         """Return the factor of the learning rate after so many steps or epochs."""
 
     def get_last_lr(self) -> list[Any]:
-        """Return the present learning rate of each group of the optimizer."""
+        """Return the current learning rate of each group of the optimizer."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def get_lr(self) -> list[Any]:
@@ -34,16 +34,16 @@ class Schedule(LRScheduler):
 
 
 class WarmupDecay(Schedule):
-    """lr grows evenly over the first steps, then falls until training ends: the usual schedule of transformers.
+    """Linear warm-up of the learning rate, then decay until training ends: the usual schedule of transformers.
 
     With N steps in all, of which W are warm-up, step s = 0, 1, ... has lr times (s + 1) / W while s < W, and then
     end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine) or
     1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
 
     Args:
-        optimizer: its groups have learning rates.
-        warmup: W, as a share of all steps.
-        decay: f.
+        optimizer: optimizer whose groups have learning rates.
+        warmup: W as a share of all steps.
+        decay: name of f.
         end: share of lr that is left when training ends.
 
     Raises:
@@ -61,7 +61,7 @@ class WarmupDecay(Schedule):
     ) -> None:
         for name, value in {"warmup": warmup, "end": end}.items():
             if not 0 <= value <= 1:
-                raise InputError(f"WarmupDecay: {name} is a share, from 0 to 1, got {value}")
+                raise InputError(f"WarmupDecay: {name} must be >= 0 and <= 1, got {value}")
         if decay not in _FALLS:
             raise InputError(f"WarmupDecay: decay must be one of {', '.join(_FALLS)}, got {decay!r}")
         self.warmup, self.decay, self.end = warmup, decay, end
@@ -88,7 +88,7 @@ class WarmupDecay(Schedule):
         return {name: value for name, value in super().state_dict().items() if name != "total_steps"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state, with the rates of the present plan."""
+        """Continue from a state, with the rates of the current plan."""
         super().load_state_dict(state_dict)
         self._set_rates()
 
@@ -105,10 +105,12 @@ _FALLS = {
 
 
 class InverseTime(Schedule):
-    """lr / (1 + rate * e) in epoch e = 0, 1, ...: Ma & Hovy 2016, §3.2, for BiLSTMs trained by SGD, with 0.05.
+    """Schedule with the learning rate lr / (1 + rate * e) in epoch e = 0, 1, ...
+
+    Ma & Hovy 2016, §3.2, use it for BiLSTMs trained by SGD, with rate 0.05.
 
     Args:
-        optimizer: its groups have learning rates.
+        optimizer: optimizer whose groups have learning rates.
         rate: speed of the decay.
 
     Raises:
@@ -126,6 +128,6 @@ class InverseTime(Schedule):
         return 1 / (1 + self.rate * done)
 
 
-def interval(schedule: LRScheduler) -> Interval:
+def step_interval(schedule: LRScheduler) -> Interval:
     """Return the unit that a schedule counts; of torch's schedules, OneCycleLR and CyclicLR count steps."""
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

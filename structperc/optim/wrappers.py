@@ -1,4 +1,4 @@
-"""Optimizers that contain others: one after the other, or with an average of the weights."""
+"""Wrappers of optimizers: two in sequence, and averages of the weights."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ class _Wrapper(BaseOptimizer):
     @property
     @abstractmethod
     def active(self) -> Optimizer:
-        """The optimizer that makes the present steps."""
+        """The optimizer that makes the current steps."""
 
     @property
     def full_batch(self) -> bool:
@@ -58,33 +58,33 @@ def _copy_groups(params: list[Any]) -> list[Any]:
     return [dict(p) if isinstance(p, dict) else p for p in params]
 
 
-class Phases(_Wrapper):
-    """The first optimizer for some epochs, then the second, which starts from the evaluation weights of the first.
+class SequentialOptimizers(_Wrapper):
+    """Two optimizers in sequence: the second one starts from the evaluation weights of the first.
 
-    Suzuki et al. 2006, §5.2, for MCE: ten iterations of GPD, then QuickProp. `begin_epoch` chooses the `active` one. A
-    full-batch optimizer that stops before its epochs are over gives way to the second early.
+    Suzuki et al. 2006, §5.2, for MCE: ten iterations of GPD, then QuickProp. `begin_epoch` chooses the `active` one. If
+    the first one is a full-batch optimizer and converges before its epochs are over, the second one starts early.
 
     Args:
         params: parameters or groups.
         first: makes the first optimizer from the parameters.
-        epochs: how long it is active.
-        then: makes the second one.
+        first_epochs: number of epochs of the first optimizer.
+        second: makes the second optimizer from the parameters.
 
     Raises:
-        InputError: epochs < 1; one of the two is Phases itself.
+        InputError: first_epochs < 1; one of the two is a SequentialOptimizers itself.
     """
 
-    def __init__(self, params: Iterable[Any], first: MakeOptimizer, epochs: int, then: MakeOptimizer) -> None:
-        check_options(self, least=1, epochs=epochs)
-        super().__init__(list(params), (first, then))
-        self.epochs = epochs
-        if any(isinstance(optimizer, Phases) for optimizer in self.optimizers):
-            raise InputError("Phases: first and then must not be Phases")
+    def __init__(self, params: Iterable[Any], first: MakeOptimizer, first_epochs: int, second: MakeOptimizer) -> None:
+        check_options(self, least=1, first_epochs=first_epochs)
+        super().__init__(list(params), (first, second))
+        self.first_epochs = first_epochs
+        if any(isinstance(optimizer, SequentialOptimizers) for optimizer in self.optimizers):
+            raise InputError("SequentialOptimizers: first and second must not be SequentialOptimizers")
         self._activate(0)
 
     @property
     def active(self) -> Optimizer:
-        """The optimizer of the present phase."""
+        """The optimizer of the current phase."""
         return self.optimizers[self.phase]
 
     @property
@@ -99,7 +99,7 @@ class Phases(_Wrapper):
 
     def begin_epoch(self, epoch: int) -> None:
         """Choose the active optimizer for an epoch, counted from 0."""
-        over = epoch >= self.epochs or training_protocol(self.active).stop_reason is not None
+        over = epoch >= self.first_epochs or training_protocol(self.active).stop_reason is not None
         if self.phase == 0 and over:
             training_protocol(self.active).use_evaluation_weights()
             self.active.state.clear()  # not needed any more
@@ -124,34 +124,36 @@ class Phases(_Wrapper):
 
 
 class Averaging(_Wrapper):
-    """Steps of another optimizer; the evaluation weights are the average of the weights after each of them.
+    """Average of the weights over the steps of another optimizer, as evaluation weights.
 
-    Without `decay` all steps since the beginning of epoch `start` count alike (Polyak & Juditsky 1992; stochastic
-    weight averaging, Izmailov et al. 2018, takes one of each epoch). With it the average is exponential: a step has
-    weight 1 - decay, and the first ones count alike as long as that is more. Each trained parameter has an average of
-    its own dtype, dense.
+    Without `decay` all steps since the beginning of epoch `start` have equal weight (Polyak & Juditsky 1992; stochastic
+    weight averaging, Izmailov et al. 2018, averages once per epoch). With it the average is exponential: a step has
+    weight 1 - decay, and the first ones have equal weight as long as that is more. The average of each trained
+    parameter is dense and has its dtype.
 
     Args:
         params: parameters or groups.
-        of: makes the other optimizer.
-        start: the epoch, from 0, whose steps are the first to count; before, the training weights are evaluated.
+        optimizer: makes the other optimizer from the parameters.
+        start: first epoch, counted from 0, whose steps are averaged; before it, the training weights are evaluated.
         decay: weight of the average so far at a step, such as 0.999.
 
     Raises:
         InputError: start < 0, a decay outside of 0..1, an optimizer that already has evaluation weights.
     """
 
-    def __init__(self, params: Iterable[Any], of: MakeOptimizer, start: int = 0, decay: float | None = None) -> None:
+    def __init__(
+        self, params: Iterable[Any], optimizer: MakeOptimizer, start: int = 0, decay: float | None = None
+    ) -> None:
         check_options(self, least=0, start=start)
         if decay is not None and not 0 < decay < 1:
             raise InputError(f"Averaging: decay must be > 0 and < 1, got {decay}")
-        super().__init__(list(params), (of,))
+        super().__init__(list(params), (optimizer,))
         self.start, self.decay = start, decay
         if isinstance(self.active, TrainingProtocol):
             name = type(self.active).__name__
             raise InputError(f"Averaging: {name} already has evaluation weights; use it without Averaging")
         self.averages: dict[Tensor, Tensor] = {}
-        self.averaged = self.epoch = 0  # number of steps in the averages, present epoch
+        self.averaged = self.epoch = 0  # number of steps in the averages, current epoch
         self._share_state()
 
     @property
@@ -160,7 +162,7 @@ class Averaging(_Wrapper):
         return self.optimizers[0]
 
     def begin_epoch(self, epoch: int) -> None:
-        """Set the present epoch, counted from 0."""
+        """Set the current epoch, counted from 0."""
         self.epoch = epoch
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -68,7 +68,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
             "".join(corpus.factorize(role).distinct)
         except TypeError:  # not strings, or not even hashable
             place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
-            what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
+            what = f"expected a string, got {wrong!r:.40}; a sentence is a list of words"
             raise InputError(f"{corpus.where(place)}: {what}") from None
     return corpus
 

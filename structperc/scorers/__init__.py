@@ -1,4 +1,4 @@
-"""Scorers: features or vectors -> Lattice.
+"""Scorers, which compute lattices of scores from features or vectors.
 
 base.py            base class, and the sum of several scorers
 sparse_linear.py   weights of feature ids

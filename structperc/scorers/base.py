@@ -28,7 +28,7 @@ class LocalWeights(nn.Module, ABC):
 
 
 class Scorer(LocalWeights):
-    """Base class of scorers: forward(batch) -> Lattice."""
+    """Base class of scorers; `forward(batch)` returns a Lattice."""
 
     n_inputs = 0  # number of `batch.inputs`
 
@@ -50,7 +50,7 @@ class Sum(Scorer):
     One of them should have transitions; a second transition table is redundant.
 
     Args:
-        scorers: at least one.
+        scorers: list of at least one scorer.
 
     Raises:
         InputError: no scorer; a mixture of sparse and dense gradients.

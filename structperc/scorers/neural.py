@@ -11,7 +11,9 @@ from structperc.structures import Batch, Lattice
 
 
 class Neural(Scorer):
-    """score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
+    """Linear scores of the vectors of an encoder, with transitions.
+
+    score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
 
     The transition matrix is that of Collobert et al. 2011 and Lample et al. 2016. Scores are float32, also if the
     encoder runs in half precision.

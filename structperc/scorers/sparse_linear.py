@@ -93,7 +93,7 @@ def _scale(values: Tensor, feature_weights: Tensor | None) -> Tensor:
 
 
 class SparseLinear(Scorer):
-    """Feature ids -> Lattice: a row of L weights for each node feature, of L*L for each edge feature.
+    """Linear scores of feature ids, with L weights for each node feature and L*L for each edge feature.
 
     score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
 
@@ -121,7 +121,7 @@ class SparseLinear(Scorer):
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L).
 
-        Raises InputError if there is no node feature.
+        Raises InputError if there are no node features.
         """
         if not n_node:
             raise InputError(

@@ -277,7 +277,7 @@ def _warn_unknown(found: Sequence[str], what: str) -> None:
     if found:
         names = ", ".join(sorted({name or "without a type" for name in found}))
         n = counted(len(found), what)
-        warnings.warn(f"y: {n} unknown from training ({names:.200}), counted as errors", stacklevel=4)
+        warnings.warn(f"y: {n} not seen in training ({names:.200}), counted as errors", stacklevel=4)
 
 
 def _detect_scheme(labels: Sequence[Sequence[str]]) -> str:

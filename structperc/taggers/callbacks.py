@@ -17,7 +17,15 @@ from structperc.criteria import CorpusCriterion, Criterion, Prior
 from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.datamodules.sampler import batches_seen
 from structperc.errors import InputError
-from structperc.optim import LBFGS, OWLQN, Phases, TrainingProtocol, WarmupDecay, interval, training_protocol
+from structperc.optim import (
+    LBFGS,
+    OWLQN,
+    SequentialOptimizers,
+    TrainingProtocol,
+    WarmupDecay,
+    step_interval,
+    training_protocol,
+)
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -149,7 +157,7 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.
     """
-    own_steps = training_protocol(optimizer).full_batch or isinstance(optimizer, Phases)
+    own_steps = training_protocol(optimizer).full_batch or isinstance(optimizer, SequentialOptimizers)
     if own_steps or any("lr" not in group for group in optimizer.param_groups):
         name = type(optimizer).__name__
         raise InputError(f"{SCHEDULER_OPTION}: {name} chooses its step sizes itself; remove the schedule")
@@ -165,7 +173,7 @@ def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, tr
             raise InputError(f"{SCHEDULER_OPTION}: mode max needs development data for dev/score: set mode min")
         counted: dict[str, Any] = {"interval": "epoch", "frequency": NEVER, "reduce_on_plateau": False}
     else:
-        counted = {"interval": interval(schedule), "frequency": 1}
+        counted = {"interval": step_interval(schedule), "frequency": 1}
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, **counted}}
 
 

@@ -358,7 +358,7 @@ class Tagger(BaseTagger):
         self.corpus_size = len(self._data.corpus("train"))
 
     def on_train_epoch_start(self) -> None:
-        """Begin an epoch with the training method of its optimizer; `Phases` of optimizers may switch methods."""
+        """Begin an epoch with the training method of its optimizer, which `SequentialOptimizers` may change."""
         optimizer = self.training_protocol()
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:

@@ -144,4 +144,4 @@ def test_unknown_gold_labels_are_missed(run, numbered, said, tmp_path):
     assert scores["types"]["ORG"] == {"score": 0.0, "precision": 0.0, "recall": 0.0, "gold": 1}
     assert sum(row["gold"] for row in scores["types"].values()) == 3
     assert scores["token_accuracy"] <= 3 / 5
-    assert "2 tokens with labels unknown from training, counted as errors: B-ORG (1), I-ORG (1)" in said[-1]
+    assert "2 tokens with labels not seen in training, counted as errors: B-ORG (1), I-ORG (1)" in said[-1]

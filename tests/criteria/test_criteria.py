@@ -19,16 +19,16 @@ from structperc.criteria import (
     LocalAndNonlocal,
     Logistic,
     MarginLoss,
+    MaxMeasure,
     MCEFLoss,
     MCELoss,
     MEMMLoss,
     PerceptronLoss,
-    Pointwise,
     PowerMean,
     PowerRatio,
     Sigmoid,
-    SoftMax,
-    Strongest,
+    SoftMaxMeasure,
+    TokenCounts,
     TokenCrossEntropyLoss,
 )
 from structperc.errors import InputError
@@ -55,13 +55,13 @@ SUMS: list[Criterion] = [
     TokenCrossEntropyLoss(),
     LocalAndNonlocal(2.0),
     MCELoss(),
-    MCELoss(Strongest(), Logistic(2.0, 0.3)),
-    MCELoss(SoftMax(), Sigmoid(0.7, -0.2)),
-    MCELoss(SoftMax(2.5, normalised=False), Logistic(0.5)),
+    MCELoss(MaxMeasure(), Logistic(2.0, 0.3)),
+    MCELoss(SoftMaxMeasure(), Sigmoid(0.7, -0.2)),
+    MCELoss(SoftMaxMeasure(2.5, normalised=False), Logistic(0.5)),
     MCELoss(PowerMean(1.5), Logistic()),
     MCELoss(PowerRatio(0.8), Sigmoid(2.0, -2.0)),
 ]
-CRITERIA: list[Criterion] = [*SUMS, mce_f(), mce_f(2.0, Sigmoid(0.8, 0.1), Pointwise())]
+CRITERIA: list[Criterion] = [*SUMS, mce_f(), mce_f(2.0, Sigmoid(0.8, 0.1), TokenCounts())]
 
 
 def name_of(criterion):
@@ -110,9 +110,9 @@ def cross_entropies(lattice, b, right):
 def misclassification(measure, everything, right):
     """d from the scores of all labellings; lists hold the two best ones."""
     gold, rivals = everything[right], [score for path, score in everything.items() if path != right]
-    if isinstance(measure, Strongest):
+    if isinstance(measure, MaxMeasure):
         return max(rivals) - gold
-    if isinstance(measure, SoftMax):
+    if isinstance(measure, SoftMaxMeasure):
         A = 1 / len(rivals) if measure.normalised else 1
         return math.log(A * sum(math.exp(measure.psi * score) for score in rivals)) / measure.psi - gold
     listed = sorted(everything, key=lambda path: -everything[path])[:2]
@@ -323,7 +323,7 @@ def test_survives_a_description_in_json(criterion):
 def test_contract_covers_the_package():
     classes = [value for value in vars(package).values() if inspect.isclass(value)]
     bases = {base for cls in classes for base in cls.__mro__[1:]}
-    parts = (Criterion, package.Measure, package.Smoothing, package.CountedUnits)
+    parts = (Criterion, package.Measure, package.Smoothing, package.SoftCounts)
     concrete = {cls for cls in classes if issubclass(cls, parts) and cls not in bases}
     covered = {type(part) for criterion in CRITERIA for part in criterion.modules()}
     assert concrete == covered

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from structperc.chain import edge_marginals, log_partition, marginals, path_score
-from structperc.criteria import CRFLoss, Logistic, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMax, Strongest
+from structperc.criteria import CRFLoss, Logistic, MaxMeasure, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMaxMeasure
 from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
@@ -65,7 +65,7 @@ def test_gradient_equals_enumeration(kind):
     if kind == "expanded":
         edge = lattice.edge[:1, :1].clone().requires_grad_()
     given = Lattice(unary, edge.expand_as(lattice.edge), lattice.lengths)
-    SoftMax(1.7)(scored_of(given, gold, MCELoss(SoftMax(1.7)), 1))[0].sum().backward()
+    SoftMaxMeasure(1.7)(scored_of(given, gold, MCELoss(SoftMaxMeasure(1.7)), 1))[0].sum().backward()
     expected_unary, expected_edge = torch.zeros_like(lattice.unary), torch.zeros(6, 4, 3, 3, dtype=torch.float64)
     for b in range(6):
         n = int(lattice.lengths[b])
@@ -95,8 +95,8 @@ def test_gradient_of_the_paper():
     psi, lattice = 0.8, random_lattice(4)
     gold = random_gold(lattice, 4)
     unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
-    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCELoss(SoftMax(psi)), 1)
-    SoftMax(psi)(scored)[0].sum().backward()
+    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCELoss(SoftMaxMeasure(psi)), 1)
+    SoftMaxMeasure(psi)(scored)[0].sum().backward()
     scaled = Lattice(psi * lattice.unary, psi * lattice.edge, lattice.lengths)
     share = torch.exp(path_score(scaled, gold) - log_partition(scaled))  # exp(psi g*) / Z
     own = Lattice(unary.detach().clone().requires_grad_(), edge.detach().clone().requires_grad_(), lattice.lengths)
@@ -113,7 +113,7 @@ def test_gradient_of_the_paper():
 def test_likelihood_is_a_special_case(kind):
     lattice, gold = lattices(kind, 3)
     results = []
-    for criterion in (MCELoss(SoftMax(1.0, normalised=False), Logistic(1.0, 0.0)), CRFLoss()):
+    for criterion in (MCELoss(SoftMaxMeasure(1.0, normalised=False), Logistic(1.0, 0.0)), CRFLoss()):
         unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
         losses = criterion(scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, 1))
         losses.sum().backward()
@@ -131,11 +131,11 @@ def test_the_strongest_rival_is_the_limit(best_is_gold):
             [list(oracle.ranked(lattice, b)[0][1]) + [0] * (4 - n) for b, n in enumerate([4, 3, 1, 2, 4])]
         )
     scored = scored_of(lattice, gold, MCELoss(), 2)
-    limit, _ = Strongest()(scored)
+    limit, _ = MaxMeasure()(scored)
     assert (limit < 0).all() == best_is_gold
     for psi in (1.0, 10.0, 1000.0):
-        above = SoftMax(psi, normalised=False)(scored)[0] - limit
-        below = SoftMax(psi)(scored)[0] - limit
+        above = SoftMaxMeasure(psi, normalised=False)(scored)[0] - limit
+        below = SoftMaxMeasure(psi)(scored)[0] - limit
         slack = log_number_of_wrong_paths(lattice) / psi
         assert ((above >= -1e-9) & (above <= slack + 1e-9)).all()
         assert ((below <= 1e-9) & (below >= -slack - 1e-9)).all()
@@ -152,7 +152,7 @@ def test_gold_with_nearly_all_mass(stationary, psi, dtype):
     exact = exact._replace(unary=exact.unary + lead)
     unary = exact.unary.to(dtype).requires_grad_()
     lattice = Lattice(unary, exact.edge.to(dtype), exact.lengths)
-    d, exists = SoftMax(psi, normalised=False)(scored_of(lattice, gold, MCELoss(SoftMax()), 1))
+    d, exists = SoftMaxMeasure(psi, normalised=False)(scored_of(lattice, gold, MCELoss(SoftMaxMeasure()), 1))
     expected = [sum_over_rivals(exact, gold, b, psi)[0] / psi for b in range(5)]
     assert exists.all()
     torch.testing.assert_close(d.double(), torch.tensor(expected, dtype=torch.float64), atol=2e-5, rtol=1e-6)
@@ -169,7 +169,7 @@ def test_a_rival_exists_or_the_loss_is_zero():
     unary.requires_grad_()
     lattice = Lattice(unary, torch.zeros(1, 1, 2, 2, dtype=torch.float64), torch.tensor([2, 2, 0]))
     gold = torch.zeros(3, 2, dtype=torch.int64)
-    for measure in (Strongest(), SoftMax(), SoftMax(3.0, normalised=False), PowerMean(), PowerRatio()):
+    for measure in (MaxMeasure(), SoftMaxMeasure(), SoftMaxMeasure(3.0, normalised=False), PowerMean(), PowerRatio()):
         for smoothing in (Sigmoid(), Logistic()):
             losses, acts = MCELoss(measure, smoothing).losses_and_updates(scored_of(lattice, gold, MCELoss(), 3))
             assert acts.tolist() == [False, True, False]
@@ -208,13 +208,13 @@ def test_measures_of_lists_equal_naive_arithmetic(seed, psi):
         rivals = [math.exp(score) for label, valid, score in listed if valid and label != scored.gold[b, 0]]
         one = Scored(row(scored.lattice, b), *(x[b : b + 1] if torch.is_tensor(x) else None for x in scored[1:]))
         one = one._replace(candidates=Candidates(*(x[b : b + 1] for x in scored.candidates)))
-        for measure in (Strongest(), PowerMean(psi), PowerRatio(psi)):
+        for measure in (MaxMeasure(), PowerMean(psi), PowerRatio(psi)):
             d, exists = measure(one)
             assert exists.item() == (len(rivals) > 0)
             if rivals:
                 mean = (sum(g**psi for g in rivals) / len(rivals)) ** (1 / psi)
                 expected = {
-                    Strongest: math.log(max(rivals) / gold),
+                    MaxMeasure: math.log(max(rivals) / gold),
                     PowerMean: (mean - gold) / (gold + sum(rivals)),
                     PowerRatio: mean / gold,
                 }
@@ -275,8 +275,8 @@ def test_bad_options_are_named():
         (lambda: Sigmoid(0.0), "Sigmoid: alpha"),
         (lambda: Logistic(-1.0), "Logistic: alpha"),
         (lambda: Logistic(math.nan), "Logistic: alpha"),
-        (lambda: SoftMax(0.0), "SoftMax: psi"),
-        (lambda: SoftMax(math.inf), "SoftMax: psi .* Strongest"),
+        (lambda: SoftMaxMeasure(0.0), "SoftMaxMeasure: psi"),
+        (lambda: SoftMaxMeasure(math.inf), "SoftMaxMeasure: psi .* MaxMeasure"),
         (lambda: PowerMean(-1.0), "PowerMean: psi"),
         (lambda: PowerRatio(math.inf), "PowerRatio: psi"),
     ):
@@ -286,7 +286,7 @@ def test_bad_options_are_named():
 
 def test_min_candidates():
     lattice = random_lattice(0)
-    assert [MCELoss(m).min_candidates for m in (None, SoftMax(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
+    assert [MCELoss(m).min_candidates for m in (None, SoftMaxMeasure(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
     with pytest.raises(ValueError, match=r"MCELoss .*K=1; .*search\.k >= 2"):
         MCELoss()(scored_of(lattice, random_gold(lattice), MCELoss(), 1))
 

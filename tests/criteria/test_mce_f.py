@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from structperc.chain import constrain, kbest
-from structperc.criteria import CorpusCriterion, Logistic, MCEFLoss, MCELoss, Pointwise, Segmentwise, Sigmoid
+from structperc.criteria import CorpusCriterion, Logistic, MCEFLoss, MCELoss, SegmentCounts, Sigmoid, TokenCounts
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
@@ -128,7 +128,7 @@ def criterion_for(labels, **options):
 def units_of(labelling, labels, units):
     """{(start, end, kind)} of a tuple of label ids."""
     names = labels.decode(labelling)
-    if isinstance(units, Pointwise):
+    if isinstance(units, TokenCounts):
         return {(t, t + 1, name) for t, name in enumerate(names) if name != "O"}
     return {(span.start, span.end, span.type) for span in spans(names)}
 
@@ -167,7 +167,7 @@ def legal(lattice, labels, seed):
 
 
 @pytest.mark.parametrize("options", [{}, {"psi": 1.3, "rivals": 3}], ids=["strongest", "many"])
-@pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
+@pytest.mark.parametrize("units", [SegmentCounts(), TokenCounts()], ids=["segments", "tokens"])
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("L", [3, 5])
 @pytest.mark.parametrize("seed", range(4))
@@ -254,7 +254,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("units", [Segmentwise(), Pointwise()], ids=["segments", "tokens"])
+@pytest.mark.parametrize("units", [SegmentCounts(), TokenCounts()], ids=["segments", "tokens"])
 @pytest.mark.parametrize("psi", [None, 1.3])
 def test_sum_of_batch_gradients(units, seed, psi):
     model = Model(seed)

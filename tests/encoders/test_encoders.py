@@ -126,7 +126,7 @@ def test_dropout_only_in_training():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BiLSTM([]), "there is no token embedder"),
+        (lambda: BiLSTM([]), "token embedder"),
         (lambda: BiLSTM([CharCNN()], hidden=0), "hidden "),
         (lambda: BiLSTM([CharCNN()], layers=0), "layers "),
         (lambda: BiLSTM([CharCNN()], within="document"), "within "),

@@ -106,16 +106,16 @@ def test_words_of_file_and_training_data(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Rome 1 2\nAnna 1\n", ":2: 1"),
-        ("Rome 1 2\nAnna 1 2 3\n", ":2: 3"),
+        ("Rome 1 2\nAnna 1\n", ":2: .*got 1"),
+        ("Rome 1 2\nAnna 1 2 3\n", ":2: .*got 3"),
         ("Rome 1 2\nAnna 1 x\n", ":2: "),
-        ("Rome 1 2\n\nAnna 1 2\n", ":2: 0"),
+        ("Rome 1 2\n\nAnna 1 2\n", ":2: .*got 0"),
         ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
-        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: 2"),
+        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: .*got 2"),
         ("", "no word vectors"),
-        ("word\n", ":1: 0"),
+        ("word\n", ":1: .*got 0"),
     ],
 )
 def test_broken_files_are_named_with_their_line(tmp_path, text, message):
@@ -136,7 +136,7 @@ def test_invalid_files(file, tmp_path):
     with pytest.raises(InputError, match=r"none\.txt"):
         learned(WordEmbedding(5, path=str(tmp_path / "none.txt")))
     (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="`write_vectors`"):
+    with pytest.raises(InputError, match="write_vectors"):
         read_vectors(str(tmp_path / "bad.safetensors"))
     write_vectors(tmp_path / "nan.safetensors", ["a", "b"], torch.tensor([[1.0], [torch.nan]]))
     with pytest.raises(InputError, match=r"nan\.safetensors: .*'b'"):
@@ -188,7 +188,7 @@ def test_a_word_without_characters_is_zero():
         (lambda: WordEmbedding(0), "width "),
         (lambda: WordEmbedding(cutoff=0), "cutoff "),
         (lambda: WordEmbedding(word_dropout=1), "word_dropout "),
-        (lambda: WordEmbedding(frozen=True), "frozen rows without a path would stay random"),
+        (lambda: WordEmbedding(frozen=True), "frozen=True requires path"),
         (lambda: CharCNN(window=4), "window "),
         (lambda: CharCNN(characters=0), "characters "),
         (lambda: CharCNN(dropout=-0.1), "dropout "),

@@ -169,7 +169,7 @@ def test_updates_by_sentence_need_online_learning():
         (lambda: MarginLoss(1.0, unit="document"), "MarginLoss: unit "),
         (lambda: HingeLoss(1.0, unit="x"), "HingeLoss: unit "),
         (lambda: LocalAndNonlocal(1.0, local_unit="x"), "LocalAndNonlocal: local_unit "),
-        (lambda: LocalAndNonlocal(1.0, first="local", local_unit="sentence"), "goes with local aggressive"),
+        (lambda: LocalAndNonlocal(1.0, first="local", local_unit="sentence"), "local_unit sentence"),
         (lambda: documents_tagger(MarginLoss(1.0, unit="sentence")), "model.criterion.unit"),
     ],
 )

@@ -19,8 +19,8 @@ from structperc.optim import (
     Diverged,
     FullBatch,
     Perceptron,
-    Phases,
     QuickProp,
+    SequentialOptimizers,
     check_finite,
     training_protocol,
 )
@@ -32,8 +32,8 @@ OPTIONS = {
     "LBFGS": {},
     "OWLQN": {"C": 50.0},
     "QuickProp": {"lr": 0.05},
-    "Averaging": {"of": partial(torch.optim.SGD, lr=0.05)},
-    "Phases": {"first": partial(GPD, lr=0.05, decay_steps=20), "epochs": 3, "then": LBFGS},
+    "Averaging": {"optimizer": partial(torch.optim.SGD, lr=0.05)},
+    "SequentialOptimizers": {"first": partial(GPD, lr=0.05, decay_steps=20), "first_epochs": 3, "second": LBFGS},
 }
 BASES = {"BaseOptimizer", "AveragedOptimizer", "FullBatch", "QuasiNewton", "_Wrapper"}
 
@@ -86,7 +86,7 @@ def closure_of(optimizer, params, sparse=False):
 
 def train(optimizer, params, epochs, sparse=False):
     for epoch in epochs:
-        if isinstance(optimizer, Phases):
+        if isinstance(optimizer, SequentialOptimizers):
             optimizer.begin_epoch(epoch)
         optimizer.step(closure_of(optimizer, params, sparse))
 
@@ -119,7 +119,7 @@ def test_objective_falls(name):
     optimizer = make(name, params)
     before = objective(params).item()
     for epoch in range(30):
-        if isinstance(optimizer, Phases):
+        if isinstance(optimizer, SequentialOptimizers):
             optimizer.begin_epoch(epoch)
         inner = closure_of(optimizer, params)
         returned = optimizer.step(lambda inner=inner: (calls.append(1), inner())[1])
@@ -284,7 +284,7 @@ def test_many_parameters_in_float32(name):
     torch.testing.assert_close(p.detach(), target, atol=1e-2, rtol=0)
 
 
-@pytest.mark.parametrize("name", sorted(set(LEAVES) - set(FULL_BATCH) - {"Phases"}))
+@pytest.mark.parametrize("name", sorted(set(LEAVES) - set(FULL_BATCH) - {"SequentialOptimizers"}))
 def test_others_take_several_groups(name):
     params = parameters()
     optimizer = make(name, [{"params": params[:1]}, {"params": params[1:]}])
@@ -314,9 +314,14 @@ def test_others_take_several_groups(name):
         (lambda p: QuickProp(p, lr=1, period=0), "period"),
         (lambda p: GPD(p, lr=-1, decay_steps=1), "lr"),
         (lambda p: GPD(p, lr=1, decay_steps=0), "decay_steps"),
-        (lambda p: Phases(p, Perceptron, 0, Perceptron), "epochs"),
-        (lambda p: Phases(p, Perceptron, 1, partial(Phases, first=Perceptron, epochs=1, then=LBFGS)), "Phases"),
-        (lambda p: Phases(p, Perceptron, 1, partial(QuickProp, lr=-1)), "QuickProp: lr"),
+        (lambda p: SequentialOptimizers(p, Perceptron, 0, Perceptron), "first_epochs"),
+        (
+            lambda p: SequentialOptimizers(
+                p, Perceptron, 1, partial(SequentialOptimizers, first=Perceptron, first_epochs=1, second=LBFGS)
+            ),
+            "SequentialOptimizers",
+        ),
+        (lambda p: SequentialOptimizers(p, Perceptron, 1, partial(QuickProp, lr=-1)), "QuickProp: lr"),
     ],
 )
 def test_bad_options_are_named(make_one, named):
@@ -340,7 +345,7 @@ def test_training_protocol_of_every_optimizer(name):
     optimizer = make(name, parameters())
     assert training_protocol(optimizer) is optimizer
     assert optimizer.stop_reason is optimizer.status is None
-    assert optimizer.can_stop == (name in FULL_BATCH or name == "Phases")
+    assert optimizer.can_stop == (name in FULL_BATCH or name == "SequentialOptimizers")
     assert optimizer.full_batch == (name in FULL_BATCH)
     assert "smaller" in optimizer.divergence_hint
 

@@ -1,4 +1,4 @@
-"""Phases and Averaging against their parts."""
+"""SequentialOptimizers and Averaging against their parts."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,7 +14,7 @@ from structperc.constructors import parameters_of
 from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, Phases, QuickProp
+from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, QuickProp, SequentialOptimizers
 from structperc.taggers.checkpoint_files import replace_raw_weights
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
@@ -45,7 +45,7 @@ def run(p, optimizer, epochs):
 
 def test_first_one_then_the_other():
     p, q = parameter(), parameter()
-    phases = Phases([p], FIRST, 2, THEN)
+    phases = SequentialOptimizers([p], FIRST, 2, THEN)
     run(p, phases, range(5))
     gpd = FIRST([q])
     for _ in range(6):
@@ -61,7 +61,7 @@ def test_first_one_then_the_other():
 
 def test_status_of_the_active_optimizer():
     p = parameter()
-    phases = Phases([p], FIRST, 2, THEN)
+    phases = SequentialOptimizers([p], FIRST, 2, THEN)
     for epoch in range(2):
         phases.begin_epoch(epoch)
         assert isinstance(phases.active, GPD)
@@ -82,7 +82,7 @@ def test_status_of_the_active_optimizer():
 
 def test_evaluation_weights_of_other_optimizers():
     p = parameter()
-    phases = Phases([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
+    phases = SequentialOptimizers([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
     run(p, phases, range(3))
     assert phases.stop_reason is phases.status is None
     assert phases.use_evaluation_weights() == {}
@@ -91,7 +91,7 @@ def test_evaluation_weights_of_other_optimizers():
 
 def test_second_starts_from_evaluation_weights():
     p, q = parameter(), parameter()
-    phases, alone = Phases([p], partial(Perceptron, lr=0.02), 2, LBFGS), Perceptron([q], lr=0.02)
+    phases, alone = SequentialOptimizers([p], partial(Perceptron, lr=0.02), 2, LBFGS), Perceptron([q], lr=0.02)
     run(p, phases, range(2))
     for _ in range(6):
         step(q, alone)
@@ -103,7 +103,7 @@ def test_second_starts_from_evaluation_weights():
 
 def test_switch_after_convergence():
     p = parameter()
-    phases = Phases([p], partial(LBFGS, epsilon=1e-3), 1000, partial(GPD, lr=1e-3, decay_steps=1))
+    phases = SequentialOptimizers([p], partial(LBFGS, epsilon=1e-3), 1000, partial(GPD, lr=1e-3, decay_steps=1))
     for epoch in range(1000):
         phases.begin_epoch(epoch)
         if isinstance(phases.active, GPD):
@@ -119,14 +119,14 @@ def test_switch_after_convergence():
 @pytest.mark.parametrize("stop", range(6))
 def test_resume_is_exact_in_either_phase(stop):
     p = parameter()
-    phases = Phases([p], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
+    phases = SequentialOptimizers([p], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
     run(p, phases, range(stop))
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
     served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
     replace_raw_weights(served, ["w"])
     with phases.evaluation_weights():
         assert torch.equal(served["state_dict"]["w"], p.detach())
-    resumed = Phases([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
+    resumed = SequentialOptimizers([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
     resumed.load_state_dict(state)
     run(p, phases, range(stop, 7))
     run(q, resumed, range(stop, 7))
@@ -137,7 +137,7 @@ def test_resume_is_exact_in_either_phase(stop):
 def test_groups():
     p, q = parameter(), parameter()
     groups = [{"params": [p], "lr": 0.2}, {"params": [q]}]
-    phases = Phases(groups, FIRST, 1, partial(torch.optim.SGD, lr=0.05))
+    phases = SequentialOptimizers(groups, FIRST, 1, partial(torch.optim.SGD, lr=0.05))
     assert [group["lr"] for group in phases.param_groups] == [0.2, 0.02]
     phases.begin_epoch(1)
     assert [group["lr"] for group in phases.param_groups] == [0.2, 0.05]
@@ -170,7 +170,9 @@ def fit_module(folder, epochs, resume=None):
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(20, 2, generator=generator)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:, 0] - 2 * x[:, 1] + 3), batch_size=20)
-    module = Module(partial(Phases, first=partial(GPD, lr=0.005, decay_steps=10), epochs=2, then=LBFGS))
+    module = Module(
+        partial(SequentialOptimizers, first=partial(GPD, lr=0.005, decay_steps=10), first_epochs=2, second=LBFGS)
+    )
     options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
     trainer = pl.Trainer(max_epochs=epochs, default_root_dir=folder, enable_checkpointing=False, **options)
     trainer.fit(module, loader, ckpt_path=resume)
@@ -202,13 +204,13 @@ class Holder:
 YAML = """
 holder:
   optimizer:
-    class_path: structperc.optim.Phases
+    class_path: structperc.optim.SequentialOptimizers
     init_args:
       first:
         class_path: structperc.optim.GPD
         init_args: {lr: 0.02, decay_steps: 5}
-      epochs: 2
-      then:
+      first_epochs: 2
+      second:
         class_path: structperc.optim.QuickProp
         init_args: {lr: 0.02}
 """
@@ -219,8 +221,8 @@ def test_one_setting_of_a_configuration():
     values = builder.fields(parse_yaml(YAML, "holder.yaml")["holder"], parameters_of(Holder), "Holder", "holder")
     make = builder.build(values["optimizer"], parameters_of(Holder)["optimizer"].hint, "holder.optimizer")
     p, q = parameter(), parameter()
-    made, expected = make([p]), Phases([q], FIRST, 2, THEN)
-    assert isinstance(made, Phases)
+    made, expected = make([p]), SequentialOptimizers([q], FIRST, 2, THEN)
+    assert isinstance(made, SequentialOptimizers)
     run(p, made, range(5))
     run(q, expected, range(5))
     assert torch.equal(p, q)
@@ -309,10 +311,10 @@ def test_evaluation_weights_of_taggers():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"of": ADAM, "start": -1}, "Averaging: start "),
-        ({"of": ADAM, "decay": 1.0}, "Averaging: decay "),
-        ({"of": Perceptron}, "Averaging: Perceptron "),
-        ({"of": LBFGS}, "Averaging: LBFGS "),
+        ({"optimizer": ADAM, "start": -1}, "Averaging: start "),
+        ({"optimizer": ADAM, "decay": 1.0}, "Averaging: decay "),
+        ({"optimizer": Perceptron}, "Averaging: Perceptron "),
+        ({"optimizer": LBFGS}, "Averaging: LBFGS "),
     ],
 )
 def test_refusals(options, complaint):

@@ -44,7 +44,7 @@ def fitted(**options):
         (WORDS, ["BO", "O"], "y holds the labels of one sentence; give a list of sentences: [y]"),
         (WORDS, [["O", "O"], "O"], "y, sentence 2: the labels of a sentence are a list of strings, not 'O'"),
         (WORDS, None, "y is a list of sentences, each a list of labels, not None"),
-        (WORDS, [["O", 1], ["O"]], "y, sentence 1, token 2: a label is a string, not 1; write its name"),
+        (WORDS, [["O", 1], ["O"]], "y, sentence 1, token 2: expected a string, got 1; "),
         ([["a"], ["b", 3]], [["O"], ["O", "O"]], "X, sentence 2, token 2: "),
         (
             [["a"], [TOKEN]],

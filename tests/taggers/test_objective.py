@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMax
+from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMaxMeasure
 from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, OWLQN, Diverged, Phases, TrainingProtocol
+from structperc.optim import GPD, LBFGS, OWLQN, Diverged, SequentialOptimizers, TrainingProtocol
 from tests.tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
 
 C = 3.0
@@ -82,7 +82,7 @@ def leaves(step):
 CRITERIA = {
     "likelihood": (CRFLoss, 2),
     "mce": (MCELoss, 2),
-    "soft mce": (lambda: MCELoss(SoftMax(psi=2.0)), 1),
+    "soft mce": (lambda: MCELoss(SoftMaxMeasure(psi=2.0)), 1),
     "mce_f": (MCEFLoss, 2),
 }
 
@@ -204,7 +204,9 @@ def test_scale_of_totals():
 
 def test_phases():
     data, prior = make_data(), Prior(C)
-    tagger = make_tagger(data, MCEFLoss(), lambda p: Phases(p, lambda q: Steps(q, lr=0.1), 2, WholeSteps), prior=prior)
+    tagger = make_tagger(
+        data, MCEFLoss(), lambda p: SequentialOptimizers(p, lambda q: Steps(q, lr=0.1), 2, WholeSteps), prior=prior
+    )
     first, then = fit(tagger, data, 4).optimizers[0].optimizers
     assert (len(first.seen), len(then.seen)) == (6, 2)
     for step in then.seen:

@@ -29,7 +29,7 @@ from structperc.criteria import (
     MCELoss,
     MEMMLoss,
     PerceptronLoss,
-    SoftMax,
+    SoftMaxMeasure,
 )
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
@@ -48,7 +48,7 @@ CRITERIA = {
     "likelihood": CRFLoss,
     "local likelihood": MEMMLoss,
     "mce": MCELoss,
-    "soft mce": lambda: MCELoss(SoftMax(psi=2.0)),
+    "soft mce": lambda: MCELoss(SoftMaxMeasure(psi=2.0)),
     "mce-f": MCEFLoss,
 }
 

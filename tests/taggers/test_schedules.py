@@ -10,7 +10,7 @@ from torch.optim import lr_scheduler as torchs
 
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
-from structperc.optim import LBFGS, InverseTime, PassiveAggressive, Phases, WarmupDecay
+from structperc.optim import LBFGS, InverseTime, PassiveAggressive, SequentialOptimizers, WarmupDecay
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.jackknife import JackKnife
 from structperc.taggers.learning import SequentialTraining
@@ -145,7 +145,7 @@ def test_rate_of_online_optimizers(average):
     [
         (InverseTime, LBFGS, "model.lr_scheduler: LBFGS"),
         (InverseTime, PassiveAggressive, "model.lr_scheduler: PassiveAggressive"),
-        (InverseTime, lambda p: Phases(p, Watched, 1, LBFGS), "model.lr_scheduler: Phases"),
+        (InverseTime, lambda p: SequentialOptimizers(p, Watched, 1, LBFGS), "model.lr_scheduler: SequentialOptimizers"),
         (lambda o: InverseTime(o, -1), Watched, "InverseTime: rate "),
         (lambda o: WarmupDecay(o, 3), Watched, "WarmupDecay: warmup "),
         (lambda o: WarmupDecay(o, decay="fast"), Watched, "WarmupDecay: decay "),

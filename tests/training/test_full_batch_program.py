@@ -22,14 +22,14 @@ MAP = [f"--model.criterion={CRITERIA}CRFLoss", "--model.prior.C=1"]
 MCE_F = [f"--model.criterion={CRITERIA}MCEFLoss", "--model.search.k=2", "--model.prior.C=1000"]
 LBFGS = [f"--model.optimizer={OPTIM}LBFGS"]
 QUICKPROP = [f"--model.optimizer={OPTIM}QuickProp", "--model.optimizer.lr=10"]
-PHASES = [
-    f"--model.optimizer={OPTIM}Phases",
+SEQUENTIAL = [
+    f"--model.optimizer={OPTIM}SequentialOptimizers",
     f"--model.optimizer.first={OPTIM}GPD",
     "--model.optimizer.first.lr=100",
     "--model.optimizer.first.decay_steps=10",
-    "--model.optimizer.epochs=2",
-    f"--model.optimizer.then={OPTIM}QuickProp",
-    "--model.optimizer.then.lr=10",
+    "--model.optimizer.first_epochs=2",
+    f"--model.optimizer.second={OPTIM}QuickProp",
+    "--model.optimizer.second.lr=10",
 ]
 
 
@@ -94,7 +94,7 @@ def test_lbfgs_converges(runs, caplog):
 
 def test_quickprop_keeps_the_lowest_objective(runs):
     """It goes up, too: the weights that it ends with are others."""
-    assert runs("fit", *FULL, *MCE_F, *PHASES, *LOWEST, "--trainer.max_epochs=11") == 0
+    assert runs("fit", *FULL, *MCE_F, *SEQUENTIAL, *LOWEST, "--trainer.max_epochs=11") == 0
     run = runs.root / "1"
     values = logged(run, "train/objective")
     assert values[-1] > min(values[2:])
@@ -118,7 +118,7 @@ def test_epoch_by_development_score(runs):
 
 def test_development_score_of_the_lowest_objective(runs):
     """Where an evaluation has found no lower objective, the score is the one before; the second phase starts anew."""
-    assert runs("fit", *FULL, *MCE_F, *PHASES, *LOWEST, "--trainer.max_epochs=12") == 0
+    assert runs("fit", *FULL, *MCE_F, *SEQUENTIAL, *LOWEST, "--trainer.max_epochs=12") == 0
     values, scores = (logged(runs.root / "1", name) for name in ("train/objective", "dev/score"))
     worse = [i for i in range(3, 12) if values[i] > min(values[2:i])]
     assert worse
@@ -126,7 +126,7 @@ def test_development_score_of_the_lowest_objective(runs):
     assert len(set(scores)) > 1
 
 
-RESUMED = {"lbfgs": [*MAP, *LBFGS], "quickprop": [*MCE_F, *QUICKPROP], "phases": [*MCE_F, *PHASES]}
+RESUMED = {"lbfgs": [*MAP, *LBFGS], "quickprop": [*MCE_F, *QUICKPROP], "phases": [*MCE_F, *SEQUENTIAL]}
 
 
 @pytest.mark.parametrize("options", RESUMED.values(), ids=RESUMED)
@@ -231,7 +231,7 @@ def complaint(runs, capsys):
 
 
 MCELoss = [f"--model.criterion={CRITERIA}MCELoss", "--model.search.k=2"]
-SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRITERIA}SoftMax"]
+SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRITERIA}SoftMaxMeasure"]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRI
             [*MCELoss, f"--model.criterion.smoothing={CRITERIA}Logistic", "--model.criterion.smoothing.alpha=-2"],
             "Logistic: alpha ",
         ),
-        ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMax: psi "),
+        ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMaxMeasure: psi "),
         ([*MCE_F, "--model.criterion.beta=0"], "MCEFLoss: beta "),
         ([*MCE_F, "--model.criterion.memory=1"], "MCEFLoss: memory "),
         (

@@ -15,7 +15,16 @@ from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, MCELoss, PerceptronLoss, Prior, SoftMax
+from structperc.criteria import (
+    CRFLoss,
+    Criterion,
+    HingeLoss,
+    MarginLoss,
+    MCELoss,
+    PerceptronLoss,
+    Prior,
+    SoftMaxMeasure,
+)
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive
@@ -43,7 +52,7 @@ def sparse(criterion: Criterion, optimizer: Callable, sparse_grad: bool = True) 
 CASES = {
     "neural likelihood": lambda: neural(CRFLoss()),
     "neural margin": lambda: neural(MarginLoss(1.0)),
-    "all rivals": lambda: sparse(MCELoss(SoftMax()), torch.optim.Adam, sparse_grad=False),
+    "all rivals": lambda: sparse(MCELoss(SoftMaxMeasure()), torch.optim.Adam, sparse_grad=False),
     "perceptron": lambda: sparse(PerceptronLoss(), PerceptronSteps),
     "PA": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA")),
     "PA-I": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA-I", C=0.1)),

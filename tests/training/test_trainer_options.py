@@ -9,7 +9,7 @@ import torch
 from pytorch_lightning.callbacks import EarlyStopping, Timer
 
 from structperc.errors import InputError
-from structperc.optim import LBFGS, Phases
+from structperc.optim import LBFGS, SequentialOptimizers
 from structperc.reranking import GlobalReranker
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.training.callbacks import CheckTermination, StopWhenConverged
@@ -80,8 +80,8 @@ def test_interrupted_training_without_last_epoch(runs):
     for callback in (StopWhenConverged(), EarlyStopping("dev/score"), Timer("00:00:00:01"), Own()):
         assert ends(callbacks=[callback])
     assert ends(LBFGS)
-    assert ends(lambda p: Phases(p, torch.optim.Adagrad, 3, LBFGS))
+    assert ends(lambda p: SequentialOptimizers(p, torch.optim.Adagrad, 3, LBFGS))
     assert ends(tagger=Mock(spec=GlobalReranker))
     assert not ends()
-    assert not ends(lambda p: Phases(p, LBFGS, 3, torch.optim.Adagrad))
+    assert not ends(lambda p: SequentialOptimizers(p, LBFGS, 3, torch.optim.Adagrad))
     assert runs("fit", "--trainer.max_epochs=-1", "--trainer.max_steps=3") == 0

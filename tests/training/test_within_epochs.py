@@ -25,12 +25,12 @@ LEARNERS = {
     ],
     "in turn": [
         LIKELIHOOD,
-        f"--model.optimizer={OPTIM}Phases",
+        f"--model.optimizer={OPTIM}SequentialOptimizers",
         f"--model.optimizer.first={OPTIM}GPD",
         "--model.optimizer.first.lr=1",
         "--model.optimizer.first.decay_steps=100",
-        "--model.optimizer.epochs=2",
-        f"--model.optimizer.then={OPTIM}Perceptron",
+        "--model.optimizer.first_epochs=2",
+        f"--model.optimizer.second={OPTIM}Perceptron",
     ],
 }
 

@@ -120,16 +120,16 @@ class LongestMention(DocumentAttribute):
 
     A name is often written in full once and shortened later: "Gerald Ford" or "Ford Motor Co" elsewhere in the document
     disambiguates "Ford" in "Ford said". Runs do not cross sentence boundaries. Lines of capitals contain no runs, but
-    their words get values. Of runs of equal length the first one counts. Single words are no runs, and words that do
+    their words get values. Of runs of equal length the first one is used. A run has at least two words. Words that do
     not begin with a capital have no value. Similar to the super-entities of Krishnan & Manning (2006), without labels.
 
     Args:
-        of: the attribute.
+        of: name of the attribute.
         at: position of the value: "here" for the other mention, the "first" or "last" word of the run, or the word
             "before" or "after" it ("_B" outside the sentence).
 
     Raises:
-        InputError: unknown place.
+        InputError: unknown position.
     """
 
     def __init__(self, of: str, at: At) -> None:
@@ -199,8 +199,9 @@ class OtherMentions(DocumentAttribute):
     of them, and the whole document instead of 200 tokens.
 
     Args:
-        of: the attribute.
-        at: offset of the value from the other mention, negative to the left; "_B" outside its sentence.
+        of: name of the attribute.
+        at: offset from the other mention to the token whose value is used, negative to the left; "_B" outside its
+            sentence.
     """
 
     def __init__(self, of: str, at: int = 0) -> None:

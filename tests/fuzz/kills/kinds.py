@@ -46,7 +46,7 @@ def trainings(bert: Path) -> dict[str, Kind]:
         "margin": _kind("fit", "embedded/margin.yaml", [*EPOCHS, *START]),
         "passive-aggressive": _kind("fit", "quickstart.yaml", [*HINGE, *EPOCHS]),
         "CRF": _kind("fit", "embedded/crf.yaml", FULL_BATCH),
-        "MCE-F": _kind("fit", "embedded/mce_f.yaml", ["--model.optimizer.epochs=2", *FULL_BATCH]),
+        "MCE-F": _kind("fit", "embedded/mce_f.yaml", ["--model.optimizer.first_epochs=2", *FULL_BATCH]),
         "guided": _kind("fit", "embedded/guided.yaml", BATCHES),
         "BiLSTM": _kind("fit", "embedded/bilstm_crf.yaml", [*BILSTM, *BATCHES]),
         "transformer": _kind("fit", "embedded/bilstm_crf.yaml", [*encoder, *BATCHES]),
