@@ -16,31 +16,31 @@ from structperc.structures import Batch, real_tokens
 class TextModule(nn.Module, ABC):
     """Base class of modules that read text.
 
-    `learn` is called once, with the training data; `read` converts the strings of each corpus to numbers. The state,
-    such as a vocabulary, is saved with the weights: `to_state` returns it, `load_state` restores it. Subclasses store
-    each argument of their constructor in an attribute with the same name, so that it can be saved. Weights exist after
-    `learn` or `load_state`, those of features after `allocate`.
+    `build_vocabulary` is called once, with the training data; `encode_inputs` converts the strings of each corpus to
+    numbers. The state, such as a vocabulary, is saved with the weights: `to_state` returns it, `load_state` restores
+    it. Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
+    Weights exist after `build_vocabulary` or `load_state`, those of features after `allocate`.
     """
 
     width: int  # dimension of the vectors
-    n_inputs = 1  # number of `Ragged` that `read` returns
+    n_inputs = 1  # number of `Ragged` that `encode_inputs` returns
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary from the training data; by default nothing."""
 
     @abstractmethod
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
 
     def allocate(self, n_features: int) -> None:
         """Create weights for the node features of the tagger; by default none."""
 
     def source_files(self) -> list[str]:
-        """Return the files and folders in the options that `learn` reads; by default none."""
+        """Return the files and folders in the options that `build_vocabulary` reads; by default none."""
         return []
 
     def to_state(self) -> Any:
-        """Return the state after `learn` as plain JSON types; None if there is none."""
+        """Return the state after `build_vocabulary` as plain JSON types; None if there is none."""
         return None
 
     def load_state(self, state: Any) -> None:
@@ -97,19 +97,19 @@ class ContextEncoder(Encoder):
         """The token embedders, in the order of their vectors."""
         return cast(list[TokenEmbedder], list(self.inputs))
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabularies of all token embedders."""
         for one in self.embedders:
-            one.learn(corpus)
+            one.build_vocabulary(corpus)
 
     def allocate(self, n_features: int) -> None:
         """Create the weights for features of all token embedders."""
         for one in self.embedders:
             one.allocate(n_features)
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all token embedders, concatenated."""
-        return [numbers for one in self.embedders for numbers in one.read(corpus)]
+        return [numbers for one in self.embedders for numbers in one.encode_inputs(corpus)]
 
     def embed(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens without context, 0 in the padding."""

@@ -117,7 +117,7 @@ class WordEmbedding(VocabularyEmbedder):
         self.word_dropout, self.frozen = word_dropout, frozen
         self.table_width, self.trainable = width, not frozen
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the training data and the file, and read the vectors of the file."""
         own = StringVocabulary.frequent(self._strings(corpus), self.cutoff)
         if self.path is None:
@@ -136,7 +136,7 @@ class WordEmbedding(VocabularyEmbedder):
         """Return the file of vectors, if there is one."""
         return [] if self.path is None else [self.path]
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the number of each token."""
         numbers = torch.from_numpy(self.known.numbers(self._strings(corpus)))
         return [Ragged.of_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
@@ -183,13 +183,13 @@ class CharCNN(VocabularyEmbedder):
         self.table_width = characters
         self.filters = nn.Conv1d(characters, width, window, padding=window // 2)
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of characters, and initialise their vectors."""
         known = StringVocabulary.frequent("".join(corpus.columns["word"]), 1)
         self._set_table(known, torch.zeros(len(known), self.characters))
         nn.init.uniform_(self.table, -((3 / self.characters) ** 0.5), (3 / self.characters) ** 0.5)
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the numbers of each word's characters."""
         words = corpus.columns["word"]
         lengths = torch.tensor(list(map(len, words)), dtype=torch.int64)
@@ -238,7 +238,7 @@ class FeatureEmbedding(TokenEmbedder):
             raise InputError("FeatureEmbedding: there are no node features; give templates as model.features")
         self.table = nn.Parameter(torch.randn(n_features, self.width) / self.width**0.5)
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """No-op: features are extracted for the whole tagger."""
         return []
 

@@ -119,7 +119,7 @@ class Transformer(Encoder):
             pieces if the tokenizer has no unknown token.
     """
 
-    network: Any  # an nn.Module; None before `learn` or `load_state`
+    network: Any  # an nn.Module; None before `build_vocabulary` or `load_state`
     tokenizer: "Tokenizer"
 
     def __init__(
@@ -145,7 +145,7 @@ class Transformer(Encoder):
 
     # -- state ---------------------------------------------------------------------------------------------------
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Load tokenizer and weights; of the training data only the first words are used."""
         network, found = load_pretrained(self.model, self.revision)
         tokenizer = found.backend_tokenizer
@@ -209,7 +209,7 @@ class Transformer(Encoder):
 
     # -- words to pieces ------------------------------------------------------------------------------------
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the pieces of each word, at least one and at most those of a window."""
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))

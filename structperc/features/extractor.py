@@ -130,14 +130,14 @@ class FeatureExtractor:
         """
         self._fit(corpus, workers)
 
-    def start(self, corpus: Corpus) -> None:
+    def prepare_resume(self, corpus: Corpus) -> None:
         """Prepare fitted features for further training on a corpus.
 
         Raises InputError for a document attribute that does not support these training data.
         """
         for name, attribute in self.documents.items():
             try:
-                self.documents[name] = attribute.start(corpus)
+                self.documents[name] = attribute.resume_fit(corpus)
             except InputError as error:
                 raise InputError(f"features.documents.{name}: {error}") from None
         self._sources = self._sources_of(self._sources.names)
@@ -348,7 +348,7 @@ class FeatureExtractor:
         return Sources(names, resources, self._max_offset)
 
     def _fit(self, corpus: Corpus, workers: Workers) -> View:
-        self.documents = {name: attribute.learn(corpus) for name, attribute in self.documents.items()}
+        self.documents = {name: attribute.fit(corpus) for name, attribute in self.documents.items()}
         self._sources = self._sources_of(self._sources.names)
         reading = self._sources.read(corpus)
         self._numbering = self._numbering.fit(reading, self.cutoff, self._max_offset)

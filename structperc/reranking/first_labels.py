@@ -57,7 +57,7 @@ class FirstLabels(DocumentAttribute):
         self._training: tuple[Corpus, list[str]] | None = None  # the training data and its labels
         self._saved: _TrainingLabels | None = None  # the same labels in a saved model
 
-    def learn(self, corpus: Corpus) -> Self:
+    def fit(self, corpus: Corpus) -> Self:
         """Return a copy with first models that are trained on a corpus, or loaded from the cache.
 
         Raises InputError for a corpus without labels or with fewer documents than folds, for several processes, and
@@ -86,7 +86,7 @@ class FirstLabels(DocumentAttribute):
         known._training = corpus, models.tagger.labels.decode(labels)
         return known
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the label of each token. Raises InputError for an untrained first model."""
         if self.first is None or not self.first.fitted:
             raise InputError("FirstLabels: the first model is not trained; fit the features first")
@@ -95,7 +95,7 @@ class FirstLabels(DocumentAttribute):
         own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
         return factorize(self.first.predict(own).labels)
 
-    def start(self, corpus: Corpus) -> Self:
+    def resume_fit(self, corpus: Corpus) -> Self:
         """Return a copy with the saved labels of the training data.
 
         Raises InputError for different training data, and for a model without saved labels.

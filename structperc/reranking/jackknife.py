@@ -292,7 +292,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
     features.fit(corpus)
     tagger = Tagger.from_description(untrained_description(first), features, Builder.like(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
-    tagger.scorer.learn(corpus)
+    tagger.scorer.build_vocabulary(corpus)
     tagger.allocate(labels)
     tagger.unit = unit
     return tagger

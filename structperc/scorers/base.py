@@ -32,10 +32,10 @@ class Scorer(LocalWeights):
 
     n_inputs = 0  # number of `batch.inputs`
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build vocabularies from the training data; by default none."""
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the data of a corpus for `batch.inputs`; by default none, as most scorers read feature ids only."""
         return []
 
@@ -71,14 +71,14 @@ class Sum(Scorer):
         """The summands."""
         return cast(list[Scorer], list(self.scorers))
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabularies of all scorers."""
         for scorer in self.parts:
-            scorer.learn(corpus)
+            scorer.build_vocabulary(corpus)
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of all scorers, concatenated."""
-        return [one for scorer in self.parts for one in scorer.read(corpus)]
+        return [one for scorer in self.parts for one in scorer.encode_inputs(corpus)]
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weights of each scorer."""

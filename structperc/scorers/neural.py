@@ -30,13 +30,13 @@ class Neural(Scorer):
         self.encoder, self.transitions = encoder, transitions
         self.n_inputs = encoder.n_inputs
 
-    def learn(self, corpus: Corpus) -> None:
+    def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the encoder."""
-        self.encoder.learn(corpus)
+        self.encoder.build_vocabulary(corpus)
 
-    def read(self, corpus: Corpus) -> list[Ragged]:
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of the encoder."""
-        return self.encoder.read(corpus)
+        return self.encoder.encode_inputs(corpus)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create W (L, D), b (L,), the transition table, and the encoder's weights of node features."""

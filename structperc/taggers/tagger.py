@@ -154,7 +154,7 @@ class Tagger(BaseTagger):
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
-        return self.scorer.read(corpus)
+        return self.scorer.encode_inputs(corpus)
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not fit sequences of this unit."""
@@ -407,7 +407,7 @@ class Tagger(BaseTagger):
         if self.init_from is not None:
             initialize_from(self, self.init_from, data)
             return
-        self.scorer.learn(data.corpus("train"))
+        self.scorer.build_vocabulary(data.corpus("train"))
         super().build_vocabulary(data)
 
     def description(self) -> dict[str, Any]:
@@ -447,7 +447,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     if saved.labels.scheme != data.scheme:
         raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
     try:
-        saved.features.start(data.corpus("train"))
+        saved.features.prepare_resume(data.corpus("train"))
     except InputError as error:
         raise InputError(f"model.init_from: {folder}: {error}") from None
     tagger.features = saved.features

@@ -170,7 +170,7 @@ def test_features_are_fitted_once(text, tmp_path, monkeypatch, options):
 
 
 class OfNobodyKnowsWhat(DocumentAttribute):
-    def read(self, corpus, lookup):
+    def transform(self, corpus, lookup):
         return corpus.factorize("word")
 
 

@@ -44,10 +44,10 @@ def test_own_encoder_ignores_the_batch(ran):
     encoder = ran("extending")["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
     words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
     corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
-    encoder.learn(corpus)
+    encoder.build_vocabulary(corpus)
     features = FeatureExtractor(progress=False)
     features.fit(corpus)
-    encoded = EncodedCorpus(corpus, features, LabelSet(("O",), "none"), encoder.read(corpus))
+    encoded = EncodedCorpus(corpus, features, LabelSet(("O",), "none"), encoder.encode_inputs(corpus))
     whole = encoder(encoded[[0, 1, 2]])
     assert whole.shape == (3, 4, 7)
     assert encoder.width == 7

@@ -25,7 +25,7 @@ ENCODERS = {
 
 def learned(module):
     torch.manual_seed(3)
-    module.learn(corpus())
+    module.build_vocabulary(corpus())
     return module.eval()
 
 
@@ -47,7 +47,7 @@ def test_sentences_of_documents_are_independent():
     documents = Corpus.from_sentences(rows, documents=[0, 1, 1, 1], unit="document")
     features = FeatureExtractor(progress=False)
     features.fit(documents)
-    found = encoder(EncodedCorpus(documents, features, LabelSet(("O",)), encoder.read(documents))[[0, 1]])
+    found = encoder(EncodedCorpus(documents, features, LabelSet(("O",)), encoder.encode_inputs(documents))[[0, 1]])
     ends = list(accumulate(map(len, WORDS[1:]), initial=0))
     for sentence, (a, b) in enumerate(pairwise(ends), 1):
         torch.testing.assert_close(found[1, a:b], alone[sentence, : b - a])
@@ -72,7 +72,7 @@ def test_gradients_reach_every_weight(encoder):
 def test_saved_vocabulary(encoder):
     kinds = [type(one) for one in encoder.inputs]
     assert kinds == [WordEmbedding, CharCNN]
-    assert encoder.n_inputs == len(encoder.read(corpus())) == 2
+    assert encoder.n_inputs == len(encoder.encode_inputs(corpus())) == 2
 
 
 def torch_lstm(encoder):

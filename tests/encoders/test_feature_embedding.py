@@ -54,7 +54,7 @@ def tagger():
     encoder = Window([FeatureEmbedding(3), WordEmbedding(2), FeatureEmbedding(2)], window_size=0)
     made = Tagger(FeatureExtractor(["w[0]", "ic[0]"], progress=False), Neural(encoder), CRFLoss(), KBest(k=1))
     made.features.fit(corpus)
-    made.scorer.learn(corpus)
+    made.scorer.build_vocabulary(corpus)
     made.allocate(labels)
     made.fitted = True
     return made.eval(), corpus, labels

@@ -14,7 +14,7 @@ FLAT = [word for words in WORDS for word in words]
 
 def learned(module, sentences=WORDS):
     torch.manual_seed(1)
-    module.learn(corpus(sentences))
+    module.build_vocabulary(corpus(sentences))
     return module
 
 

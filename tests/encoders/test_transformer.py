@@ -36,7 +36,7 @@ def roberta(tmp_path_factory):
 
 def learned(folder, sentences=SENTENCES, **options):
     encoder = Transformer(str(folder), **options)
-    encoder.learn(corpus(sentences))
+    encoder.build_vocabulary(corpus(sentences))
     return encoder.eval()
 
 
@@ -71,7 +71,7 @@ def test_vectors_of_pieces(kind, pool, request):
 def test_pieces(bert):
     """[CLS] and [SEP] are no pieces of words; case is folded; ! and ? are unknown."""
     encoder = learned(bert)
-    (found,) = encoder.read(corpus([["Anna", "!?", "met", "no2"]]))
+    (found,) = encoder.encode_inputs(corpus([["Anna", "!?", "met", "no2"]]))
     names = [encoder.tokenizer.id_to_token(int(one)) for one in found.ids]
     assert names == ["an", "##na", "[UNK]", "[UNK]", "met", "no", "##2"]
     assert found.offsets.tolist() == [0, 2, 4, 5, 7]
@@ -104,7 +104,7 @@ def test_sequences_without_words(bert):
 @torch.no_grad()
 def naive_windows(encoder, network, words, room, overlap):
     """(T, D): each window alone through the network; of each word the vector that is farthest from a boundary."""
-    (pieces,) = encoder.read(corpus([words]))
+    (pieces,) = encoder.encode_inputs(corpus([words]))
     own = [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets, pieces.offsets[1:], strict=False)]
     best, first = {}, 0
     while True:
@@ -166,7 +166,7 @@ def test_positions_without_a_limit():
 def test_word_longer_than_a_window(bert):
     encoder = learned(bert, pool="mean", window=6)
     words = ["met", "abcdefgh", "Bo"]
-    (pieces,) = encoder.read(corpus([words]))
+    (pieces,) = encoder.encode_inputs(corpus([words]))
     assert np.diff(pieces.offsets).tolist() == [1, 4, 2]
     assert torch.equal(encoder(batch(encoder, [words])), encoder(batch(encoder, [["met", "abcd", "Bo"]])))
 
@@ -190,17 +190,17 @@ def test_words_without_pieces_or_unknown_token(tmp_path):
     assert (encoder.opening, encoder.closing, encoder.max_pieces) == ([], [], 64)
     text = Corpus.from_sentences([{"word": ["met"]}, {"word": ["Bo", "?!"]}], name="some.txt")
     with pytest.raises(InputError, match=r"^some\.txt, sentence 2, token 2: .*'\?!'"):
-        encoder.read(text)
+        encoder.encode_inputs(text)
 
 
 @pytest.mark.parametrize("word", ["\ud83d", "a\udc80", "\udfff\ud800"])
 def test_halves_of_surrogate_pairs_are_an_error(bert, word):
     text = Corpus.from_sentences([{"word": ["met"]}, {"word": ["Bo", word]}], name="some.txt")
-    for read in (learned(bert, [["met"]]).read, Transformer(str(bert)).learn):
+    for read in (learned(bert, [["met"]]).encode_inputs, Transformer(str(bert)).build_vocabulary):
         with pytest.raises(InputError, match=r"^some\.txt, sentence 2, token 2: word '.*\\ud.*surrogate") as caught:
             read(text)
         assert str(caught.value).isascii()
-    learned(bert, [["met"]]).read(Corpus.from_sentences([{"word": ["😀", "\u200b"]}]))
+    learned(bert, [["met"]]).encode_inputs(Corpus.from_sentences([{"word": ["😀", "\u200b"]}]))
 
 
 def test_tokenizer_without_the_words(tmp_path):
@@ -267,7 +267,7 @@ def test_dropout_is_on_from_the_start(tmp_path):
     """`from_pretrained` gives networks that are not in training."""
     save_bert(tmp_path, hidden_dropout_prob=0.5)
     encoder = Transformer(str(tmp_path))
-    encoder.learn(corpus(SENTENCES))
+    encoder.build_vocabulary(corpus(SENTENCES))
     assert encoder.training
     assert all(part.training for part in encoder.network.modules())
 

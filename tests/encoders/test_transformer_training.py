@@ -62,7 +62,7 @@ def test_training_moves_the_network(folder):
     assert len(objectives) == 12
     assert objectives[-1] < objectives[0] / 2
     start = Transformer(str(folder))
-    start.learn(data().corpus("train"))
+    start.build_vocabulary(data().corpus("train"))
     moved = {
         name.partition(".")[0]
         for name, p in network(tagger).named_parameters()
@@ -75,7 +75,7 @@ def test_frozen_network(folder):
     tagger, objectives = trained(folder, 3, frozen=True, pool="mean")
     assert objectives[-1] < objectives[0]
     start = Transformer(str(folder))
-    start.learn(data().corpus("train"))
+    start.build_vocabulary(data().corpus("train"))
     for name, p in network(tagger).named_parameters():
         assert torch.equal(p, start.network.get_parameter(name)), name
 

@@ -20,7 +20,7 @@ def batch(module, sentences=WORDS, rows=None):
     made = corpus(sentences)
     features = FeatureExtractor(progress=False)
     features.fit(made)
-    encoded = EncodedCorpus(made, features, LabelSet(("O", "B-X", "I-X")), module.read(made))
+    encoded = EncodedCorpus(made, features, LabelSet(("O", "B-X", "I-X")), module.encode_inputs(made))
     return encoded[list(range(len(sentences))) if rows is None else rows]
 
 

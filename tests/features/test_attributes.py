@@ -158,7 +158,7 @@ class Reads(DocumentAttribute):
     def __init__(self, values=None):
         self.values = values
 
-    def read(self, corpus, lookup):
+    def transform(self, corpus, lookup):
         return self.values
 
 
@@ -173,7 +173,7 @@ class Reads(DocumentAttribute):
 )
 def test_document_attributes(values, words):
     made = FeatureExtractor(["own[0]"], documents={"own": Reads(values)}, progress=False)
-    with pytest.raises(InputError, match=r"Reads\.read \(.*test_attributes\.py:[0-9]+\)") as error:
+    with pytest.raises(InputError, match=r"Reads\.transform \(.*test_attributes\.py:[0-9]+\)") as error:
         made.fit(CORPUS)
     assert words in str(error.value)
 

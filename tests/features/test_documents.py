@@ -27,7 +27,7 @@ def values_of(attribute, corpus):
     def lookup(name):
         return factorize([word.lower() if name == "wl" else word for word in corpus.columns["word"]])
 
-    found = attribute.read(corpus, lookup)
+    found = attribute.transform(corpus, lookup)
     return [found.distinct[number] for number in found.numbers]
 
 

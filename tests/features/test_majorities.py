@@ -24,7 +24,7 @@ def values_of(attribute, documents, unit):
         for sentence in document
     ]
     corpus = Corpus.from_sentences(rows, ids, unit)
-    found = attribute.read(corpus, lambda name: factorize(corpus.columns[name]))
+    found = attribute.transform(corpus, lambda name: factorize(corpus.columns[name]))
     return [found.distinct[number] for number in found.numbers]
 
 

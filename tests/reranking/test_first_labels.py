@@ -54,7 +54,7 @@ def trained(data, tmp_path_factory):
 
 
 def labels_of(attribute, corpus):
-    found = attribute.read(corpus, None)
+    found = attribute.transform(corpus, None)
     return [found.distinct[number] for number in found.numbers]
 
 
@@ -119,12 +119,12 @@ def test_a_first_model_runs_no_foreign_code(trained):
 
 def test_first_models_come_from_the_cache(data, tmp_path, monkeypatch):
     corpus = data.corpus("train")
-    before = make_labels(tmp_path).learn(corpus)
+    before = make_labels(tmp_path).fit(corpus)
     monkeypatch.setattr(pl.Trainer, "fit", None)
-    after = make_labels(tmp_path).learn(corpus)
+    after = make_labels(tmp_path).fit(corpus)
     assert labels_of(after, corpus) == labels_of(before, corpus)
     with pytest.raises(TypeError):  # another order of the training data
-        make_labels(tmp_path, seed=2).learn(corpus)
+        make_labels(tmp_path, seed=2).fit(corpus)
 
 
 def second_from(folder, tmp_path):
@@ -195,7 +195,7 @@ def test_models_without_first_labels(trained, data):
     kept = {name: array for name, array in arrays.items() if name != TRAINING}
     former = restore({**told, "state": learned}, kept, Builder(), "here")
     with pytest.raises(InputError, match="train it again"):
-        former.start(data.corpus("train"))
+        former.resume_fit(data.corpus("train"))
     wrong = [{TRAINING: labels} for labels in (np.array([99], np.uint8), np.array([[0]], np.uint8), np.array([0.5]))]
     for one in ({}, *wrong):
         with pytest.raises(InputError, match=f"here: {TRAINING}"):
@@ -209,9 +209,9 @@ def test_invalid_training(data):
         (FirstLabels(make_first()), "missing gold labels"),
     ]:
         with pytest.raises(InputError, match=message):
-            attribute.learn(words)
+            attribute.fit(words)
     with pytest.raises(InputError, match="the first model is not trained"):
-        FirstLabels(make_first()).read(words, None)
+        FirstLabels(make_first()).transform(words, None)
     with pytest.raises(InputError, match="nonlocal_features"):
         FirstLabels(make_first(nonlocal_features=[PhraseConsistency()]))
     with pytest.raises(InputError, match="batch_size"):

@@ -133,7 +133,7 @@ def by_hand(seen, labels, data, fold, epochs=3, **options):
     seed_all(1, fold)
     first = make_first()
     first.features.fit(seen)
-    first.scorer.learn(seen)
+    first.scorer.build_vocabulary(seen)
     first.allocate(labels)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **QUIET}
     pl.Trainer(max_epochs=epochs, **quiet, **options).fit(first, datamodule=TrainingPart.of(seen, data))

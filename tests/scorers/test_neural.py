@@ -26,11 +26,11 @@ def batch_for(scorer, node=("bias",)):
     corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
     features = FeatureExtractor(list(node), cutoff=1, progress=False)
     features.fit(corpus)
-    scorer.learn(corpus)
+    scorer.build_vocabulary(corpus)
     scorer.allocate(features.n_node_features, 0, 3)
     for p in scorer.parameters():
         nn.init.normal_(p)
-    return EncodedCorpus(corpus, features, LABELS, scorer.read(corpus))[[0, 1, 2]]
+    return EncodedCorpus(corpus, features, LABELS, scorer.encode_inputs(corpus))[[0, 1, 2]]
 
 
 def test_scores_and_transitions():
@@ -78,7 +78,7 @@ class Constant(Encoder):
 
     width, n_inputs = 2, 0
 
-    def read(self, corpus):
+    def encode_inputs(self, corpus):
         return []
 
     def forward(self, batch):

@@ -117,7 +117,7 @@ class Padded(Encoder):
 
     n_inputs, width = 0, 2
 
-    def read(self, corpus):
+    def encode_inputs(self, corpus):
         return []
 
     def forward(self, batch):
@@ -244,7 +244,7 @@ class LostAttribute(DocumentAttribute):
     def __init__(self, n: int = 1):
         pass
 
-    def read(self, corpus, lookup):
+    def transform(self, corpus, lookup):
         return list(corpus.columns["word"])
 
 

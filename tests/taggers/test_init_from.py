@@ -93,7 +93,7 @@ def test_documents_from_a_model_of_sentences(tmp_path):
 class Length(DocumentAttribute):
     """The number of tokens, as an attribute of one's own."""
 
-    def read(self, corpus, lookup):
+    def transform(self, corpus, lookup):
         return factorize([str(corpus.tokens)] * corpus.tokens)
 
 

@@ -34,25 +34,25 @@ class DocumentAttribute(ABC):
     """Base class of attributes whose value at a token depends on the whole document.
 
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
-    Labels are never read. Attributes that depend on training data implement `learn`, `to_json`, `arrays` and
+    Labels are never read. Attributes that depend on training data implement `fit`, `to_json`, `arrays` and
     `load_state`.
     """
 
-    attributes: tuple[str, ...] = ()  # names of the attributes or columns that `read` looks up
+    attributes: tuple[str, ...] = ()  # names of the attributes or columns that `transform` looks up
     within: DocumentExtent = "document"  # the text on which a value depends
 
     @abstractmethod
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
         """Return the value at each of the N tokens of a corpus, "" for none: N strings, or a `Factorized`.
 
         lookup: returns the values of an attribute listed in `attributes`.
         """
 
-    def learn(self, corpus: Corpus) -> Self:
+    def fit(self, corpus: Corpus) -> Self:
         """Return this attribute fitted to a training corpus; by default unchanged."""
         return self
 
-    def start(self, corpus: Corpus) -> Self:
+    def resume_fit(self, corpus: Corpus) -> Self:
         """Return this attribute of a saved model for further training on a corpus.
 
         Raises InputError if the corpus would have other values than the original training data.
@@ -78,13 +78,13 @@ class DocumentAttribute(ABC):
 def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
     """Return the values of an attribute at all tokens of a corpus.
 
-    Raises InputError, with file and line of `read`, unless it returned a string for each token.
+    Raises InputError, with file and line of `transform`, unless it returned a string for each token.
     """
-    found = attribute.read(corpus, lookup)
+    found = attribute.transform(corpus, lookup)
     numbered = found if isinstance(found, Factorized) else None
     if numbered is not None and not is_user_class(type(attribute)):
         return numbered
-    place = class_location(type(attribute), "read")
+    place = class_location(type(attribute), "transform")
     if numbered is None and (isinstance(found, str) or not isinstance(found, Sequence)):
         raise InputError(f"{place} must return a list of strings, one for each token, not {type(found).__name__}")
     strings: Sequence[Any] = found if numbered is None else numbered.distinct

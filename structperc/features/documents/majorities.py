@@ -34,7 +34,7 @@ class Entity(NamedTuple):
 class Majority(DocumentAttribute):
     """Base class of attributes that count the labels of a first model.
 
-    Of equally frequent values the one that comes first in the text wins. Subclasses implement `read`.
+    Of equally frequent values the one that comes first in the text wins. Subclasses implement `transform`.
 
     Args:
         of: attribute or column with the labels, in any segment scheme.
@@ -70,7 +70,7 @@ class Majority(DocumentAttribute):
 class TokenMajority(Majority):
     """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities."""
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent entity type of the word of each token."""
         labels = lookup(self.of)
         types = [label_type(label) or OUTSIDE for label in labels.distinct]
@@ -85,7 +85,7 @@ class TokenMajority(Majority):
 class EntityMajority(Majority):
     """Most frequent type of all entities with the same words; no value outside entities."""
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
         labels = lookup(self.of)
         found = list(self.entities(corpus, labels))
@@ -98,7 +98,7 @@ class EntityMajority(Majority):
 class SuperentityMajority(Majority):
     """Most frequent type of the longer entities that contain the words of an entity; no value if there is none."""
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the longer entities that contain the entity at each token."""
         labels = lookup(self.of)
         found = list(self.entities(corpus, labels))

@@ -68,7 +68,7 @@ class CaseElsewhere(DocumentAttribute):
 
     names: ClassVar[tuple[str, ...]] = ("", "upper", "lower", "upper+lower", "first", "capitals")
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the case of the other mentions of the word at each token."""
         words = corpus.factorize("word")
         initial = np.array([word[:1] for word in words.distinct], str)
@@ -98,7 +98,7 @@ class LineKind(DocumentAttribute):
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the kind of the sentence of each token."""
         names = [kind + more for kind in self.kinds for more in ("", "+numbers", "+short", "+numbers+short")]
         lengths = np.diff(corpus.sentences)
@@ -137,7 +137,7 @@ class LongestMention(DocumentAttribute):
             raise InputError(f"LongestMention: at must be one of {', '.join(get_args(At))}, got {at!r}")
         self.of, self.at, self.attributes = of, at, (of,)
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the value at the longest other mention of the word at each token."""
         strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
         capital = capitalised(corpus)
@@ -207,7 +207,7 @@ class OtherMentions(DocumentAttribute):
     def __init__(self, of: str, at: int = 0) -> None:
         self.of, self.at, self.attributes = of, at, (of,)
 
-    def read(self, corpus: Corpus, lookup: Lookup) -> Factorized:
+    def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent value at the other mentions of the word of each token."""
         strings = [*(found := lookup(self.of)).distinct, BEYOND, ""]
         values = shifted(corpus, found.numbers, self.at, len(strings) - 2)
