@@ -64,7 +64,7 @@ class FeatureExtractor:
         gazetteers: phrase lists by the name of the attribute, such as go, gp, gm, gl.
         clusters: word clusters for the attributes c4, c6, ...; or several clusters by the prefix of their attributes:
             {c: ..., news: ...} for c4 and news4.
-        documents: attributes that read whole documents, by name.
+        documents: attributes that depend on whole documents, by name.
         within: context of a token: its "sequence", or its "sentence" if sequences are documents.
         weighted_column: column whose strings list further node features with weights, see `format_weighted_features`;
             their ids follow those of the templates.

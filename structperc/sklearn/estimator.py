@@ -41,7 +41,7 @@ class SequenceTagger(BaseEstimator):
         algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "averaged_perceptron" or "ap", "margin" (margin
             perceptron), "passive_aggressive" (PA-I), or a function that returns a `structperc.Tagger` for a
             `structperc.FeatureExtractor`.
-        C: of the CRF, whose prior is |w|^2 / (2C); margin of "margin"; aggressiveness of "passive_aggressive".
+        C: variance of the prior |w|^2 / (2C) of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
         c1: adds c1 |w|_1 to the objective of the CRF, so that many weights are 0.
         c2: prior c2 |w|^2 of the CRF as in crfsuite, instead of C; 0: no prior.
         cost: margin for each wrong token of "passive_aggressive".
