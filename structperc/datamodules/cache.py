@@ -246,7 +246,7 @@ def is_cacheable(features: FeatureExtractor) -> bool:
     depend on anything else.
     """
     return not features.attributes and all(
-        type(one).learn is DocumentAttribute.learn and class_path_of(type(one)).partition(".")[0] == LIBRARY
+        type(one).fit is DocumentAttribute.fit and class_path_of(type(one)).partition(".")[0] == LIBRARY
         for one in features.documents.values()
     )
 
