@@ -19,7 +19,7 @@ from structperc.chain import (
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nn.inputs import (
     IGNORE_INDEX,
@@ -62,8 +62,8 @@ class ChainHead(nn.Module):
     gradient; its labels are 0, its probabilities 0, its score -inf.
 
     Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`.
-    Searches raise InvalidScore for them on a CPU; on other devices, to avoid a synchronisation, the labels of the row
-    are 0 and its scores NaN.
+    Searches raise InvalidScoreError for them on a CPU; on other devices, to avoid a synchronisation, the labels of the
+    row are 0 and its scores NaN.
 
     The names of the labels are part of the state: `load_state_dict` raises InputError for other names or another order.
 
@@ -229,7 +229,7 @@ class ChainHead(nn.Module):
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)
-        except InvalidScore:
+        except InvalidScoreError:
             check_logits(logits, places)
             raise
 

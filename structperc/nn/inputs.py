@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Words, real_tokens
 
@@ -69,14 +69,14 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
 
 
 def check_logits(logits: Tensor, places: TokenPositions) -> None:
-    """Raise InvalidScore for the first score (B, T, L) at a token that is +inf or NaN."""
-    at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.real)
+    """Raise InvalidScoreError for the first score (B, T, L) at a token that is +inf or NaN."""
+    at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.mask)
     wrong = at.unsqueeze(2) & ~(logits < torch.inf)
     if bool(wrong.any()):
         row, position, label = wrong.nonzero()[0].tolist()
         found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
         advice = "scores must be finite, or -inf for impossible labels; after training, use a lower learning rate"
-        raise InvalidScore(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
+        raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:

@@ -19,7 +19,7 @@ from structperc.datamodules.base import BatchForm
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
-from structperc.optim import Diverged, check_finite
+from structperc.optim import DivergenceError, check_finite
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.callbacks import check_steps
 from structperc.user_code import class_location
@@ -171,9 +171,9 @@ class TrainingMethod(ABC):
     def add(self, losses: Tensor, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor:
         """Return the objective of a batch with losses (B,), and add it to the sums of step and epoch.
 
-        Raises Diverged when the sum of the epoch is not finite: after each batch on a CPU, at the end of the epoch on a
-        GPU, to avoid waiting for it. In full-batch training the optimizer checks the whole sum, and restores its best
-        weights first.
+        Raises DivergenceError when the sum of the epoch is not finite: after each batch on a CPU, at the end of the
+        epoch on a GPU, to avoid waiting for it. In full-batch training the optimizer checks the whole sum, and restores
+        its best weights first.
         """
         tagger = self.tagger
         data, penalty = losses.sum(), self.penalty(batch)
@@ -200,7 +200,7 @@ class TrainingMethod(ABC):
         check_finite(value, f"epoch {tagger.current_epoch + 1}", tagger.training_protocol().divergence_hint, what)
 
     def _check_weights(self) -> None:
-        """Raise Diverged at the end of an epoch for weights that are not finite."""
+        """Raise DivergenceError at the end of an epoch for weights that are not finite."""
         if self.tagger.trainer.is_last_batch:
             sums = [p.detach().sum().double() for p in self.tagger.parameters()]
             self._check_finite(float(torch.stack(sums).sum()), "sum of the weights")
@@ -252,7 +252,7 @@ class GradientTraining(TrainingMethod):
         self.sums.count(updates.sum(), wrong, found.lattice.lengths.sum())
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
-        """Make a step. Raises Diverged when an epoch ends with weights that are not finite."""
+        """Make a step. Raises DivergenceError when an epoch ends with weights that are not finite."""
 
         def summed() -> Tensor:
             """Return the loss of all mini-batches of the step, with gradients, summed over all processes."""
@@ -308,8 +308,8 @@ class FullBatchTraining(GradientTraining):
         all_reduce_gradients(self.tagger.parameters())
         try:
             optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
-        except Diverged as error:
-            raise Diverged(f"epoch {self.tagger.current_epoch + 1}: {error}") from None
+        except DivergenceError as error:
+            raise DivergenceError(f"epoch {self.tagger.current_epoch + 1}: {error}") from None
 
     @torch.no_grad()
     def _totals(self, criterion: CorpusCriterion) -> Tensor:
@@ -356,7 +356,7 @@ class SequentialTraining(TrainingMethod):
         self.tagger.epoch_summary = self.sums.summary()
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
-        """Learn the batch. Raises Diverged when an epoch ends with weights that are not finite."""
+        """Learn the batch. Raises DivergenceError when an epoch ends with weights that are not finite."""
         self._local(closure)
         self.step_losses = {}
         self._check_weights()
