@@ -24,17 +24,17 @@ from structperc.structures import Words
 NULL = "NULL"
 
 
-def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
+def word_shapes_with_flag(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
     """Return the number of g of each token, (B, T) int64: the word's shape and its flag in the lexicon."""
     return combined(words.shapes, lexicon(words.folded).long())
 
 
-def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
+def word_shape_with_flag(word: str, lexicon: LowerCaseLexicon) -> str:
     """Return g of a word, such as Aa1 for Animal: its shape and 1 if it is in the lexicon, else 0."""
     return f"{word_shape(word)}{int(word in lexicon)}"
 
 
-def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
+def shift(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
     """Return the numbers (n,) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside the sentence.
 
     numbers (B, T) int64.
@@ -44,11 +44,11 @@ def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: Candida
     return numbers.flatten()[target].where(same, 0)
 
 
-def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
+def token_string(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
     """Return the word at t, or its g if a lexicon is given, or NULL outside the sentence."""
     if not 0 <= t < len(words):
         return NULL
-    return words[t] if lexicon is None else lexicon_shape(words[t], lexicon)
+    return words[t] if lexicon is None else word_shape_with_flag(words[t], lexicon)
 
 
 class Occurrences(NamedTuple):
@@ -67,8 +67,8 @@ class GlobalFeature(NonlocalFeature):
 
     "Ranking Algorithms for Named-Entity Extraction", section 3, where strings are generated and hashed to integers.
     Here the integers are computed directly for all label sequences, and strings are generated only for display. The
-    features are the strings of the training lists, given to `learn`; other strings do not count. Subclasses compute the
-    numbers of the strings of a batch (`occurrences`) and generate a string (`spell`).
+    features are the strings of the training lists, given to `set_vocabulary`; other strings do not count. Subclasses
+    compute the numbers of the strings of a batch (`occurrences`) and generate a string (`format_string`).
 
     Args:
         typed: strings differ for entities of different types. The paper has one type.
@@ -84,7 +84,7 @@ class GlobalFeature(NonlocalFeature):
         self.typed = typed
         self.strings = None
         self.weight = nn.Parameter(torch.zeros(0))
-        self.register_load_state_dict_pre_hook(_learn_saved)
+        self.register_load_state_dict_pre_hook(_restore_vocabulary)
         self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # read during construction
 
     # -- strings of a template -------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class GlobalFeature(NonlocalFeature):
         """Return all strings of all valid label sequences."""
 
     @abstractmethod
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string without its type; arguments as in `string`."""
 
     def string(
@@ -107,8 +107,8 @@ class GlobalFeature(NonlocalFeature):
         type_name: type of the segment, "" for none.
         part: as in `Occurrences`.
         """
-        spelled = self.spell(words, labels, start, end, part)
-        return f"{spelled}/{type_name}" if self.typed and type_name else spelled
+        text = self.format_string(words, labels, start, end, part)
+        return f"{text}/{type_name}" if self.typed and type_name else text
 
     def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: CandidateSegments) -> Tensor:
         """Return keys of strings, int64, from numbers without template, part and type; type -1 is no type."""
@@ -118,13 +118,13 @@ class GlobalFeature(NonlocalFeature):
 
     # -- the vocabulary --------------------------------------------------------------------------------------
 
-    def read(self, words: Iterable[str]) -> None:
+    def collect_lexicon(self, words: Iterable[str]) -> None:
         """Collect the lexicon of the template, if it has one, from the words of the training data."""
         for part in self.children():
             if isinstance(part, LowerCaseLexicon):
                 part.read(words)
 
-    def learn(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
+    def set_vocabulary(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
         """Set the features to the strings with these keys (F,), ascending, with zero weights.
 
         strings: their F names, if known. Raises InputError for keys that are not ascending and another number of names.
@@ -155,7 +155,7 @@ class GlobalFeature(NonlocalFeature):
 
     # -- known strings ---------------------------------------------------------------------------------------
 
-    def found(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
+    def feature_ids(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
         """Return features of candidates: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), each pair once."""
         found, F = self.occurrences(segments), len(self.keys)
         if not F:
@@ -167,17 +167,17 @@ class GlobalFeature(NonlocalFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the binary features of each label sequence, (B * K, F) float32, sparse."""
-        places = torch.stack(self.found(segments))
-        ones = torch.ones_like(places[0], dtype=torch.float32)
+        indices = torch.stack(self.feature_ids(segments))
+        ones = torch.ones_like(indices[0], dtype=torch.float32)
         size = segments.valid.numel(), len(self.keys)
-        return torch.sparse_coo_tensor(places, ones, size, check_invariants=False, is_coalesced=True)
+        return torch.sparse_coo_tensor(indices, ones, size, check_invariants=False, is_coalesced=True)
 
 
-def _learn_saved(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
+def _restore_vocabulary(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """Take the vocabulary of a saved feature; names of another vocabulary are removed."""
     saved = state.get(f"{prefix}keys")
     if saved is not None and not torch.equal(saved.to(feature.keys.device), feature.keys):
-        feature.learn(saved)
+        feature.set_vocabulary(saved)
 
 
 class LexiconFeature(GlobalFeature):
@@ -276,7 +276,7 @@ class Vocabulary:
         self._known = _Known(keys[first], total, torch.cat([one.examples for one in every])[order[first]])
 
 
-def spell(
+def format_strings(
     feature: GlobalFeature,
     examples: Instances,
     corpus: Corpus,
