@@ -309,9 +309,9 @@ class _SegmentShare(ShareMetric):
         """
         if lengths is None:
             check_label_numbers(preds, target)
-            places = TokenPositions.of(target != IGNORE_INDEX)
-            preds, target, lengths = places.chain(preds), places.chain(target), places.lengths
-            sentences = None if sentences is None else places.chain(sentences)
+            places = TokenPositions.from_mask(target != IGNORE_INDEX)
+            preds, target, lengths = places.gather(preds), places.gather(target), places.lengths
+            sentences = None if sentences is None else places.gather(sentences)
         *counts, _ = segment_counts(preds, target, lengths, self.labels, sentences)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
 

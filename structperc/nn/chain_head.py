@@ -159,7 +159,7 @@ class ChainHead(nn.Module):
         checked = logits.device.type == "cpu" and not torch.compiler.is_compiling()
         if checked:
             check_gold(gold, kept, self.labels)
-        places = TokenPositions.of(kept)
+        places = TokenPositions.from_mask(kept)
         batch = self._batch(places, gold.where(kept, 0), sentences, words)
         if checked:
             check_legal(batch, self.labels, places)
@@ -192,8 +192,8 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if self.nonlocal_features:
-            return places.back(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
-        return places.back(self._search(_best, logits, places, lattice)[1])
+            return places.scatter(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
+        return places.scatter(self._search(_best, logits, places, lattice)[1])
 
     @torch.no_grad()
     def kbest(
@@ -212,7 +212,7 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
-        return Candidates(places.back(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
+        return Candidates(places.scatter(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """Return the k best label sequences of the chains, by total score."""
@@ -259,14 +259,14 @@ class ChainHead(nn.Module):
             log_z, table = log_partition(lattice), marginals(lattice)
         sure = table.gather(2, labels[:, :, None]).squeeze(2)
         rows = (scores - log_z).exp().where(scores != -torch.inf, 0)
-        return Confidence(places.back(labels), places.back(sure, 0), rows)
+        return Confidence(places.scatter(labels), places.scatter(sure, 0), rows)
 
     # -- chains of tokens ------------------------------------------------------------------------------------
 
     def _read(
         self, logits: Tensor, mask: Tensor | None, words: RowWords | None, sentences: Tensor | None
     ) -> tuple[TokenPositions, Batch, Lattice]:
-        places = TokenPositions.of(self._kept(logits, mask, None))
+        places = TokenPositions.from_mask(self._kept(logits, mask, None))
         batch = self._batch(places, None, sentences, words)
         return places, batch, self._lattice(logits, places, batch)
 
@@ -287,7 +287,7 @@ class ChainHead(nn.Module):
     def _lattice(self, logits: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
         """Return the scores of the chains in the form of the criterion; -inf for illegal labels."""
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
-        unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # logits without a token are arbitrary
+        unary = upcast(places.gather(logits)).where(places.mask[:, :, None], 0)  # logits without a token are arbitrary
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
         return self.scorer.lattice(Lattice(unary, self.transitions[None, None], places.lengths), batch)
 

@@ -66,7 +66,7 @@ class Boosting(Ranker):
         self._initial_loss = math.nan
 
     def _start(self, examples: Examples) -> None:
-        self.pairs = Pairs.of(examples)
+        self.pairs = Pairs.from_examples(examples)
         if not len(self.losses):
             self._set(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
             self._initial_loss = self._loss().total
@@ -132,7 +132,7 @@ class Pairs(NamedTuple):
     by_feature: csr_array  # (2 F, P) bool
 
     @classmethod
-    def of(cls, examples: Examples) -> "Pairs":
+    def from_examples(cls, examples: Examples) -> "Pairs":
         """Return the pairs of all sequences that have a correct candidate."""
         (S, K), F = examples.valid.shape, examples.n_features
         valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()

@@ -223,7 +223,7 @@ class _Training:
             limit_val_batches=0,
             **{**self.options, **shown},
         )
-        trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
+        trainer.fit(tagger, datamodule=TrainingPart.from_corpus(corpus, self.data))
         use_evaluation_weights(trainer)
         return tagger.eval()
 
@@ -241,7 +241,7 @@ class TrainingPart(SequenceDataModule):
         self.part = corpus
 
     @classmethod
-    def of(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
+    def from_corpus(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
         """Return a part of `data` with the same mini-batches."""
         options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
         return cls(corpus, **options)

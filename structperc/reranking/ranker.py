@@ -94,7 +94,7 @@ def unique_pairs(candidate_ids: Tensor, ids: Tensor, n_features: int) -> tuple[T
 
 def _group_by_candidate(candidate_ids: Tensor, ids: Tensor, valid: Tensor) -> Ragged:
     """Return the features of all S K candidates, from ascending candidate ids (M,) and their features (M,)."""
-    return Ragged.of_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
+    return Ragged.from_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
 
 
 class Ranker(nn.Module, ABC):
