@@ -92,7 +92,7 @@ class Boosting(Ranker):
         return ExponentialLoss()
 
     @property
-    def used(self) -> Tensor:
+    def used_mask(self) -> Tensor:
         """Mask (F,) bool of the features that were chosen in any round."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
 

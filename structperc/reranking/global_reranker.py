@@ -231,8 +231,8 @@ class GlobalReranker(Tagger):
         check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
-        """Remove strings without weights and spell the others. Then training cannot be resumed."""
-        used = self.ranker.used
+        """Remove strings without weights, and store the names of the others. Then training cannot be resumed."""
+        used = self.ranker.used_mask
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
             if self.list_features is not None:

@@ -36,7 +36,7 @@ from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
 from structperc.taggers.callbacks import use_evaluation_weights
-from structperc.taggers.saving import describe, described, without_learned
+from structperc.taggers.saving import describe, describe_value, without_learned
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
@@ -394,7 +394,7 @@ def _describe_callback(callback: Any) -> dict[str, Any]:
     if missing := [name for name in options if not hasattr(callback, name)]:
         name = type(callback).__name__
         raise InputError(f"jackknife.callbacks: {name} has no attribute for its option {missing[0]!r}; remove it")
-    values = {name: described(getattr(callback, name)) for name in options}
+    values = {name: describe_value(getattr(callback, name)) for name in options}
     return {"class_path": class_path_of(type(callback)), "init_args": values}
 
 

@@ -174,7 +174,7 @@ class Ranker(nn.Module, ABC):
         return (self.first_weight * first + sums.view_as(first)).where(valid, -torch.inf)
 
     @property
-    def used(self) -> Tensor:
+    def used_mask(self) -> Tensor:
         """Mask (F,) bool of the features with a weight in at least one of the learned weight vectors."""
         return self.weights != 0
 
@@ -183,7 +183,7 @@ class Ranker(nn.Module, ABC):
 
         Then training cannot be resumed. Raises ValueError for a feature that is used.
         """
-        if (self.used & ~keep).any():
+        if (self.used_mask & ~keep).any():
             raise ValueError("prune: keep all features that are used")
         self._renumber(keep.cumsum(0) - 1)
         self.weights = self.weights[keep]

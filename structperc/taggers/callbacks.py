@@ -144,7 +144,9 @@ SCHEDULER_OPTION = "model.lr_scheduler"
 NEVER = 10**9  # epochs between steps of the trainer, for schedules that `PlateauScheduler` steps
 
 
-def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, trainer: pl.Trainer) -> dict[str, Any]:
+def with_scheduler(
+    make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, trainer: pl.Trainer
+) -> dict[str, Any]:
     """Return an optimizer and its schedule in the form of `configure_optimizers`.
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.

@@ -29,7 +29,7 @@ REPORT_EVERY = 10  # epochs between reports of full-batch optimizers
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class EpochSums:
+class EpochStatistics:
     """Losses, penalties, counts and duration of an epoch.
 
     Counts are those of this process until `sync`. So are losses and penalties if processes learn independently; else
@@ -109,7 +109,7 @@ class TrainingMethod(ABC):
 
     def reset(self) -> None:
         """Reset the sums and the clock of an epoch."""
-        self.sums = EpochSums(self.tagger.device, self.independent)
+        self.sums = EpochStatistics(self.tagger.device, self.independent)
         self.step_losses: dict[int, Tensor] = {}  # of the mini-batches since the last step, by number
 
     @abstractmethod

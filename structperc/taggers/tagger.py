@@ -35,7 +35,7 @@ from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
-from structperc.taggers.callbacks import scheduled
+from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.learning import (
     FullBatchTraining,
@@ -44,7 +44,7 @@ from structperc.taggers.learning import (
     TrainingMethod,
 )
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import described
+from structperc.taggers.saving import describe_value
 from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 
@@ -314,7 +314,7 @@ class Tagger(BaseTagger):
         if self.attached_trainer is None:
             return optimizer
         self.bind_optimizer(optimizer)
-        return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
+        return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts allow it, else by gradients.
@@ -412,7 +412,7 @@ class Tagger(BaseTagger):
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part but the features, as plain JSON types."""
-        return {part: described(getattr(self, part)) for part in self.saved_parts}
+        return {part: describe_value(getattr(self, part)) for part in self.saved_parts}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:

@@ -214,7 +214,7 @@ class Program:
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
         if not self.trainer.is_global_zero:
             return
-        epochs, spent = self.trainer.current_epoch, self.spent()
+        epochs, spent = self.trainer.current_epoch, self.seconds_by_part()
         seconds = sum(spent.values())
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
@@ -251,7 +251,7 @@ class Program:
             logger.warning("no predictions are written: %s", error)
             return None
 
-    def spent(self) -> dict[str, float]:
+    def seconds_by_part(self) -> dict[str, float]:
         """Return the seconds of training by part."""
         return {"training": self.seconds}
 

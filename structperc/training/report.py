@@ -167,7 +167,7 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
         return {}
     return {
         name: {"score": one.f(evaluation.beta), "precision": one.precision, "recall": one.recall, "gold": one.gold}
-        for name, one in evaluation["segments"].compute().seen.items()
+        for name, one in evaluation["segments"].compute().nonempty_types.items()
     }
 
 

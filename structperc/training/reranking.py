@@ -47,7 +47,7 @@ class RerankingProgram(Program):
         print(f"rounds: {self.folder / TABLE}, {FIGURE}")
         return None
 
-    def spent(self) -> dict[str, float]:
+    def seconds_by_part(self) -> dict[str, float]:
         """Return the seconds of the first models, also of cached ones, and of this run."""
         return {**self.first_seconds, "re-ranker": self.seconds}
 
