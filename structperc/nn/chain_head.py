@@ -50,7 +50,10 @@ class Confidence(NamedTuple):
 
 
 class ChainHead(nn.Module):
-    """Scores of labels, position by position -> a loss, and the best label sequences.
+    """Linear-chain CRF head for any network.
+
+    The network computes a score for each label at each position. The head computes the loss for training, and the best
+    label sequences for prediction.
 
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
     end_transitions at the last token of each sentence; illegal pairs of labels score -inf.

@@ -1,7 +1,8 @@
 """Global features (Collins 2002): strings of whole label sequences, each hashed to a number, and their vocabularies.
 
-Section 3.2: words w, their shapes f, and shapes with a flag g are numbers of every token of a batch and strings of one
-token of a sentence. Outside of a sentence all of them are NULL, whose number is 0.
+A token is described by its word w, its shape f or its shape with a flag g (section 3.2). Features of a batch use the
+number (hash) of these strings for every token. The strings themselves are generated only for display. Positions outside
+the sentence are NULL, with number 0.
 """
 
 from abc import abstractmethod
@@ -71,12 +72,12 @@ class GlobalFeature(NonlocalFeature):
     compute the numbers of the strings of a batch (`occurrences`) and generate a string (`format_string`).
 
     Args:
-        typed: strings differ for entities of different types. The paper has one type.
+        typed: True to distinguish the strings of entities of different types. The paper has one type.
     """
 
     template: str  # name of the template in the paper
     keys: Tensor  # (F,) int64, numbers of the strings that are features, ascending
-    any_size = True  # of a loaded state
+    any_size = True  # load_state_dict accepts any size
     strings: list[str] | None  # their F names, if known; not saved with the weights
 
     def __init__(self, typed: bool = True) -> None:
@@ -184,7 +185,7 @@ class LexiconFeature(GlobalFeature):
     """A template with the flag g of a lexicon.
 
     Args:
-        typed: strings differ for entities of different types.
+        typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
     """
 

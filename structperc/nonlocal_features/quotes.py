@@ -14,7 +14,6 @@ from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import (
     LexiconFeature,
     Occurrences,
-    lexicon_shapes,
     name_hashes,
     shift,
     token_string,

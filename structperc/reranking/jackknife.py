@@ -71,12 +71,12 @@ class JackKnife:
     computed again.
 
     Args:
-        folds: number of parts, each listed by a model of all others.
-        epochs: of each first model; callbacks may stop it before.
-        seed: of the split, and of all randomness in training.
-        callbacks: of each training, such as StopWhenConverged or BayesPoint; each training uses copies.
-        cache: folder of the lists of all configurations.
-        gradient_clip_val: norm to which gradients of first models are clipped; the trainer's option of this name is
+        folds: Number of parts. The candidates of each part come from a model of all other parts.
+        epochs: Number of epochs of each first model; callbacks may stop training earlier.
+        seed: Random seed of the split and of training.
+        callbacks: Trainer callbacks such as StopWhenConverged or BayesPoint; each first model gets copies.
+        cache: Folder of the candidate lists of all configurations.
+        gradient_clip_val: Norm to which gradients of first models are clipped; the trainer's option of this name is
             for the re-ranker.
 
     Raises:
@@ -247,7 +247,7 @@ class TrainingPart(SequenceDataModule):
         return cls(corpus, **options)
 
     def read(self, split: str) -> None:
-        """Return None: there is no source to read."""
+        """No-op: the corpus is passed to the constructor."""
 
     def has(self, split: str) -> bool:
         """Return True for "train", the only split."""

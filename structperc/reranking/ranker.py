@@ -109,7 +109,7 @@ class Ranker(nn.Module, ABC):
     """
 
     linear = True  # True if `total_scores` are sums of weights
-    any_size = True  # of a loaded state
+    any_size = True  # load_state_dict accepts any size
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 

@@ -118,7 +118,7 @@ class TrainingMethod(ABC):
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
         """Make the optimizer's step of this batch, if any; `closure` computes its loss and gradients."""
-        raise NotImplementedError(f"{type(self).__name__} has no steps of an optimizer")
+        raise NotImplementedError(f"{type(self).__name__} does not use optimizer steps")
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
         """Compute gradients of the undivided sum of losses; Lightning divides it by the number of mini-batches."""

@@ -226,7 +226,7 @@ class SaveOnDivergence(pl.Callback):
         if not pl_module.full_batch:
             last = self.run / "checkpoints" / "last.ckpt"
             if not last.is_file():
-                logger.warning("no epoch was completed: no model is saved")
+                logger.warning("training stopped before the first epoch was completed; no model was saved")
                 return
             load_weights(pl_module, pl_module.vocabulary(), last)
         pl_module.save(self.run / "model")

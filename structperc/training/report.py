@@ -251,7 +251,7 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     if not evaluations:
         return
     yield "## Scores"
-    yield "In per cent; `score` is the F score of segments, or the accuracy of tokens where labels are no segments."
+    yield "In per cent; `score` is the F score of segments, or the accuracy of tokens if the labels are not segments."
     found = {split: one.compute() for split, one in evaluations.items()}
     names = next(iter(found.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]

@@ -58,10 +58,12 @@ def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None
     if model.automatic_optimization:
         return
     if trainer.accumulate_grad_batches > 1:
-        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; remove it")
+        raise InputError(
+            "trainer.accumulate_grad_batches: rerankers are not trained by gradient descent; remove this option"
+        )
     if trainer.gradient_clip_val:
-        advice = "remove it, or set model.jackknife.gradient_clip_val for the first model"
-        raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
+        advice = "remove this option, or set model.jackknife.gradient_clip_val for the first model"
+        raise InputError(f"trainer.gradient_clip_val: rerankers are not trained by gradient descent; {advice}")
 
 
 def rerank(arguments: list[str]) -> None:

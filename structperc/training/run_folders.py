@@ -68,7 +68,7 @@ def lock_folder(folder: Path, advice: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise InputError(f"{folder}: another process works here; {advice}") from None
+        raise InputError(f"{folder}: the folder is locked by another process; {advice}") from None
     try:
         yield
     finally:

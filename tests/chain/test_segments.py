@@ -11,8 +11,6 @@ from structperc.chain import (
     max_score_with_segment,
     max_score_without_segment,
     path_score,
-    score_with,
-    score_without,
     segment_marginals,
     viterbi,
 )

@@ -17,7 +17,6 @@ from structperc.nonlocal_features import (
     WholeEntity,
     format_strings,
     global_feature,
-    spell,
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
