@@ -106,7 +106,7 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     raise InputError(f"gold: row {row}, position {position}: {labels.scheme} has no {name} {where}; {advice}")
 
 
-RowWords = Sequence[Sequence[str]]  # of each row, the words of its tokens
+RowWords = Sequence[Sequence[str]]  # words of the tokens of each row
 
 
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:

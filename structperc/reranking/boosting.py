@@ -217,7 +217,7 @@ class ExpLoss:
 def best_w0(differences: np.ndarray) -> float:
     """Return the w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
 
-    Raises InputError where no d is below 0, so that there is no minimum.
+    Raises InputError if no d is below 0, since there is then no minimum.
     """
     better, worse = differences[differences > 0], -differences[differences < 0]
     if better.sum() <= worse.sum():

@@ -40,7 +40,7 @@ from structperc.taggers.saving import describe, describe_value, without_learned
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
-FORMAT = 2  # of the folders of a cache and of their fingerprints
+FORMAT = 2  # version of the cache folders and their fingerprints
 COUNTED = ("vocabularies", "buckets")  # entries of the state of features that come from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -50,9 +50,9 @@ class FirstModels(NamedTuple):
     """The final first model and the candidate lists of the training data of a re-ranker."""
 
     tagger: Tagger  # trained on all training data; lists the candidates of other text
-    lists: CandidateLists  # of the training sequences, by first models trained without their documents
-    fingerprint: str  # of configuration and data
-    seconds: dict[str, float]  # of training and listing, also if they come from the cache: "folds", "first model"
+    lists: CandidateLists  # candidates of the training sequences, from models trained without their documents
+    fingerprint: str  # hash of configuration and data
+    seconds: dict[str, float]  # training and listing time, also if loaded from the cache: "folds", "first model"
 
 
 class JackKnife:

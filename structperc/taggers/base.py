@@ -84,7 +84,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         self.beta = beta
         self.features = features or FeatureExtractor()
         self.fitted = False  # True once the labels are known and the weights exist
-        self.unit = "sentence"  # of a sequence, or "document"
+        self.unit = "sentence"  # or "document"
         self.training_files: Mapping[str, Any] = {}  # reading options, see `data.read_options`; empty: unknown
         self.card: str | None = None  # text of README.md in saved models; None: a default one
 

@@ -42,7 +42,7 @@ class EpochStatistics:
 
     def __init__(self, device: torch.device, independent: bool = False) -> None:
         self.independent, self.synced = independent, False
-        self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # of sequences; penalties
+        self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # losses of sequences; penalties
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)  # updates; wrong tokens; tokens
         self._start, self.seconds = perf_counter(), 0.0
 
@@ -96,7 +96,7 @@ class TrainingMethod(ABC):
     """
 
     full_batch = False  # True if the optimizer makes one step per epoch
-    batch_form: BatchForm = "padded"  # of the training data
+    batch_form: BatchForm = "padded"  # form of the training batches
     independent = False  # True if processes learn independently between syncs
 
     def __init__(self, tagger: Any) -> None:
@@ -110,7 +110,7 @@ class TrainingMethod(ABC):
     def reset(self) -> None:
         """Reset the sums and the clock of an epoch."""
         self.sums = EpochStatistics(self.tagger.device, self.independent)
-        self.step_losses: dict[int, Tensor] = {}  # of the mini-batches since the last step, by number
+        self.step_losses: dict[int, Tensor] = {}  # loss of each mini-batch since the last step, by number
 
     @abstractmethod
     def step(self, batch: Any, batch_idx: int) -> Tensor | None:

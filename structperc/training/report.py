@@ -29,7 +29,7 @@ from structperc.training.loggers import logged_options
 STATUS = Path("/proc/self/status")
 MIB = 2**20
 SPLITS = ("train", "dev", "test")
-HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of scores of segments
+HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # names of segment scores
 
 
 class Stopwatch(pl.Callback):
@@ -121,8 +121,8 @@ class LabelledSplit(NamedTuple):
     """The labels of a split by a tagger, with their scores and the seconds of labelling."""
 
     evaluation: Evaluation
-    labels: list[str]  # of all N tokens
-    seconds: float  # of decoding, without extraction of features
+    labels: list[str]  # labels of all N tokens
+    seconds: float  # decoding time, without feature extraction
 
     @property
     def tokens_per_second(self) -> float:
@@ -219,7 +219,7 @@ class RunRecord(NamedTuple):
     configuration: Mapping[str, Any]  # plain values of all options
     epochs: int
     best_epoch: int | None
-    evaluations: Mapping[str, Evaluation]  # of the splits with gold labels
+    evaluations: Mapping[str, Evaluation]  # evaluations of the splits with gold labels
 
 
 def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, record: RunRecord) -> None:

@@ -81,7 +81,7 @@ class Round(NamedTuple):
     feature: str  # its string
     step: float  # change of its weight
     loss: float  # after the round
-    pairs: int  # of a correct and another candidate that differ in the feature
+    pairs: int  # pairs of a correct and another candidate that differ in the feature
 
 
 def boosting_rounds(model: GlobalReranker) -> list[Round]:

@@ -99,7 +99,7 @@ def lock_new_run(root: Path) -> Iterator[Path]:
                 if [path.name for path in folder.iterdir()] == [LOCK]:
                     (folder / LOCK).unlink()
     finally:
-        with suppress(OSError):  # of folders that are not empty
+        with suppress(OSError):  # folders that are not empty
             for made in (folder, *missing):
                 made.rmdir()
 
