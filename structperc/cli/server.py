@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
-        print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        print(f"Serving {options.model} at http://{host}:{port} (press Ctrl-C to stop)", file=sys.stderr, flush=True)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after its shutdown
             Server(app, app.state.requests, options.grace).run([listener])
     if rejected := app.state.requests.rejected:

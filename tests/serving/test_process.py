@@ -45,7 +45,7 @@ def test_shutdown_answers_open_requests(model):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process, ended(process):
         said = process.stderr.readline()
         address = said.split()[-4].rstrip(";")
-        assert said == f"{model} answers at {address}; Ctrl-C ends it\n"
+        assert said == f"Serving {model} at {address} (press Ctrl-C to stop)\n"
         with ThreadPoolExecutor(4) as clients:
             open_requests = [clients.submit(asked, address, TEXT) for _ in range(4)]
             while metric(address, "structperc_waiting_requests") < 2:  # one is being labelled
