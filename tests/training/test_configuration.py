@@ -211,5 +211,5 @@ def test_a_folder_is_no_configuration(refused, tmp_path):
 
 @pytest.mark.parametrize("command", ["fit", "validate", "rerank"])
 def test_command_without_configuration(fails, command):
-    assert f"{command}: no configuration is given" in (line := fails(command))
+    assert f"{command}: no configuration given" in (line := fails(command))
     assert "structperc init" in line
