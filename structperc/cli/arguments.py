@@ -105,8 +105,8 @@ def model_folder(place: str) -> str:
     if path.suffix == ".ckpt" and path.is_file():
         model = path.parent.parent / MODEL
         there = (model / MODEL_FILES[0]).is_file()
-        advice = f"give the saved model, {model}" if there else "a model is saved when training ends"
-        raise InputError(f"{place}: this is a checkpoint of a training; {advice}")
+        advice = f"use the saved model, {model}" if there else "a model is saved when training ends"
+        raise InputError(f"{place}: this is a training checkpoint; {advice}")
     if path.name in MODEL_FILES and path.is_file():
         return _logged(place, path.parent)
     if not path.is_dir() or (path / MODEL_FILES[0]).is_file():
@@ -131,7 +131,7 @@ def run_folder(place: str, content: str) -> Path | None:
     if len(found) > 1:
         named = ", ".join(map(str, found[:MAX_LISTED]))
         more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
-        raise InputError(f"{place}: {len(found)} runs are below this folder, name one: {named}{more}")
+        raise InputError(f"{place}: found {len(found)} runs in this folder; specify one: {named}{more}")
     return found[0] if found else None
 
 
@@ -231,12 +231,12 @@ def read_options(options: argparse.Namespace) -> ReadOptions:
 
 
 def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
-    """Return a saved guided tagger. Raises InputError for another kind of model, which has no order of decisions."""
+    """Return a saved guided tagger. Raises InputError for other models, which do not record a decision order."""
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.guided_tagger import GuidedTagger
 
     tagger = BaseTagger.load(model, trusted=trusted)
     if not isinstance(tagger, GuidedTagger):
         name = type(tagger).__name__
-        raise InputError(f"{model}: a {name} has no order of decisions; give the folder of a GuidedTagger")
+        raise InputError(f"{model}: a {name} does not record a decision order; use the folder of a GuidedTagger")
     return tagger

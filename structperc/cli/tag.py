@@ -22,7 +22,7 @@ def _arguments(parser: CommandParser) -> None:
     parser.add_argument("files", nargs="+", metavar="file", help=files)
     parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
     parser.add_argument(
-        "--format", choices=("columns", "jsonl", "brat", "html"), help="of what is written; default: that of the input"
+        "--format", choices=("columns", "jsonl", "brat", "html"), help="output format; default: that of the input"
     )
     sure = "add the probability of each label and segment; columns: before the label"
     parser.add_argument("--probabilities", action="store_true", help=sure)
@@ -48,12 +48,14 @@ def tag(options: Namespace) -> None:
     from structperc.analysis.tag_input import TextSplitting
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
-    shown = OutputOptions(options.format, options.k, options.order, options.probabilities)
+    output_options = OutputOptions(options.format, options.k, options.order, options.probabilities)
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])
     if several and options.output is None:
         raise InputError("several files are labelled into a folder: set -o FOLDER")
-    tagger = FileTagger(options.model, shown, read_options(options), text_options, options.trust, options.workers)
+    tagger = FileTagger(
+        options.model, output_options, read_options(options), text_options, options.trust, options.workers
+    )
     if several or is_folder(options.output):
         tagger.tag_files(options.files, options.output)
     else:
