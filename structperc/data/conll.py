@@ -73,7 +73,7 @@ def read_conll(
             from the right. Further fields are ignored.
         comments: drop lines that begin with "#" and have another number of fields than the tokens.
         docstart: first field of lines before documents; without such lines each sentence is a document.
-        encoding: of the file.
+        encoding: encoding of the file.
         progress: show a progress bar.
         separator: "whitespace", or "tab" for fields that contain spaces.
 
@@ -142,7 +142,8 @@ class _Parser:
     def parse(self, lines: Sequence[str], start: int, progress: bool = False) -> None:
         """Parse lines; `start` is the number of the first one."""
         if broken := next((number for number, line in enumerate(lines, start) if "\r" in line), None):
-            raise InputError(f"{self.name}:{broken}: a carriage return inside a line; end all lines of the file alike")
+            advice = "use the same line endings throughout the file"
+            raise InputError(f"{self.name}:{broken}: a carriage return inside a line; {advice}")
         if not (self.first or self.marked or self.header):
             self.header = header_row(lines, self.line_format, start)
             self.names = self.names or (header_names(lines[0]) if self.header == 1 else None)
