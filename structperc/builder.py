@@ -110,7 +110,7 @@ class Builder:
         if not (isinstance(made, type) and issubclass(made, bases) and self._trusts(made.__module__)):
             raise OptionError(place, f"{path} is not a {_names(bases)}")
         if inspect.isabstract(made):
-            raise OptionError(place, f"{path} is abstract; name a class that is derived from it")
+            raise OptionError(place, f"{path} is abstract; use a subclass of it")
         return found
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
@@ -297,7 +297,7 @@ class Builder:
         if not isinstance(path, str) or not path:
             if CLASS in value:
                 raise OptionError(place, f"{CLASS} is the dotted path of a class, such as structperc.chain.KBest")
-            raise OptionError(place, f"write the {CLASS} of a {_names(target.bases)} and its {OPTIONS}")
+            raise OptionError(place, f"specify the {CLASS} of a {_names(target.bases)} and its {OPTIONS}")
         given = value.get(OPTIONS, {})
         if not isinstance(given, dict):
             raise OptionError(_below(place, OPTIONS), "write options as KEY: VALUE")
@@ -306,7 +306,7 @@ class Builder:
         options = self.fields(given, _given(made, target), path, place)
         more = {key: value[key] for key in keys - {CLASS, OPTIONS} if key in value}
         if KWARGS in more and not (takes_more(made) and isinstance(more[KWARGS], dict)):
-            raise OptionError(_below(place, KWARGS), f"{path} takes no further arguments")
+            raise OptionError(_below(place, KWARGS), f"{path} accepts no additional arguments")
         return {CLASS: path, **({OPTIONS: options} if options else {}), **more}
 
     def _implied(self, target: _Target, default: Any) -> str | None:

@@ -63,8 +63,8 @@ def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
-        how = reading.line_format(tagger.training_files)
-        corpus = conll_corpus(lines, columns.roles, file, full.unit, how)
+        line_format = reading.line_format(tagger.training_files)
+        corpus = conll_corpus(lines, columns.roles, file, full.unit, line_format)
         columns.log(file)
     full = full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
     return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
@@ -74,7 +74,7 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
     """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if GOLD not in corpus.columns:
-        raise InputError(f"{file}: there are no gold labels; name their column 'label' in --columns")
+        raise InputError(f"{file}: no gold labels; name their column 'label' in --columns")
     return corpus
 
 
@@ -131,7 +131,7 @@ class ColumnRoles(NamedTuple):
             first = [GOLD if i == self.ambiguous[0] else role for i, role in enumerate(self.roles)]
             either = " and ".join(f"{i + 1}" for i in self.ambiguous)
             raise InputError(
-                f"{file}: columns {either} contain labels; name the gold one, such as --columns {' '.join(first)}"
+                f"{file}: columns {either} contain labels; specify the gold column, such as --columns {' '.join(first)}"
             )
 
     def log(self, file: str) -> None:
@@ -155,21 +155,21 @@ def column_roles(
     the only one of several with labels of the tagger. Raises InputError for columns that do not fit, and for labels in
     a column that the tagger reads as something else.
     """
-    how = reading.line_format(tagger.training_files)
-    inputs, width = tagger.features.columns, field_count(lines, how)
+    line_format = reading.line_format(tagger.training_files)
+    inputs, width = tagger.features.columns, field_count(lines, line_format)
     names = header_names(lines[0]) if lines else None
     if reading.columns:
         skipped = [SKIPPED] * (width - len(reading.columns))
         return ColumnRoles(list(reading.columns), names or [*reading.columns, *skipped], "given")
     if names:
         if missing := [role for role in inputs if role not in names]:
-            reason = f"the model reads {missing[0]}, but the first line names {', '.join(names)}"
-            raise InputError(f"{file}: {reason}; name the columns in --columns")
+            reason = f"the model requires {missing[0]}, but the header line contains {', '.join(names)}"
+            raise InputError(f"{file}: {reason}; set --columns")
         return ColumnRoles(_used(names, inputs), names, "header")
     found = tagger.training_files.get("columns")
     trained = found if isinstance(found, list) else []
     if width == len(trained):
-        _check_input_columns(tagger, distinct_fields(lines, how), _used(trained, inputs), file)
+        _check_input_columns(tagger, distinct_fields(lines, line_format), _used(trained, inputs), file)
         return ColumnRoles(_used(trained, inputs), trained, "training_files")
     if width < len(inputs):
         if not width or tagger.unsupported_reason is None:
@@ -178,10 +178,10 @@ def column_roles(
     if trained and trained[: len(inputs)] != inputs and width != len(inputs):
         known = f"the training files have {len(trained)} ({' '.join(trained)})"
         raise InputError(
-            f"{file}: {width} columns, but {known} and the model reads {len(inputs)} ({' '.join(inputs)}); "
-            "name those of this file in --columns"
+            f"{file}: {width} columns, but {known} and the model requires {len(inputs)} ({' '.join(inputs)}); "
+            "set --columns for this file"
         )
-    return _by_position(tagger, distinct_fields(lines, how), file, width)
+    return _by_position(tagger, distinct_fields(lines, line_format), file, width)
 
 
 def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
@@ -207,8 +207,8 @@ def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: S
         if role in (SKIPPED, GOLD, *usual) or tagger.labels.scheme == "none":
             continue
         if tagger.labels.share_known(distinct) > HALF:
-            reason = f"column {place} contains labels of the model, which reads {role} there"
-            raise InputError(f"{file}: {reason}; name the columns in --columns")
+            reason = f"column {place} contains labels of the model, but the model expects {role} there"
+            raise InputError(f"{file}: {reason}; set --columns")
 
 
 def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:

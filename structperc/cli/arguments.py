@@ -81,7 +81,7 @@ def add_model(parser: CommandParser, several: bool = False) -> None:
     names: dict[str, Any] = {"dest": "models", "nargs": "+", "metavar": "model"} if several else {"dest": "model"}
     what = "folders of saved models" if several else "folder of a saved model"
     parser.add_argument(action=ModelArgument, help=f"{what}, or of a run, e.g. runs/quickstart/1", **names)
-    trust = "let the model use classes of this module, whose code runs; again for a second module"
+    trust = "allow the model to use classes of this module, whose code is run; repeat for several modules"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=trust)
 
 
@@ -172,19 +172,19 @@ def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
 
 def add_gold_reading(parser: CommandParser) -> None:
     """Add the options for reading a file that may have gold labels."""
-    columns = "gold is `label`; default: those the model reads, then others, gold last"
+    columns = "`label` is gold; default: the columns that the model reads, then others, gold last"
     parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
-    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)
-    add_labels(parser, "gold in the file; default: the model's")
+    add_labels(parser, "the gold labels in the file; default: that of the model")
 
 
 def add_data_options(parser: CommandParser) -> None:
     """Add the options for reading files of training data."""
     columns = "roles of the columns, _ skips one; default: the word comes first, the label last; of tables: ROLE=COLUMN"
     parser.add_argument("--columns", nargs="+", help=columns)
-    add_labels(parser, "the files; default: what fits best")
+    add_labels(parser, "the files; default: the one that fits best")
     add_encoding(parser)
     add_line_format(parser)
     parser.set_defaults(unit=None)
@@ -205,14 +205,16 @@ def add_labels(parser: CommandParser, what: str) -> None:
 
 def add_encoding(parser: CommandParser) -> None:
     """Add the option of the encoding of the input files."""
-    parser.add_argument("--encoding", default="utf-8", help="of the file: latin-1, utf-16, ... (default utf-8)")
+    parser.add_argument(
+        "--encoding", default="utf-8", help="encoding of the file: latin-1, utf-16, ... (default utf-8)"
+    )
 
 
 def add_line_format(parser: CommandParser) -> None:
     """Add the options of separators and comments in files of columns."""
-    separator = "between fields: whitespace (spaces and tabs), or tab, for fields that contain spaces"
+    separator = "field separator: whitespace (spaces and tabs), or tab, for fields that contain spaces"
     parser.add_argument("--separator", choices=SEPARATORS, help=separator)
-    comments = 'leave out comments, lines that begin with "#" and have another number of fields than the tokens'
+    comments = 'skip comments: lines that begin with "#" and have another number of fields than the tokens'
     parser.add_argument("--comments", action=argparse.BooleanOptionalAction, help=comments)
 
 

@@ -17,9 +17,9 @@ def sweep_parser() -> CommandParser:
     )
     config = "configuration file, as in fit"
     parser.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help=config)
-    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
+    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; repeat for several options"
     parser.add_argument("--grid", action="append", required=True, metavar="KEY=V1,V2", help=grid)
-    holdout = "choose on the last N training sequences, or on a share below 1 drawn at random; then train on all"
+    holdout = "evaluate on the last N training sequences, or on a random share below 1; then train on all"
     parser.add_argument("--holdout", type=_number, default=0, metavar="N", help=holdout)
     seeds = "train each point with each of these seeds; points are chosen by their mean score"
     parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)

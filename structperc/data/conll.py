@@ -185,7 +185,7 @@ class _Parser:
         """Return the parsed corpus."""
         lines = np.concatenate(self.lines)
         if not (len(lines) or allow_empty):
-            raise InputError(f"{self.name}: there are no tokens in this file")
+            raise InputError(f"{self.name}: the file contains no tokens")
         if self.doubtful:
             others = f", as do {counted(len(self.doubtful) - 1, 'further line')}" if len(self.doubtful) > 1 else ""
             message = "%s:%d: begins with # but has as many fields as a token, so it is read as a token%s"
@@ -465,7 +465,7 @@ def conll_lines(
     """
     names = list(corpus.columns if roles is None else roles)
     if missing := [role for role in names if role not in corpus.columns]:
-        raise InputError(f"{corpus.name}: no columns {missing} among {list(corpus.columns)}")
+        raise InputError(f"{corpus.name}: missing columns {missing}; the corpus has {list(corpus.columns)}")
     columns = [corpus.columns[role] for role in names] + ([] if predicted is None else [predicted])
     for column in columns:
         _check_fields(corpus, column, separator)
@@ -560,7 +560,7 @@ def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence",
             sentences.append(len(numbers))
             documents.append(document)
     if not numbers:
-        raise InputError(f"{path}: there are no words in this file")
+        raise InputError(f"{path}: the file contains no words")
     if set(columns[label]) != {"_"}:
         columns["label"] = columns[label]
     ids = documents if marked else range(len(documents))

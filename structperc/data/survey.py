@@ -297,7 +297,7 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     heading = kind not in DELIMITERS or _has_heading(file, reading)
     rows = list(iterate_rows(file, reading.encoding, heading))
     if not rows:
-        raise InputError(f"{file}: there are no rows in this table")
+        raise InputError(f"{file}: the table contains no rows")
     first = next((row for _, row in rows if any(row.values())), {})
     columns = parse_column_options(reading.columns, file) if reading.columns else _detect_columns(file, kind, rows)
     scheme = reading.labels if reading.labels not in (None, "none") else "IOB2"
@@ -344,7 +344,7 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
     found = {role: among[role][0] for role in roles if among[role]}
     if not {"word", TEXT} & found.keys():
-        raise InputError(f"{file}: unknown columns {', '.join(row)}; name them: --columns word=... label=...")
+        raise InputError(f"{file}: unrecognised columns {', '.join(row)}; set --columns word=... label=...")
     if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent
         values = [one.get(found[DOCUMENT]) for _, one in rows]
         known = all(isinstance(value, str | int) and value != "" for value in values)

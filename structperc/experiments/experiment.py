@@ -97,7 +97,7 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
         if not all(values):
             raise InputError(f"--grid {grid}: a value is empty; write KEY=V1,V2")
         if key in found:
-            raise InputError(f"--grid names {key} twice; give all its values in one --grid")
+            raise InputError(f"--grid contains {key} twice; list all its values in one --grid")
         found[key] = list(dict.fromkeys(values))
     return found
 
@@ -239,7 +239,7 @@ def run_trial(
         error = fit(command, folder)
         found = finished_run(folder)
     if found is None:
-        run = Run(row, seed, command, None, None, error or f"{row.command} left no results.json")
+        run = Run(row, seed, command, None, None, error or f"{row.command} wrote no results.json")
     else:
         results = json.loads((found / "results.json").read_text(encoding="utf-8"))
         run = Run(row, seed, command, str(found), results, None)

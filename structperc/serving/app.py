@@ -210,14 +210,14 @@ def _error_response(error: HTTPException) -> JSONResponse:
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer by the error; those of the router get the known paths, or the method of the path."""
+    """Return an error response; errors of the router list the available paths, or the method of the path."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        error.detail = f"{request.method} {path} is not offered; send {PATHS[path]}"
+        error.detail = f"{request.method} {path} is not supported; send {PATHS[path]}"
     elif error.status_code == 404:
         known = ", ".join(f"{form.split()[0]} {one}" for one, form in PATHS.items())
-        error.detail = f"unknown path {path[:80]!a}; known are {known}"
+        error.detail = f"unknown path {path[:80]!a}; available paths: {known}"
     return _error_response(error)
 
 

@@ -77,7 +77,7 @@ def test_columns_of_the_first_line(first, expected):
         (model("pos"), "Bo", "1 column, but this model requires the column pos"),
         (model(columns=["_", "word", "label"]), "1 Bo", "2 columns, but the training files have 3 (_ word label)"),
         (model(columns=["_", "word", "label"]), "1 Bo O O", "4 columns, but the training files have 3 (_ word label)"),
-        (model("pos"), "#columns=word,label O", "the model reads pos"),
+        (model("pos"), "#columns=word,label O", "the model requires pos"),
     ],
 )
 def test_ambiguous_columns(tmp_path, made, line, message):

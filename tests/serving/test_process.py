@@ -91,7 +91,7 @@ def test_bad_options(fails, model, monkeypatch):
     assert "--grace " in fails("serve", model, "--grace", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen at 127.0.0.1:{port}" in fails("serve", model, "--port", port)
+        assert f"cannot listen on 127.0.0.1:{port}" in fails("serve", model, "--port", port)
     assert "nowhere.invalid:8000" in fails("serve", model, "--host", "nowhere.invalid")
     monkeypatch.setattr(serve, "NEEDED", ("uvicorn", "no_such_package"))
     assert "no_such_package" in fails("serve", model)
