@@ -102,7 +102,7 @@ class StudyRun:
         identities = {self.root / row.folder / ROW_RECORD: row_identity(row) for row in self.study.rows}
         for path, now in identities.items():
             before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
-            check_same(before, now, f"{path.parent} contains runs", "rename the row, or set --root")
+            check_same(before, now, str(path.parent), "rename the row, or set --root")
         for path, now in identities.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, now)

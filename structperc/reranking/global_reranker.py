@@ -158,7 +158,7 @@ class GlobalReranker(Tagger):
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
         self.list_features.learn(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
-        state = Builder.like(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
+        state = Builder.trusting(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         weights = state["weights"].new_zeros(self.examples.n_features)
         self.ranker.load_state_dict({**state, "weights": weights})
         logger.info("global features: %d", self.examples.n_features)

@@ -115,7 +115,7 @@ class JackKnife:
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        own = Builder.like(first, *first.features.user_objects)
+        own = Builder.trusting(first, *first.features.user_objects)
         cache = ListCache(expand_path(self.cache) / name, own.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only if CUDA runs already: starting it would exclude forks
@@ -290,7 +290,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
     """Return a new tagger like `first`, with new weights, features and words of `corpus`, and the given labels."""
     features = copy.copy(first.features)  # shares the templates and lists; `fit` replaces the index
     features.fit(corpus)
-    tagger = Tagger.from_description(untrained_description(first), features, Builder.like(first))
+    tagger = Tagger.from_description(untrained_description(first), features, Builder.trusting(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
     tagger.scorer.learn(corpus)
     tagger.allocate(labels)

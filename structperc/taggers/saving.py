@@ -202,5 +202,5 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
     kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
-    build = Builder.like(tagger, *features.user_objects)
+    build = Builder.trusting(tagger, *features.user_objects)
     return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)

@@ -432,7 +432,7 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
     labels of a first model on other training data.
     """
-    known_parts = Builder.like(tagger, *tagger.features.user_objects)
+    known_parts = Builder.trusting(tagger, *tagger.features.user_objects)
     try:
         saved = type(tagger).load(folder, trusted=known_parts.trusted)
     except InputError as error:
