@@ -203,7 +203,7 @@ def run_serial(work: Work, passes: int) -> Generator[Weights, None, None]:
 
 
 def run_forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
-    """Yield the results of `run_serial`, but run each pass in a forked process, up to `processes` ahead of the consumer.
+    """Yield the results of `run_serial`; each pass runs in a forked process, up to `processes` ahead of the consumer.
 
     All processes end with the generator. joblib's pools would pickle tagger and data, which forks share with the
     parent. Each pass has a pipe, so that the parent notices the end of a process that is killed while it sends its
