@@ -45,16 +45,22 @@ PACKAGES = {  # of other libraries, to find classes by their last name
     "pytorch_lightning.profilers.profiler": ("pytorch_lightning.profilers",),
 }
 MAX_VALUE = 80  # characters of a wrong value in a message
-REFUSALS = (TypeError, ValueError, RuntimeError, ImportError)  # errors of constructors about their arguments
-ABSENT = object()  # a default without a plain form
+CONSTRUCTOR_ERRORS = (TypeError, ValueError, RuntimeError, ImportError)  # errors of constructors about their arguments
+NO_PLAIN_VALUE = object()  # a default without a plain form
 
 
 class OptionError(InputError):
-    """A wrong value, with its dotted place; for an unknown option also the known names."""
+    """Invalid option of a configuration or a saved model.
 
-    def __init__(self, place: str, complaint: str, known: Collection[str] | None = None) -> None:
-        super().__init__(f"{place}: {complaint}" if place else complaint)
-        self.place, self.complaint, self.known = place, complaint, known
+    Args:
+        key: dotted name of the option.
+        reason: description of the error.
+        known_options: names of all options, if this one is unknown.
+    """
+
+    def __init__(self, key: str, reason: str, known_options: Collection[str] | None = None) -> None:
+        super().__init__(f"{key}: {reason}" if key else reason)
+        self.key, self.reason, self.known_options = key, reason, known_options
 
 
 class _Target(NamedTuple):
@@ -85,7 +91,7 @@ class Builder:
         self._text = text
 
     @classmethod
-    def like(cls, part: "nn.Module", *others: object) -> "Builder":
+    def trusting(cls, part: "nn.Module", *others: object) -> "Builder":
         """Return a builder that trusts the modules of the classes of a module and its parts, and of other objects."""
         return cls({one.__module__ for one in (*part.modules(), *others)})
 
@@ -104,7 +110,7 @@ class Builder:
         if not (isinstance(made, type) and issubclass(made, bases) and self._trusts(made.__module__)):
             raise OptionError(place, f"{path} is not a {_names(bases)}")
         if inspect.isabstract(made):
-            raise OptionError(place, f"{path} is abstract; name a class that is derived from it")
+            raise OptionError(place, f"{path} is abstract; use a subclass of it")
         return found
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
@@ -219,7 +225,7 @@ class Builder:
                     kept[name] = None
                 elif default is REQUIRED:
                     raise OptionError(place, f"{owner} requires the option {name}")
-                elif (filled := plain(default)) is not ABSENT:
+                elif (filled := plain(default)) is not NO_PLAIN_VALUE:
                     kept[name] = filled
         return kept
 
@@ -291,7 +297,7 @@ class Builder:
         if not isinstance(path, str) or not path:
             if CLASS in value:
                 raise OptionError(place, f"{CLASS} is the dotted path of a class, such as structperc.chain.KBest")
-            raise OptionError(place, f"write the {CLASS} of a {_names(target.bases)} and its {OPTIONS}")
+            raise OptionError(place, f"specify the {CLASS} of a {_names(target.bases)} and its {OPTIONS}")
         given = value.get(OPTIONS, {})
         if not isinstance(given, dict):
             raise OptionError(_below(place, OPTIONS), "write options as KEY: VALUE")
@@ -300,7 +306,7 @@ class Builder:
         options = self.fields(given, _given(made, target), path, place)
         more = {key: value[key] for key in keys - {CLASS, OPTIONS} if key in value}
         if KWARGS in more and not (takes_more(made) and isinstance(more[KWARGS], dict)):
-            raise OptionError(_below(place, KWARGS), f"{path} takes no further arguments")
+            raise OptionError(_below(place, KWARGS), f"{path} accepts no additional arguments")
         return {CLASS: path, **({OPTIONS: options} if options else {}), **more}
 
     def _implied(self, target: _Target, default: Any) -> str | None:
@@ -387,21 +393,21 @@ class Builder:
 
 
 def plain(value: Any) -> Any:
-    """Return a default as plain values, classes by their paths; ABSENT if it has no such form."""
+    """Return a default as plain values, classes by their paths; NO_PLAIN_VALUE if it has no such form."""
     if isinstance(value, bool | int | float | str | NoneType):
         return value
     if isinstance(value, list | tuple):
         items = [plain(one) for one in value]
-        return ABSENT if ABSENT in items else items
+        return NO_PLAIN_VALUE if NO_PLAIN_VALUE in items else items
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, type):
         own = {name: plain(one.default) for name, one in parameters_of(value).items() if one.default is not REQUIRED}
-        options = {name: one for name, one in own.items() if one is not ABSENT}
+        options = {name: one for name, one in own.items() if one is not NO_PLAIN_VALUE}
         return {CLASS: class_path_of(value), **({OPTIONS: options} if options else {})}
-    return ABSENT
+    return NO_PLAIN_VALUE
 
 
 def packages_of(bases: Iterable[type]) -> list[str]:
@@ -449,7 +455,7 @@ def _called(made: Callable[..., Any], arguments: dict[str, Any], place: str) -> 
     except Exception as error:
         if where := error_location(error):
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
-        if isinstance(error, REFUSALS) or "Misconfiguration" in type(error).__name__:
+        if isinstance(error, CONSTRUCTOR_ERRORS) or "Misconfiguration" in type(error).__name__:
             name = getattr(made, "__qualname__", "")
             raise OptionError(place, " ".join(f"{name}: {error}".split())) from error
         raise

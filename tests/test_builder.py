@@ -83,7 +83,7 @@ def test_options_are_of_their_types():
 def test_errors_name_the_option(given, place):
     with pytest.raises(OptionError) as error:
         built(**given)
-    assert error.value.place == place
+    assert error.value.key == place
 
 
 def test_constructor_errors_name_the_option():

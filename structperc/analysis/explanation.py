@@ -13,6 +13,7 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.nonlocal_features import CandidateSegments, NonlocalFeature
 from structperc.progress import bar
+from structperc.spelling import counted
 from structperc.structures import Batch, Candidates
 from structperc.taggers.tagger import Tagger
 
@@ -27,7 +28,7 @@ class Candidate(NamedTuple):
     local_rank: int  # by local score: the rank before
     rank: int  # by total score: the rank after
     local: float  # local score
-    total: float  # local + Explanation.same + its products, in this order
+    total: float  # local + Explanation.shared_score + its products, in this order
     is_gold: bool
 
 
@@ -80,15 +81,15 @@ class ChangedSentence(NamedTuple):
 class Explanation(NamedTuple):
     """The decision on one document.
 
-    The total score of a candidate is local + same + the sum of its products, in double precision. Ranks are those of
-    the tagger in single precision, so totals that differ only by rounding may seem out of order.
+    The total score of a candidate is local + shared_score + the sum of its products, in double precision. Ranks are
+    those of the tagger in single precision, so totals that differ only by rounding may seem out of order.
     """
 
     row: int  # index of the sequence in the corpus, from 0
     place: str  # "file:line" of its first token
-    n: int  # number of candidates
+    n_candidates: int
     candidates: list[Candidate]  # by local rank: first the local decision; the new one, some others, gold if listed
-    same: float  # sum of the terms that are equal for all candidates
+    shared_score: float  # sum of the terms that are equal for all candidates
     terms: list[Term]  # the other terms; the largest effect on the decision comes first
     sentences: list[ChangedSentence]
 
@@ -133,7 +134,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     """
     check_explainable(tagger, n)
     if not 0 <= row < len(corpus):
-        raise InputError(f"document {row + 1} is not among the {len(corpus)} of {corpus.name}; choose 1..{len(corpus)}")
+        raise InputError(f"document {row + 1} does not exist: {corpus.name} has {counted(len(corpus), 'document')}")
     batch = tagger.encode(corpus.slice(row, row + 1))[[0]]
     return _explanation(tagger, corpus, row, batch, _scored_candidates(tagger, batch, n))
 

@@ -46,8 +46,8 @@ def explanation_headline(explanation: Explanation) -> str:
     new = explanation.candidates[explanation.after]
     where = f"document {explanation.row + 1} ({explanation.place})"
     if new.local_rank == 1:
-        return f"{where}: the best of {explanation.n} by local score stays the best"
-    return f"{where}: number {new.local_rank} of {explanation.n} by local score becomes the best"
+        return f"{where}: the best of {explanation.n_candidates} by local score stays the best"
+    return f"{where}: number {new.local_rank} of {explanation.n_candidates} by local score becomes the best"
 
 
 def context(change: Change) -> tuple[str, str, str]:
@@ -67,7 +67,7 @@ def readings(change: Change) -> list[tuple[str, str]]:
 
 
 def score_rows(explanation: Explanation) -> list[list[str]]:
-    """Return the scores as cells: a heading, local score, same, terms with counts, total, ranks.
+    """Return the scores as cells: a heading, local score, shared score, terms with counts, total, ranks.
 
     There is a column per candidate; the last column is the difference, after minus before.
     """
@@ -77,7 +77,7 @@ def score_rows(explanation: Explanation) -> list[list[str]]:
         facts = {"before": one.local_rank == 1, "after": one.rank == 1, "gold": one.is_gold}
         titles.append(", ".join(name for name, holds in facts.items() if holds) or "other")
     rows = [["", *titles, "difference"]]
-    values = [("local score", [c.local for c in shown]), ("non-local, shared", [explanation.same] * len(shown))]
+    values = [("local score", [c.local for c in shown]), ("non-local, shared", [explanation.shared_score] * len(shown))]
     rows += [[name, *map(decimal, scores), _signed(scores[after] - scores[0])] for name, scores in values]
     rows += _term_rows(explanation.terms, after)
     rows.append(["total score", *(decimal(c.total) for c in shown), _signed(shown[after].total - shown[0].total)])

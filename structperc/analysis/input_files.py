@@ -30,7 +30,7 @@ from structperc.predictor import Predictor
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 DEFAULT_READING = ReadOptions()
-UNMARKED = "(-DOCSTART- lines) in it; use --unit sentence"
+UNMARKED = "(-DOCSTART- lines) in the file; use --unit sentence"
 SKIPPED, GOLD = "_", "label"  # roles
 TAGS = ("upos", "xpos")  # kinds of labels of CoNLL-U
 HALF = 0.5
@@ -63,8 +63,8 @@ def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
-        how = reading.line_format(tagger.training_files)
-        corpus = conll_corpus(lines, columns.roles, file, full.unit, how)
+        line_format = reading.line_format(tagger.training_files)
+        corpus = conll_corpus(lines, columns.roles, file, full.unit, line_format)
         columns.log(file)
     full = full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
     return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
@@ -74,7 +74,7 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
     """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
     corpus = read_corpus(tagger, file, reading)
     if GOLD not in corpus.columns:
-        raise InputError(f"{file}: there are no gold labels; name their column 'label' in --columns")
+        raise InputError(f"{file}: no gold labels; name their column 'label' in --columns")
     return corpus
 
 
@@ -122,25 +122,27 @@ class ColumnRoles(NamedTuple):
 
     roles: list[str]  # "_" for columns that are not read
     names: Sequence[str]  # "_" for unknown names
-    how: Literal["given", "named", "trained", "places"]  # by the user, the first line, the training files, or position
-    open: Sequence[int] = ()  # indices of columns that may be gold, if there are several
+    source: Literal["given", "header", "training_files", "position"]  # "given": by the user
+    ambiguous: Sequence[int] = ()  # indices of columns that may be gold, if there are several
 
     def check(self, file: str) -> None:
         """Raise InputError if several columns may be gold."""
-        if self.open:
-            first = [GOLD if i == self.open[0] else role for i, role in enumerate(self.roles)]
-            either = " and ".join(f"{i + 1}" for i in self.open)
+        if self.ambiguous:
+            first = [GOLD if i == self.ambiguous[0] else role for i, role in enumerate(self.roles)]
+            either = " and ".join(f"{i + 1}" for i in self.ambiguous)
             raise InputError(
-                f"{file}: columns {either} contain labels; name the gold one, such as --columns {' '.join(first)}"
+                f"{file}: columns {either} contain labels; specify the gold column, such as --columns {' '.join(first)}"
             )
 
     def log(self, file: str) -> None:
         """Log the roles of the columns, unless the user gave them or there is no choice."""
-        if self.how != "given" and {SKIPPED, GOLD} & set(self.roles):
+        if self.source != "given" and {SKIPPED, GOLD} & set(self.roles):
             gold = f", gold is column {self.roles.index(GOLD) + 1}" if GOLD in self.roles else ""
-            named = f", which its first line names {' '.join(self.names)}" if self.how == "named" else ""
-            roles = " ".join(self.roles)
-            logger.info("%s: read as columns %s%s%s; change it by --columns", file, roles, named, gold)
+            named = self.source == "header"
+            start = (
+                f"columns from the header line: {' '.join(self.names)}" if named else "columns: " + " ".join(self.roles)
+            )
+            logger.info("%s: %s%s; use --columns to override", file, start, gold)
 
 
 def column_roles(
@@ -153,40 +155,40 @@ def column_roles(
     the only one of several with labels of the tagger. Raises InputError for columns that do not fit, and for labels in
     a column that the tagger reads as something else.
     """
-    how = reading.line_format(tagger.training_files)
-    inputs, width = tagger.features.columns, field_count(lines, how)
+    line_format = reading.line_format(tagger.training_files)
+    inputs, width = tagger.features.columns, field_count(lines, line_format)
     names = header_names(lines[0]) if lines else None
     if reading.columns:
         skipped = [SKIPPED] * (width - len(reading.columns))
         return ColumnRoles(list(reading.columns), names or [*reading.columns, *skipped], "given")
     if names:
         if missing := [role for role in inputs if role not in names]:
-            reason = f"the model reads {missing[0]}, but the first line names {', '.join(names)}"
-            raise InputError(f"{file}: {reason}; name the columns in --columns")
-        return ColumnRoles(_used(names, inputs), names, "named")
+            reason = f"the model requires {missing[0]}, but the header line contains {', '.join(names)}"
+            raise InputError(f"{file}: {reason}; set --columns")
+        return ColumnRoles(_used(names, inputs), names, "header")
     found = tagger.training_files.get("columns")
     trained = found if isinstance(found, list) else []
     if width == len(trained):
-        _check_input_columns(tagger, distinct_fields(lines, how), _used(trained, inputs), file)
-        return ColumnRoles(_used(trained, inputs), trained, "trained")
+        _check_input_columns(tagger, distinct_fields(lines, line_format), _used(trained, inputs), file)
+        return ColumnRoles(_used(trained, inputs), trained, "training_files")
     if width < len(inputs):
         if not width or tagger.unsupported_reason is None:
-            return ColumnRoles(inputs, inputs, "places")
+            return ColumnRoles(inputs, inputs, "position")
         raise InputError(f"{file}: {width} {'column' if width == 1 else 'columns'}, but {tagger.unsupported_reason}")
     if trained and trained[: len(inputs)] != inputs and width != len(inputs):
         known = f"the training files have {len(trained)} ({' '.join(trained)})"
         raise InputError(
-            f"{file}: {width} columns, but {known} and the model reads {len(inputs)} ({' '.join(inputs)}); "
-            "name those of this file in --columns"
+            f"{file}: {width} columns, but {known} and the model requires {len(inputs)} ({' '.join(inputs)}); "
+            "set --columns for this file"
         )
-    return _by_place(tagger, distinct_fields(lines, how), file, width)
+    return _by_position(tagger, distinct_fields(lines, line_format), file, width)
 
 
 def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
     return [role if role == GOLD or role in inputs else SKIPPED for role in roles]
 
 
-def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
+def _by_position(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
     inputs = tagger.features.columns
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
     _check_input_columns(tagger, values, roles, file)
@@ -195,7 +197,7 @@ def _by_place(tagger: Predictor, values: Sequence[Set[str]], file: str, width: i
     gold = [width - 1] if width == len(inputs) + 1 else labels
     if len(gold) == 1:
         roles[gold[0]] = GOLD
-    return ColumnRoles(roles, names, "places", gold if len(gold) > 1 else ())
+    return ColumnRoles(roles, names, "position", gold if len(gold) > 1 else ())
 
 
 def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
@@ -205,8 +207,8 @@ def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: S
         if role in (SKIPPED, GOLD, *usual) or tagger.labels.scheme == "none":
             continue
         if tagger.labels.share_known(distinct) > HALF:
-            reason = f"column {place} contains labels of the model, which reads {role} there"
-            raise InputError(f"{file}: {reason}; name the columns in --columns")
+            reason = f"column {place} contains labels of the model, but the model expects {role} there"
+            raise InputError(f"{file}: {reason}; set --columns")
 
 
 def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
@@ -241,7 +243,7 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     if TEXT in columns:
         tagger.check_reads_words_only()
     elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
-        raise InputError(f"{file}: which column is {missing[0]!r}? add {missing[0]}=COLUMN to --columns")
+        raise InputError(f"{file}: no column for {missing[0]!r}; add {missing[0]}=COLUMN to --columns")
     reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
@@ -275,7 +277,8 @@ def _usual_columns(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict
     left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
     among = {role: names for role, names in among.items() if role not in left_out}
     if unclear := [role for role, names in among.items() if len(names) > 1]:
-        raise InputError(f"{file}: {unclear[0]} may be {' or '.join(among[unclear[0]])}; name one in --columns")
+        either = f"{unclear[0]}: {' or '.join(among[unclear[0]])}"
+        raise InputError(f"{file}: ambiguous column for {either}; set --columns {unclear[0]}=... and the other roles")
     found = {role: names[0] for role, names in among.items() if names}
     logger.info("%s: read with --columns %s", file, " ".join(f"{role}={column}" for role, column in found.items()))
     return found

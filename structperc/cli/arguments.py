@@ -81,7 +81,7 @@ def add_model(parser: CommandParser, several: bool = False) -> None:
     names: dict[str, Any] = {"dest": "models", "nargs": "+", "metavar": "model"} if several else {"dest": "model"}
     what = "folders of saved models" if several else "folder of a saved model"
     parser.add_argument(action=ModelArgument, help=f"{what}, or of a run, e.g. runs/quickstart/1", **names)
-    trust = "let the model use classes of this module, whose code runs; again for a second module"
+    trust = "allow the model to use classes of this module, whose code is run; repeat for several modules"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=trust)
 
 
@@ -105,8 +105,8 @@ def model_folder(place: str) -> str:
     if path.suffix == ".ckpt" and path.is_file():
         model = path.parent.parent / MODEL
         there = (model / MODEL_FILES[0]).is_file()
-        advice = f"give the saved model, {model}" if there else "a model is saved when training ends"
-        raise InputError(f"{place}: this is a checkpoint of a training; {advice}")
+        advice = f"use the saved model, {model}" if there else "a model is saved when training ends"
+        raise InputError(f"{place}: this is a training checkpoint; {advice}")
     if path.name in MODEL_FILES and path.is_file():
         return _logged(place, path.parent)
     if not path.is_dir() or (path / MODEL_FILES[0]).is_file():
@@ -131,7 +131,7 @@ def run_folder(place: str, content: str) -> Path | None:
     if len(found) > 1:
         named = ", ".join(map(str, found[:MAX_LISTED]))
         more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
-        raise InputError(f"{place}: {len(found)} runs are below this folder, name one: {named}{more}")
+        raise InputError(f"{place}: found {len(found)} runs in this folder; specify one: {named}{more}")
     return found[0] if found else None
 
 
@@ -172,19 +172,19 @@ def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
 
 def add_gold_reading(parser: CommandParser) -> None:
     """Add the options for reading a file that may have gold labels."""
-    columns = "gold is `label`; default: those the model reads, then others, gold last"
+    columns = "`label` is gold; default: the columns that the model reads, then others, gold last"
     parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
-    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)
-    add_labels(parser, "gold in the file; default: the model's")
+    add_labels(parser, "the gold labels in the file; default: that of the model")
 
 
 def add_data_options(parser: CommandParser) -> None:
     """Add the options for reading files of training data."""
     columns = "roles of the columns, _ skips one; default: the word comes first, the label last; of tables: ROLE=COLUMN"
     parser.add_argument("--columns", nargs="+", help=columns)
-    add_labels(parser, "the files; default: what fits best")
+    add_labels(parser, "the files; default: the one that fits best")
     add_encoding(parser)
     add_line_format(parser)
     parser.set_defaults(unit=None)
@@ -205,14 +205,16 @@ def add_labels(parser: CommandParser, what: str) -> None:
 
 def add_encoding(parser: CommandParser) -> None:
     """Add the option of the encoding of the input files."""
-    parser.add_argument("--encoding", default="utf-8", help="of the file: latin-1, utf-16, ... (default utf-8)")
+    parser.add_argument(
+        "--encoding", default="utf-8", help="encoding of the file: latin-1, utf-16, ... (default utf-8)"
+    )
 
 
 def add_line_format(parser: CommandParser) -> None:
     """Add the options of separators and comments in files of columns."""
-    separator = "between fields: whitespace (spaces and tabs), or tab, for fields that contain spaces"
+    separator = "field separator: whitespace (spaces and tabs), or tab, for fields that contain spaces"
     parser.add_argument("--separator", choices=SEPARATORS, help=separator)
-    comments = 'leave out comments, lines that begin with "#" and have another number of fields than the tokens'
+    comments = 'skip comments: lines that begin with "#" and have another number of fields than the tokens'
     parser.add_argument("--comments", action=argparse.BooleanOptionalAction, help=comments)
 
 
@@ -231,12 +233,12 @@ def read_options(options: argparse.Namespace) -> ReadOptions:
 
 
 def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
-    """Return a saved guided tagger. Raises InputError for another kind of model, which has no order of decisions."""
+    """Return a saved guided tagger. Raises InputError for other models, which do not record a decision order."""
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.guided_tagger import GuidedTagger
 
     tagger = BaseTagger.load(model, trusted=trusted)
     if not isinstance(tagger, GuidedTagger):
         name = type(tagger).__name__
-        raise InputError(f"{model}: a {name} has no order of decisions; give the folder of a GuidedTagger")
+        raise InputError(f"{model}: a {name} does not record a decision order; use the folder of a GuidedTagger")
     return tagger

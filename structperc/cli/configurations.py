@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged, packaged_names
+from structperc.packaged_configs import PREFIX, packaged_names, packaged_path
 from structperc.reports.tables import text_table
 from structperc.spelling import visible
 
@@ -59,12 +59,12 @@ def _configs_arguments(parser: CommandParser) -> None:
 def configs(options: Namespace) -> None:
     """List the configurations that come with the package, or show one."""
     if options.name.startswith(PREFIX):
-        print(Path(packaged(options.name)).read_text(encoding="utf-8"), end="")
+        print(Path(packaged_path(options.name)).read_text(encoding="utf-8"), end="")
         return
     names = [PREFIX + name for name in packaged_names() if name.startswith(options.name)]
     if not names:
         raise InputError(f"configs: no name begins with {options.name!r}; structperc configs lists all")
-    first_lines = [Path(packaged(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
+    first_lines = [Path(packaged_path(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
     rows = [[name, line.removeprefix("# ")] for name, line in zip(names, first_lines, strict=True)]
     print("\n".join(text_table(rows, "<<")))
 
@@ -85,14 +85,14 @@ def init(options: Namespace) -> None:
     import logging
 
     from structperc.data.output import check_output_path, write_lines
-    from structperc.data.survey import survey_file
+    from structperc.data.survey import inspect_file
 
     if options.output is not None:
         if os.path.lexists(options.output):
             raise InputError(f"{options.output}: this file exists; name a new one")
         check_output_path(options.output)
     read = read_options(options)
-    found = survey_file(options.file, read)
+    found = inspect_file(options.file, read)
     if not found.labelled:
         how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
         raise InputError(f"{options.file}: no labels; {how}")
@@ -126,7 +126,7 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
 
     Raises InputError for a file of another format than the training file.
     """
-    from structperc.data.survey import survey_alike, survey_file
+    from structperc.data.survey import inspect_file, inspect_matching_files
     from structperc.data.tables import DELIMITERS, table_format
     from structperc.data.text_files import expand_path
 
@@ -134,11 +134,11 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
     if found.table is None:
         if tables := [file for file, kind in kinds.items() if kind not in (None, *DELIMITERS)]:
             raise InputError(f"{tables[0]}: this is a table, unlike {found.file}; give files of one format")
-        return survey_alike(found, files, read)
+        return inspect_matching_files(found, files, read)
     if others := [file for file, kind in kinds.items() if kind is None]:
         raise InputError(f"{others[0]}: this is not a table, unlike {found.file}; give files of one format")
     named = read._replace(columns=[f"{role}={column}" for role, column in found.table.reader.columns.items()])
-    surveys, table = [survey_file(file, named) for file in files], found.table
+    surveys, table = [inspect_file(file, named) for file in files], found.table
     for other in surveys:
         assert other.table is not None
         table = table.joined(other.table)

@@ -29,9 +29,9 @@ def _check_arguments(parser: CommandParser) -> None:
 @command("FILE [FILE ...]", "columns, labels, what is odd in data files", _check_arguments)
 def check(options: Namespace) -> None:
     """Show the contents of labelled files: columns, labels, their scheme, what is illegal or repeated."""
-    from structperc.data.survey import survey_file
+    from structperc.data.survey import inspect_file
 
-    surveys = [survey_file(file, read_options(options)) for file in options.files]
+    surveys = [inspect_file(file, read_options(options)) for file in options.files]
     for number, one in enumerate(surveys):
         for line in (*_file_lines(one, training=number == 0), ""):
             print(line)
@@ -120,7 +120,7 @@ def _repetitions(found: "Survey") -> Iterator[str]:
     repeated = {words: at for words, at in _sentences(found).items() if len(at) > 1}
     if repeated:
         further = sum(len(at) - 1 for at in repeated.values())
-        yield f"  sentences that occur more than once: {len(repeated):,}, {further:,} further times"
+        yield f"  duplicate sentences: {len(repeated):,} ({counted(further, 'repetition')})"
         lines = f"{found.place}s"
         yield from _place_lines((f"{lines} {at[0]} and {at[1]}", words) for words, at in repeated.items())
 
@@ -183,7 +183,7 @@ def _vectors_arguments(parser: CommandParser) -> None:
 @command("FILE [FILE ...]", "word vectors from the words of files", _vectors_arguments)
 def vectors(options: Namespace) -> None:
     """Train word vectors for WordEmbedding on the words of files, labelled or not."""
-    from structperc.data.survey import survey_file
+    from structperc.data.survey import inspect_file
     from structperc.encoders.cooccurrence import cooccurrence_vectors
     from structperc.encoders.word_vectors import check_vectors_target, write_vectors
     from structperc.progress import bar
@@ -191,7 +191,7 @@ def vectors(options: Namespace) -> None:
     check_vectors_target(options.output)
     texts = []
     for file in bar(options.files, "reading"):
-        corpus = survey_file(file, read_options(options)).corpus
+        corpus = inspect_file(file, read_options(options)).corpus
         texts += corpus.sentences_of(corpus.columns["word"])
     words, found = cooccurrence_vectors(texts, options.width, options.window, options.cutoff)
     write_vectors(options.output, words, found)

@@ -15,14 +15,15 @@ def sweep_parser() -> CommandParser:
         epilog="Further options are those of fit, for all trainings, such as --trainer.max_epochs=20: "
         "structperc fit --help, or --help-all.",
     )
-    parser.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help="as of fit")
-    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; again for a second option"
+    config = "configuration file, as in fit"
+    parser.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help=config)
+    grid = "an option and its values, e.g. model.prior.init_args.C=0.01,0.1,1; repeat for several options"
     parser.add_argument("--grid", action="append", required=True, metavar="KEY=V1,V2", help=grid)
-    holdout = "choose on the last N training sequences, or on a share below 1 drawn at random; then train on all"
+    holdout = "evaluate on the last N training sequences, or on a random share below 1; then train on all"
     parser.add_argument("--holdout", type=_number, default=0, metavar="N", help=holdout)
     seeds = "train each point with each of these seeds; points are chosen by their mean score"
     parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)
-    parser.add_argument("--root", metavar="FOLDER", help="of the sweep; default: sweep-KEY among the runs of the file")
+    parser.add_argument("--root", metavar="FOLDER", help="folder of the sweep; default: sweep-KEY next to the runs")
     return parser
 
 
@@ -38,11 +39,11 @@ def _sweep(arguments: list[str]) -> None:
     options, rest = sweep_parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep
-    from structperc.packaged_configs import packaged
+    from structperc.packaged_configs import packaged_path
     from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["sweep", *arguments]):
-        files = [packaged(file) for file in options.config]
+        files = [packaged_path(file) for file in options.config]
         print_lines(sweep(files, options.grid, options.holdout, options.seeds, options.root, rest))
 
 
@@ -52,7 +53,7 @@ SWEEP = Command("sweep", "-c FILE --grid KEY=V,V", "train once per value, choose
 def _study_arguments(parser: CommandParser) -> None:
     parser.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
     parser.add_argument(
-        "--root", metavar="FOLDER", help="of all runs and the table; default: runs/ and the file's name"
+        "--root", metavar="FOLDER", help="folder of all runs and the table; default: runs/ and the file's name"
     )
 
 

@@ -164,13 +164,15 @@ def _push_arguments(parser: CommandParser) -> None:
     model = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
     parser.add_argument("model", action=ModelArgument, help=model)
     parser.add_argument("repository", help="id of the repository, such as me/tagger; it is created if missing")
-    parser.add_argument("--private", action="store_true", default=None, help="a new repository is not public")
-    parser.add_argument("--token", help="of the hub; default: HF_TOKEN, or that of `hf auth login`")
-    parser.add_argument("--licence", metavar="ID", help="for the card, such as apache-2.0; default: as the card has it")
-    languages = "for the card, such as en; again for a second language"
+    parser.add_argument("--private", action="store_true", default=None, help="make a new repository private")
+    parser.add_argument("--token", help="access token of the hub; default: HF_TOKEN, or that of `hf auth login`")
+    parser.add_argument(
+        "--licence", metavar="ID", help="licence for the card, such as apache-2.0; default: that of the card"
+    )
+    languages = "language for the card, such as en; repeat for several languages"
     parser.add_argument("--language", metavar="CODE", action="append", default=[], help=languages)
-    parser.add_argument("--branch", help="of the repository; default: main")
-    parser.add_argument("--message", default="A saved model", help="of the commit")
+    parser.add_argument("--branch", help="branch of the repository; default: main")
+    parser.add_argument("--message", default="A saved model", help="commit message")
 
 
 @command("MODEL REPOSITORY", "a saved model and its card on the hub", _push_arguments)

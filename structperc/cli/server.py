@@ -37,12 +37,16 @@ def run(options: argparse.Namespace) -> None:
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])
     with _listening(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
-        print(f"{options.model} answers at http://{host}:{port}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        print(f"Serving {options.model} at http://{host}:{port} (press Ctrl-C to stop)", file=sys.stderr, flush=True)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after its shutdown
             Server(app, app.state.requests, options.grace).run([listener])
     if rejected := app.state.requests.rejected:
         count = counted(rejected, "request")
-        print(f"{count} could not be answered within --grace {options.grace} and got 503", file=sys.stderr, flush=True)
+        print(
+            f"{count} could not be answered within --grace {options.grace} and received 503",
+            file=sys.stderr,
+            flush=True,
+        )
     if app.state.requests.busy:
         os._exit(0)  # compiled code that runs during interpreter shutdown may crash
 
@@ -72,5 +76,5 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         raise InputError(
-            f"cannot listen at {host}:{port} ({error.strerror or error}); change --host or --port"
+            f"cannot listen on {host}:{port} ({error.strerror or error}); change --host or --port"
         ) from None

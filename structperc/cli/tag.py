@@ -18,26 +18,28 @@ from structperc.errors import InputError
 
 def _arguments(parser: CommandParser) -> None:
     add_model(parser)
-    files = "what to label, may be packed by gzip; - is standard input; several files, and folders, need -o FOLDER"
+    files = "files to label, optionally gzipped; - for standard input; several files or folders require -o FOLDER"
     parser.add_argument("files", nargs="+", metavar="file", help=files)
-    parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="default: what the file looks like")
     parser.add_argument(
-        "--format", choices=("columns", "jsonl", "brat", "html"), help="of what is written; default: that of the input"
+        "--input", choices=("text", "columns", "jsonl"), help="input format; default: detected from the file"
+    )
+    parser.add_argument(
+        "--format", choices=("columns", "jsonl", "brat", "html"), help="output format; default: that of the input"
     )
     sure = "add the probability of each label and segment; columns: before the label"
     parser.add_argument("--probabilities", action="store_true", help=sure)
     add_splitting(parser)
-    roles = "roles of the file's columns, _ skips one; default: those the model reads come first"
+    roles = "roles of the file's columns, _ skips one; default: first the columns that the model reads"
     parser.add_argument("--columns", nargs="+", help=roles)
-    parser.add_argument("--unit", choices=UNITS, help="default: as the model was trained")
+    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)
-    out = "write here instead of to standard output; a folder: a file, or pairs of brat, for each file"
+    out = "output file, default standard output; or a folder: one file, or brat pair, per input file"
     parser.add_argument("-o", "--output", help=out)
     parser.add_argument("-k", type=int, help="print the k best label sequences with their scores instead")
-    order = "write before the label in which step, from 1, a guided tagger decided the token"
+    order = "add a column before the label: the step, from 1, at which a guided tagger decided the token"
     parser.add_argument("--order", action="store_true", help=order)
-    shared = "processes that label, each with the model in its memory (default 1)"
+    shared = "number of worker processes, each with the model in memory (default 1)"
     parser.add_argument("--workers", type=int, default=1, help=shared)
     parser.set_defaults(labels=None)
 
@@ -48,12 +50,14 @@ def tag(options: Namespace) -> None:
     from structperc.analysis.tag_input import TextSplitting
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
-    shown = OutputOptions(options.format, options.k, options.order, options.probabilities)
+    output_options = OutputOptions(options.format, options.k, options.order, options.probabilities)
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])
     if several and options.output is None:
-        raise InputError("several files are labelled into a folder: set -o FOLDER")
-    tagger = FileTagger(options.model, shown, read_options(options), text_options, options.trust, options.workers)
+        raise InputError("several input files require an output folder; set -o FOLDER")
+    tagger = FileTagger(
+        options.model, output_options, read_options(options), text_options, options.trust, options.workers
+    )
     if several or is_folder(options.output):
         tagger.tag_files(options.files, options.output)
     else:

@@ -77,17 +77,17 @@ WriteBlock = Callable[[TaggedBlock], None]
 class FileTagger:
     """A saved model, loaded once, that labels files.
 
-    All input columns are kept. A file is read in pieces; the complete sequences of a piece are labelled and written
-    before the next piece is read.
+    All input columns are kept. A file is read in chunks; the complete sequences of a chunk are labelled and written
+    before the next chunk is read.
 
     Args:
         model: folder of the model.
         output_options: format and content of the output.
-        reading: options for reading files.
+        read_options: options for reading files.
         text_options: form of the input, tokenizer and sentence splitter.
         trusted: modules whose classes the model may name.
         workers: processes, each with the model in memory.
-        piece: maximum bytes of a piece.
+        chunk_size: maximum number of bytes read at a time.
 
     Raises:
         InputError: options that exclude each other.
@@ -97,17 +97,17 @@ class FileTagger:
         self,
         model: str,
         output_options: OutputOptions = OutputOptions(),  # noqa: B008  # immutable
-        reading: ReadOptions = DEFAULT_READING,
+        read_options: ReadOptions = DEFAULT_READING,
         text_options: TextSplitting = TextSplitting(),  # noqa: B008
         trusted: Sequence[str] = (),
         workers: int = 1,
-        piece: int = PIECE,
+        chunk_size: int = PIECE,
     ) -> None:
         output_options.check()
         if workers < 1:
             raise InputError(f"--workers must be >= 1, got {workers}")
-        self.output_options, self.reading, self.text_options = output_options, reading, text_options
-        self.workers, self.piece = workers, piece
+        self.output_options, self.read_options, self.text_options = output_options, read_options, text_options
+        self.workers, self.chunk_size = workers, chunk_size
         self._load = cache(partial(_load, model, trusted, output_options))  # once in this process
         self._make = partial(
             _load_for_blocks, self._load if workers == 1 else partial(_load, model, trusted, output_options)
@@ -159,18 +159,18 @@ class FileTagger:
             raise InputError(f"{len(failed):,} of {len(targets):,} files could not be labelled{names}{rest}")
 
     def _tag(self, file: str, target: Callable[[InputPlan], AbstractContextManager[WriteBlock]], visible: bool) -> None:
-        reading, text_options = self.reading, self.text_options
+        read_options, text_options = self.read_options, self.text_options
         with (
             start_workers(
                 Workers(self.workers, "set --workers 1"), self._make
             ) as work,  # workers load the model meanwhile
-            closing(stream_text(expand_path(file), reading.encoding, self.piece, keep_mark=True)) as pieces,
+            closing(stream_text(expand_path(file), read_options.encoding, self.chunk_size, keep_mark=True)) as pieces,
         ):
             tagger, _ = self._load()
-            known = text_options.form is not None or column_option(reading) is not None
+            known = text_options.form is not None or column_option(read_options) is not None
             needed = len(tagger.features.columns)
             head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
-            plan = plan_input(tagger, head, file, self.output_options.form, reading, text_options)
+            plan = plan_input(tagger, head, file, self.output_options.form, read_options, text_options)
             given = blocks(head.pieces, nowhere if plan.whole else plan.ends)
             tagged = work(None if block is None else (plan, block) for block in given)
             tokens = 0
@@ -200,7 +200,7 @@ def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> 
         return guided, partial(_tag_with_order, guided)
     whole = BaseTagger.load(model, trusted=trusted)
     if not isinstance(whole, Tagger):
-        raise InputError(f"{model}: a {type(whole).__name__} has no list of label sequences; leave out -k")
+        raise InputError(f"{model}: a {type(whole).__name__} does not support n-best output; remove -k")
     return whole, partial(_tag_candidates, whole, output_options.k)
 
 
@@ -305,7 +305,7 @@ def _open_pairs(file: str, target: Path, written: dict[Path, str], plan: InputPl
             text = path.with_suffix(".txt")
             in_place = _is_same(text, file)
             if in_place and plan.form != "text":
-                raise InputError(f"{file}: its text would overwrite it; set -o to another folder")
+                raise InputError(f"{file}: the output would overwrite the input file; set -o to another folder")
             if written.setdefault(path, file) != file:
                 raise InputError(f"{file}: {path} is the output of {written[path]}; rename one")
             if not in_place:
@@ -323,7 +323,7 @@ def _targets(files: Sequence[str], folder: Path, form: str | None) -> dict[Path,
         if target in found:
             raise InputError(f"{path} and {found[target]} would both be written to {target}; rename one")
         if _is_same(target, path):
-            raise InputError(f"{path}: its labels would overwrite it; set -o to another folder")
+            raise InputError(f"{path}: the output would overwrite the input file; set -o to another folder")
         found[target] = str(path)
     return found
 
@@ -333,7 +333,7 @@ def _inputs(files: Sequence[str], folder: Path) -> Iterable[tuple[Path, Path]]:
     for name in files:
         path = expand_path(name)
         if name == "-":
-            raise InputError("standard input has no file name; label it by a call with -o FILE")
+            raise InputError("standard input has no file name; tag it in a separate run with -o FILE")
         if not path.is_dir():
             yield path, Path(path.name)
             continue

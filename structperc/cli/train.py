@@ -15,8 +15,8 @@ from structperc.errors import InputError
 def frozen_imports() -> Iterator[None]:
     """Exclude the objects of modules that are imported within the block from garbage collection.
 
-    These are hundreds of thousands that stay until the process ends: collecting them takes a fifth of the start of
-    a training.
+    There are hundreds of thousands of these objects, and they live until the process ends: collecting them would take
+    a fifth of the startup time of a training.
     """
     enabled, known = gc.isenabled(), len(sys.modules)
     gc.disable()
@@ -33,7 +33,7 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
 class OptionHelp(NamedTuple):
-    """An often used option."""
+    """An option in the short help of a command."""
 
     name: str
     default: str  # as text; "" without one
@@ -42,8 +42,8 @@ class OptionHelp(NamedTuple):
 
 CONFIG = OptionHelp("-c FILE", "", "a configuration, or pkg:NAME of the package; later ones override earlier ones")
 CHECKPOINT = OptionHelp("--ckpt_path WHICH", "", "best or last of the newest run, or a file")
-RUNS = OptionHelp("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs, NAME being that of the file")
-DEVICE = OptionHelp("--trainer.accelerator NAME", "auto", "cpu, gpu, ...: the device")
+RUNS = OptionHelp("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs; NAME: name of the configuration")
+DEVICE = OptionHelp("--trainer.accelerator NAME", "auto", "device: cpu, gpu, ...")
 TRAINING = (
     OptionHelp("--seed_everything N", "1", "random seed, except for the order of the data"),
     OptionHelp("--trainer.max_epochs N", "1000", "passes over the training data"),
@@ -51,10 +51,10 @@ TRAINING = (
     RUNS,
     OptionHelp("--trainer.enable_progress_bar B", "null", "true, false; null: on a terminal"),
     OptionHelp("--data.files.train FILE", "", "training data within --data.path; likewise dev, test"),
-    OptionHelp("--data.unit UNIT", "sentence", "sentence or document: the unit of a sequence"),
-    OptionHelp("--data.batch_size N", "null", "sequences a step; null: 8, or 65,000 tokens if learned one by one"),
+    OptionHelp("--data.unit UNIT", "sentence", "unit of a sequence: sentence or document"),
+    OptionHelp("--data.batch_size N", "null", "sequences per step; null: 8, or 65,000 tokens if learned one by one"),
     OptionHelp("--data.holdout N", "0", "training sequences held out as development data"),
-    OptionHelp("--data.seed N", "1", "seed of the order of the training data"),
+    OptionHelp("--data.seed N", "1", "seed for shuffling the training data"),
     OptionHelp("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
     OptionHelp("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
     OptionHelp("--model.search.k N", "", "best candidates that are compared with gold"),
@@ -62,8 +62,8 @@ TRAINING = (
     OptionHelp("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
 )
 JACKKNIFE = (
-    OptionHelp("--model.jackknife.folds N", "5", "parts, each listed by a model of the others"),
-    OptionHelp("--model.jackknife.epochs N", "20", "of each first model"),
+    OptionHelp("--model.jackknife.folds N", "5", "number of folds; each is decoded by a model trained on the others"),
+    OptionHelp("--model.jackknife.epochs N", "20", "epochs of each first model"),
 )
 RESUME = OptionHelp("--ckpt_path WHICH", "null", "last: resume the newest run; or a file")
 SPLIT = OptionHelp("--data.predict SPLIT", "dev", "train, dev or test: the split to label")
@@ -71,7 +71,7 @@ EVALUATION = (CHECKPOINT, DEVICE, RUNS)
 
 
 class TrainingCommand(NamedTuple):
-    """A command that reads configurations, with its short help: its most used options, and calls as examples."""
+    """A command that reads configurations, with its short help: frequently used options and example calls."""
 
     command: str
     text: str
@@ -83,7 +83,7 @@ class TrainingCommand(NamedTuple):
         """Run the command, or print its help: the short one, or all options after --help-all."""
         if not arguments:
             first = "structperc init train.txt -o own.yaml && structperc fit -c own.yaml"
-            raise InputError(f"{self.command}: no configuration is given; to start from a file of columns: {first}")
+            raise InputError(f"{self.command}: no configuration given; to start from a column file: {first}")
         if HELP_ALL in arguments:
             arguments = [*(arguments[:1] if not arguments[0].startswith("-") else []), HELP[1]]
         elif any(one in HELP for one in arguments):

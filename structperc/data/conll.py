@@ -73,7 +73,7 @@ def read_conll(
             from the right. Further fields are ignored.
         comments: drop lines that begin with "#" and have another number of fields than the tokens.
         docstart: first field of lines before documents; without such lines each sentence is a document.
-        encoding: of the file.
+        encoding: encoding of the file.
         progress: show a progress bar.
         separator: "whitespace", or "tab" for fields that contain spaces.
 
@@ -142,7 +142,8 @@ class _Parser:
     def parse(self, lines: Sequence[str], start: int, progress: bool = False) -> None:
         """Parse lines; `start` is the number of the first one."""
         if broken := next((number for number, line in enumerate(lines, start) if "\r" in line), None):
-            raise InputError(f"{self.name}:{broken}: a carriage return inside a line; end all lines of the file alike")
+            advice = "use the same line endings throughout the file"
+            raise InputError(f"{self.name}:{broken}: a carriage return inside a line; {advice}")
         if not (self.first or self.marked or self.header):
             self.header = header_row(lines, self.line_format, start)
             self.names = self.names or (header_names(lines[0]) if self.header == 1 else None)
@@ -184,7 +185,7 @@ class _Parser:
         """Return the parsed corpus."""
         lines = np.concatenate(self.lines)
         if not (len(lines) or allow_empty):
-            raise InputError(f"{self.name}: there are no tokens in this file")
+            raise InputError(f"{self.name}: the file contains no tokens")
         if self.doubtful:
             others = f", as do {counted(len(self.doubtful) - 1, 'further line')}" if len(self.doubtful) > 1 else ""
             message = "%s:%d: begins with # but has as many fields as a token, so it is read as a token%s"
@@ -464,7 +465,7 @@ def conll_lines(
     """
     names = list(corpus.columns if roles is None else roles)
     if missing := [role for role in names if role not in corpus.columns]:
-        raise InputError(f"{corpus.name}: no columns {missing} among {list(corpus.columns)}")
+        raise InputError(f"{corpus.name}: missing columns {missing}; the corpus has {list(corpus.columns)}")
     columns = [corpus.columns[role] for role in names] + ([] if predicted is None else [predicted])
     for column in columns:
         _check_fields(corpus, column, separator)
@@ -559,7 +560,7 @@ def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence",
             sentences.append(len(numbers))
             documents.append(document)
     if not numbers:
-        raise InputError(f"{path}: there are no words in this file")
+        raise InputError(f"{path}: the file contains no words")
     if set(columns[label]) != {"_"}:
         columns["label"] = columns[label]
     ids = documents if marked else range(len(documents))

@@ -36,7 +36,7 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
     assert reading.labels is not None
     name = corpus.name
     if reading.unit == "document" and 1 < len(corpus) == len(corpus.sentences) - 1:
-        raise InputError(f"{name}: no document marks {unmarked}")
+        raise InputError(f"{name}: no document boundaries {unmarked}")
     if "label" not in corpus.columns:
         return corpus
     corpus, repaired = normalise_labels(corpus, reading.labels, scheme, strict)

@@ -165,7 +165,7 @@ class Survey(NamedTuple):
             yield found
 
 
-def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
+def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a column file or a CoNLL-U treebank.
 
     Columns are named by `reading` or by the first line of the file, see `conll.header_line`. Otherwise the word is the
@@ -177,7 +177,7 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     if not reading.columns:
         first = next((line for line in lines if line.strip() and not line.startswith("#")), "").split("\t")
         if len(first) == 10 and first[0].partition("-")[0].isdecimal():  # CoNLL-U
-            return _survey_treebank(file, reading)
+            return _inspect_treebank(file, reading)
         check_not_text(lines, 1, file)
     line_format = detect_line_format(lines, reading.separator, reading.comments)
     given = reading.columns or (header_names(lines[0]) if lines else None)
@@ -191,7 +191,7 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
         corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
         fits = {own[old]: fit for old, fit in fits.items() if old in own}
     other_labels = _same_types(corpus, fits, "label") if "label" in fits else []
-    found = survey_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
+    found = inspect_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(
         line_format=line_format,
         other_labels=other_labels,
@@ -200,22 +200,22 @@ def survey(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     )
 
 
-def survey_alike(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULTS) -> list[Survey]:
+def inspect_matching_files(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULTS) -> list[Survey]:
     """Return surveys of a file and of others with the columns of the first one, all read with the same options.
 
-    Comments, or fields with spaces, in one of the files apply to all. Raises InputError as `survey` does.
+    Comments, or fields with spaces, in one of the files apply to all. Raises InputError as `inspect_columns` does.
     """
     if first.tags is not None:
-        return [first, *(survey(file, reading) for file in files)]
+        return [first, *(inspect_columns(file, reading) for file in files)]
     others = (read_lines(file, reading.encoding) for file in files)
     formats = [first.line_format, *(detect_line_format(one, reading.separator, reading.comments) for one in others)]
     comments, tab = any(one.comments for one in formats), any(one.separator == "tab" for one in formats)
     common = reading._replace(comments=comments, separator="tab" if tab else "whitespace")
-    again = first if first.line_format == common.line_format() else survey(first.file, common)
-    return [again, *(survey(file, common._replace(columns=again.roles)) for file in files)]
+    again = first if first.line_format == common.line_format() else inspect_columns(first.file, common)
+    return [again, *(inspect_columns(file, common._replace(columns=again.roles)) for file in files)]
 
 
-def survey_corpus(
+def inspect_corpus(
     file: str, roles: list[str], tags: str | None, corpus: Corpus, scheme: str | None, fit: SchemeFit | None = None
 ) -> Survey:
     """Return the survey of a corpus, by default with the scheme that fits best."""
@@ -236,17 +236,17 @@ def survey_corpus(
     return Survey(file, roles, tags, corpus, scheme, illegal, repaired, fit)
 
 
-def _survey_treebank(file: str, reading: ReadOptions) -> Survey:
+def _inspect_treebank(file: str, reading: ReadOptions) -> Survey:
     for tags in ("upos", "xpos"):
         corpus = conllu_corpus(file, tags, encoding=reading.encoding)
         if "label" in corpus.columns:
             break
     roles = ["_", "word", "_", "upos", "xpos", "_", "_", "_", "_", "_"]
-    return survey_corpus(file, roles, tags, corpus, reading.labels or "none")
+    return inspect_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
 def _detect_roles(corpus: Corpus, fits: Mapping[str, SchemeFit]) -> list[str]:
-    """Return the roles of columns, see `survey`."""
+    """Return the roles of columns, see `inspect_columns`."""
     columns = list(corpus.columns)
     numeric = (all(map(str.isdecimal, corpus.factorize(role).distinct)) for role in columns)
     word = next((i for i, number in enumerate(numeric) if not number), 0)
@@ -275,8 +275,8 @@ def _same_types(corpus: Corpus, fits: Mapping[str, SchemeFit], label: str) -> li
 # -- tables ---------------------------------------------------------------------------------------------------
 
 
-def survey_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
-    """Return the content of a labelled file, see `survey` for columns and treebanks.
+def inspect_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
+    """Return the content of a labelled file, see `inspect_columns` for columns and treebanks.
 
     Tables are recognised by file names, columns by usual names unless `reading` names them as ROLE=COLUMN. Spans are
     expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for brat files and for
@@ -289,15 +289,15 @@ def survey_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     kind = table_format(path)
     named = any("=" in one for one in reading.columns or ())
     if kind is None or (kind in DELIMITERS and not named and (reading.columns or not _is_csv(file, kind, reading))):
-        return survey(file, reading)
-    return _survey_table(file, kind, reading)
+        return inspect_columns(file, reading)
+    return _inspect_table(file, kind, reading)
 
 
-def _survey_table(file: str, kind: str, reading: ReadOptions) -> Survey:
+def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     heading = kind not in DELIMITERS or _has_heading(file, reading)
     rows = list(iterate_rows(file, reading.encoding, heading))
     if not rows:
-        raise InputError(f"{file}: there are no rows in this table")
+        raise InputError(f"{file}: the table contains no rows")
     first = next((row for _, row in rows if any(row.values())), {})
     columns = parse_column_options(reading.columns, file) if reading.columns else _detect_columns(file, kind, rows)
     scheme = reading.labels if reading.labels not in (None, "none") else "IOB2"
@@ -313,7 +313,7 @@ def _survey_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     tool = detect_tool(first) or ("Label Studio" if columns.get(SPANS) == TASK_SPANS and kind in JSON else None)
     table = TableSurvey(kind, options, tool, unit, report, others)
     given = scheme if SPANS in columns else reading.labels
-    return survey_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table)
+    return inspect_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table)
 
 
 # -- columns --------------------------------------------------------------------------------------------------
@@ -340,11 +340,11 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
     if not of_words or isinstance(row.get(among["word"][0]), list):
         among[SENTENCE] = []
     if unclear := next((role for role in roles if len(among[role]) > 1), None):
-        advice = f"name one in --columns {unclear}=... (with those of the other roles)"
-        raise InputError(f"{file}: {unclear} may be {' or '.join(among[unclear])}; {advice}")
+        advice = f"set --columns {unclear}=... and the other roles"
+        raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
     found = {role: among[role][0] for role in roles if among[role]}
     if not {"word", TEXT} & found.keys():
-        raise InputError(f"{file}: unknown columns {', '.join(row)}; name them: --columns word=... label=...")
+        raise InputError(f"{file}: unrecognised columns {', '.join(row)}; set --columns word=... label=...")
     if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent
         values = [one.get(found[DOCUMENT]) for _, one in rows]
         known = all(isinstance(value, str | int) and value != "" for value in values)

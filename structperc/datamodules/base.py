@@ -36,7 +36,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 SPLITS = ("train", "dev", "test")
 BATCH_SIZE = 8  # sequences of a padded mini-batch
 BatchForm = Literal["padded", "flat"]
-UNMARKED = "(-DOCSTART- or newdoc lines) in it; set data.unit: sentence"
+UNMARKED = "(-DOCSTART- or newdoc lines) in the file; set data.unit: sentence"
 
 
 class SequenceDataModule(pl.LightningDataModule, ABC):

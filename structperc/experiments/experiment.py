@@ -77,9 +77,9 @@ def identity(configs: Sequence[str], **about: Any) -> dict[str, Any]:
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], folder: str, advice: str) -> None:
-    """Raise InputError, which names the differences, if the runs of a folder have another `identity`."""
+    """Raise InputError, which names the differences, if a folder was created with a different `identity`."""
     if different := [name for name in now if now[name] != before.get(name)]:
-        raise InputError(f"{folder} with other {' and '.join(different)}: {advice}")
+        raise InputError(f"{folder} was created with different {' and '.join(different)}; {advice}")
 
 
 def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
@@ -97,7 +97,7 @@ def parse_grid(grids: Sequence[str]) -> dict[str, list[str]]:
         if not all(values):
             raise InputError(f"--grid {grid}: a value is empty; write KEY=V1,V2")
         if key in found:
-            raise InputError(f"--grid names {key} twice; give all its values in one --grid")
+            raise InputError(f"--grid contains {key} twice; list all its values in one --grid")
         found[key] = list(dict.fromkeys(values))
     return found
 
@@ -230,7 +230,7 @@ def run_trial(
     if sources := [run for run in done if run.row.name == row.init_from]:
         source = next((run for run in sources if run.seed == seed), sources[0])
         if source.folder is None:
-            run = Run(row, seed, command, None, None, f"{source.name}, which it starts from, failed")
+            run = Run(row, seed, command, None, None, f"the run it is initialised from ({source.name}) failed")
             return run, run.line(splits)
         command.append(f"--model.init_from={Path(source.folder) / 'model'}")
     command.append(f"--trainer.default_root_dir={folder}")
@@ -239,7 +239,7 @@ def run_trial(
         error = fit(command, folder)
         found = finished_run(folder)
     if found is None:
-        run = Run(row, seed, command, None, None, error or f"{row.command} left no results.json")
+        run = Run(row, seed, command, None, None, error or f"{row.command} wrote no results.json")
     else:
         results = json.loads((found / "results.json").read_text(encoding="utf-8"))
         run = Run(row, seed, command, str(found), results, None)

@@ -204,7 +204,7 @@ class SweepRun(NamedTuple):
         """Train all points; yield the progress, the table and the chosen point. Raises InputError as `sweep`."""
         if (root / SWEEP_RECORD).is_file():
             before = json.loads((root / SWEEP_RECORD).read_text(encoding="utf-8"))["sweep"]
-            check_same(before, self.identity(), f"{root} contains a sweep", "set --root to another folder")
+            check_same(before, self.identity(), str(root), "set --root to another folder")
         steps = [row.trials for row in self.rows]
         done = yield from run_trials(
             steps, "points", root, SPLITS, self.holdout_options, lambda runs: self._write(root, runs)

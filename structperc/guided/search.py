@@ -1,7 +1,7 @@
 """Algorithm 1 of Shen et al. 2007, compiled: label the token with the highest action score first.
 
-A candidate is a token that may be labelled next, with all hypotheses about the span that this would make; the best
-states of it are kept. A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN where not decided.
+A candidate is a token that may be labelled next, with all label hypotheses for the resulting span; only the best
+are kept. A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN where not decided.
 """
 
 from typing import Any

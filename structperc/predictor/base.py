@@ -55,9 +55,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
     Raises InputError unless sentences are lists of words, and words are strings.
     """
     if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
-        raise InputError(
-            f"sentences are a list of lists of words, not {sentences!r:.40}; for one sentence give [words]"
-        )
+        raise InputError(f"expected a list of lists of words, got {sentences!r:.40}; for one sentence, pass [words]")
     rows = map(named_columns, sentences)
     if documents is None:
         corpus = Corpus.from_sentences(rows)
@@ -68,7 +66,7 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
             "".join(corpus.factorize(role).distinct)
         except TypeError:  # not strings, or not even hashable
             place, wrong = next((t, value) for t, value in enumerate(values) if not isinstance(value, str))
-            what = f"a word is a string, not {wrong!r:.40}; a sentence is a list of words"
+            what = f"expected words to be strings, got {wrong!r:.40}; a sentence is a list of words"
             raise InputError(f"{corpus.where(place)}: {what}") from None
     return corpus
 
@@ -79,10 +77,10 @@ def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
     for role, values in named.items():
         what = "a sentence" if role == "word" else f"column {role!r} of a sentence"
         if isinstance(values, str):
-            advice = "split it into words, or for one sentence give [words]"
-            raise InputError(f"{what} is a list of words, not the string {values[:30]!r}; {advice}")
+            advice = "split it into words, or for one sentence, pass [words]"
+            raise InputError(f"expected {what} to be a list of words, got the string {values[:30]!r}; {advice}")
         if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
-            raise InputError(f"{what} is a list of words, not {values!r:.40}")
+            raise InputError(f"expected {what} to be a list of words, got {values!r:.40}")
     return {role: list(values) for role, values in named.items()}
 
 
@@ -120,7 +118,7 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger without probabilities; `how` describes its training."""
-    return InputError(f"a tagger {how} has scores, not probabilities; train local features with CRFLoss")
+    return InputError(f"a tagger {how} does not provide probabilities; train local features with CRFLoss")
 
 
 class Predictor(ABC):
@@ -204,15 +202,16 @@ class Predictor(ABC):
         """Error message for a tagger that cannot read running text; None for other taggers."""
         if not self._further:
             return None
-        lines = " ".join(self.features.columns)
-        return f"this model reads {self._further} besides the word, which running text lacks; give columns: {lines}"
+        columns = "columns" if " " in self._further else "column"
+        needed = f"this model requires the {columns} {self._further}, which plain text does not contain"
+        return f"{needed}; provide columns: {' '.join(self.features.columns)}"
 
     @property
     def input_summary(self) -> str:
-        """Description of the input that the tagger needs."""
+        """Description of the required input."""
         if not self._further:
-            return "words, in running text or a token per line"
-        return f"a token per line in the columns {' '.join(self.features.columns)}"
+            return "plain text, or one token per line"
+        return f"one token per line in the columns {' '.join(self.features.columns)}"
 
     @property
     def _further(self) -> str:

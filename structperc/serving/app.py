@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from structperc.errors import InputError
 from structperc.predictor import Predictor
-from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_pieces, label_jobs
+from structperc.serving.jobs import Job, SentencesJob, TextJob, label_in_chunks, label_jobs
 from structperc.serving.requests import SENTENCES, TEXT, Limits, sentences_of, text_of, unavailable
 from structperc.serving.scheduler import Scheduler
 from structperc.text import conll_tokens, rule_sentences, tokenize
@@ -38,18 +38,18 @@ class ServiceMetrics:
         self._registry = CollectorRegistry()
         own = {"namespace": "structperc", "registry": self._registry}
         self._requests = Counter("requests", "Answered requests.", ["path", "status"], **own)
-        self._seconds = Histogram("request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own)
-        self._together = Histogram("batch_requests", "Requests labelled together.", buckets=BATCHES, **own)
-        Gauge("waiting_requests", "Requests that wait.", **own).set_function(waiting)
+        self._seconds = Histogram("request_seconds", "Duration of requests.", ["path"], buckets=SECONDS, **own)
+        self._batch_sizes = Histogram("batch_requests", "Requests per batch.", buckets=BATCHES, **own)
+        Gauge("waiting_requests", "Waiting requests.", **own).set_function(waiting)
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """Count a request."""
+    def record_response(self, path: str, status: int, seconds: float) -> None:
+        """Record the response to a request."""
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def labelled(self, together: int) -> None:
-        """Count a call of the tagger."""
-        self._together.observe(together)
+    def record_batch(self, size: int) -> None:
+        """Record the size of a batch."""
+        self._batch_sizes.observe(size)
 
     def text(self) -> bytes:
         """Return all counters in Prometheus' text format."""
@@ -74,8 +74,8 @@ def application(
     GET  /metrics                       -> counters and times, as Prometheus reads them
 
     Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled
-    together; long ones are labelled in pieces that take turns. Errors have a status and {"detail": one line}: 422 for
-    invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time. Raises
+    in one batch; long ones are labelled in chunks that take turns. Errors have a status and {"detail": one line}: 422
+    for invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time. Raises
     InputError for limits below 1.
 
     Args:
@@ -89,11 +89,11 @@ def application(
         evaluate()
     cut = partial(tokenize, tokenizer=tokenizer, sentences=sentences)
 
-    def together(jobs: Sequence[Job]) -> list[str | Exception]:
-        counters.labelled(len(jobs))
+    def label_batch(jobs: Sequence[Job]) -> list[str | Exception]:
+        counters.record_batch(len(jobs))
         return label_jobs(tagger, jobs, limits.tokens)
 
-    scheduler = Scheduler(together, lambda job: label_in_pieces(tagger, job, limits.tokens), limits)
+    scheduler = Scheduler(label_batch, lambda job: label_in_chunks(tagger, job, limits.tokens), limits)
     counters = ServiceMetrics(lambda: len(scheduler))
 
     async def annotate(request: Request) -> Response:
@@ -178,7 +178,7 @@ class _Middleware:
         finally:
             self._requests.tasks.discard(task)
             path = scope["path"] if scope["path"] in PATHS else "other"  # clients can send any path
-            self._counters.answered(path, status or 500, time.perf_counter() - begin)
+            self._counters.record_response(path, status or 500, time.perf_counter() - begin)
 
     async def _reject(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._requests.rejected += 1
@@ -210,14 +210,14 @@ def _error_response(error: HTTPException) -> JSONResponse:
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer by the error; those of the router get the known paths, or the method of the path."""
+    """Return an error response; errors of the router list the available paths, or the method of the path."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        error.detail = f"{request.method} {path} is not offered; send {PATHS[path]}"
+        error.detail = f"{request.method} {path} is not supported; send {PATHS[path]}"
     elif error.status_code == 404:
         known = ", ".join(f"{form.split()[0]} {one}" for one, form in PATHS.items())
-        error.detail = f"unknown path {path[:80]!a}; known are {known}"
+        error.detail = f"unknown path {path[:80]!a}; available paths: {known}"
     return _error_response(error)
 
 

@@ -15,7 +15,7 @@ from structperc.spelling import counted
 from structperc.text import TokenizedText
 
 DocumentColumns = list[Mapping[str, list[str]]]  # of each sentence
-PIECE = 2**14  # characters: longer jobs are labelled in pieces of this size
+CHUNK_SIZE = 2**14  # characters: longer jobs are labelled in chunks of this size
 
 
 class Job(ABC):
@@ -126,10 +126,10 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
     ]
 
 
-def label_in_pieces(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
-    """Yield None before each piece of work on a job, and then its answer, as by `label_jobs`.
+def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
+    """Yield None before each chunk of a job, and finally its answer, as by `label_jobs`.
 
-    Independent sentences are labelled in pieces; otherwise there is one piece. Raises InputError for invalid
+    Independent sentences are labelled in chunks; otherwise there is one chunk. Raises InputError for invalid
     sentences, HTTPException for more tokens than the limit.
     """
     rows = _read(job, tokens)
@@ -153,13 +153,13 @@ def _read(job: Job, most: int) -> DocumentColumns | Exception:
 
 
 def _bounds(rows: DocumentColumns, tagger: Predictor) -> list[int]:
-    """Return the boundaries of pieces among sentences; there is at least one piece."""
+    """Return the boundaries of chunks among sentences; there is at least one chunk."""
     if tagger.reads_documents:
         return [0, len(rows)]
     bounds, size = [0], 0
     for number, row in enumerate(rows):
         size += sum(map(len, row["word"]))
-        if size > PIECE:
+        if size > CHUNK_SIZE:
             bounds.append(number + 1)
             size = 0
     return bounds if len(bounds) > 1 and bounds[-1] == len(rows) else [*bounds, len(rows)]

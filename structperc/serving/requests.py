@@ -48,7 +48,7 @@ def invalid(detail: str) -> HTTPException:
 def too_large(limit: int, unit: str) -> HTTPException:
     """Return the error of a request with more bytes or tokens than the limit."""
     headers = {"Connection": "close"} if unit == "bytes" else {}  # the rest of its body is not read
-    return HTTPException(413, f"a request has at most {limit} {unit}; send less at a time", headers)
+    return HTTPException(413, f"a request has at most {limit} {unit}; send smaller requests", headers)
 
 
 def unavailable(detail: str, seconds: int = 1) -> HTTPException:

@@ -1,4 +1,4 @@
-"""The order in which jobs are answered: short ones together, long ones in pieces that take turns.
+"""The order in which jobs are answered: short ones together, long ones in chunks that take turns.
 
 Short and long jobs have a thread each, so that a short one never waits for a long one. The threads are daemons, unlike
 those of an executor: unfinished work does not keep the process from ending.
@@ -13,7 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from structperc.serving.jobs import PIECE, Job
+from structperc.serving.jobs import CHUNK_SIZE, Job
 from structperc.serving.requests import Limits, unavailable
 
 WorkResult = TypeVar("WorkResult")
@@ -27,18 +27,18 @@ class Scheduler:
     and a busy one labels many texts per call, without a configured delay.
 
     Args:
-        together: returns the answers to several short jobs, or their errors.
-        in_pieces: yields None before each piece of work on a long job, and then its answer.
+        label_batch: returns the answers to several short jobs, or their errors.
+        label_in_chunks: yields None before each chunk of a long job, and finally its answer.
         limits: of waiting jobs, of those answered together, and of seconds.
     """
 
     def __init__(
         self,
-        together: Callable[[Sequence[Job]], Sequence[str | Exception]],
-        in_pieces: Callable[[Job], Iterator[str | None]],
+        label_batch: Callable[[Sequence[Job]], Sequence[str | Exception]],
+        label_in_chunks: Callable[[Job], Iterator[str | None]],
         limits: Limits,
     ) -> None:
-        self._together, self._in_pieces, self._limits = together, in_pieces, limits
+        self._label_batch, self._label_in_chunks, self._limits = label_batch, label_in_chunks, limits
         self._short: deque[tuple[Job, asyncio.Future[str]]] = deque()
         self._long = 0
         self._batches: asyncio.Task[None] | None = None
@@ -55,26 +55,26 @@ class Scheduler:
         return self._short_thread.busy or self._long_thread.busy
 
     async def answer(self, job: Job) -> str:
-        """Return the answer to a job; if the caller is cancelled, work on it ends after the current piece.
+        """Return the answer to a job; if the caller is cancelled, work on it ends after the current chunk.
 
         Raises HTTPException when too many jobs wait or the answer takes too long, and the errors of the job.
         """
         if len(self) >= self._limits.waiting:
-            raise unavailable("too many requests wait; come back later")
+            raise unavailable("too many pending requests; retry later")
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await (self._answer_long(job) if job.size > PIECE else self._answer_short(job))
+                return await (self._answer_long(job) if job.size > CHUNK_SIZE else self._answer_short(job))
         except TimeoutError:
-            late = f"no answer within {self._limits.seconds:g} seconds; send less at a time, or come back later"
+            late = f"no answer within {self._limits.seconds:g} seconds; send smaller requests or retry later"
             raise unavailable(late) from None
 
     async def _answer_long(self, job: Job) -> str:
-        """Return the answer to a long job; the thread works on the pieces of long jobs in turn."""
+        """Return the answer to a long job; the thread works on the chunks of long jobs in turn."""
         self._long += 1
         try:
             async with self._turns:
-                pieces = self._in_pieces(job)
-                while (found := await self._long_thread.run(partial(next, pieces))) is None:
+                chunks = self._label_in_chunks(job)
+                while (found := await self._long_thread.run(partial(next, chunks))) is None:
                     pass
                 return found
         finally:
@@ -91,7 +91,7 @@ class Scheduler:
         while batch := self._next_batch():
             found: Sequence[str | Exception]
             try:
-                found = await self._short_thread.run(partial(self._together, [job for job, _ in batch]))
+                found = await self._short_thread.run(partial(self._label_batch, [job for job, _ in batch]))
             except Exception as error:  # for the clients; the service continues
                 found = [error] * len(batch)
             for (_, future), answer in zip(batch, found, strict=True):
@@ -100,7 +100,7 @@ class Scheduler:
     def _next_batch(self) -> list[tuple[Job, asyncio.Future[str]]]:
         batch: list[tuple[Job, asyncio.Future[str]]] = []
         size = 0
-        while self._short and len(batch) < self._limits.together and size <= PIECE:
+        while self._short and len(batch) < self._limits.together and size <= CHUNK_SIZE:
             job, future = self._short.popleft()
             if not future.done():  # else its client has disconnected
                 batch.append((job, future))

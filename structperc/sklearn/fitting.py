@@ -30,7 +30,7 @@ class TaggerState(NamedTuple):
 
 def state_of(tagger: Tagger) -> TaggerState:
     """Return the state of a tagger with its current weights."""
-    return TaggerState(*tagger.to_state(), Builder.like(tagger, *tagger.features.user_objects).trusted)
+    return TaggerState(*tagger.to_state(), Builder.trusting(tagger, *tagger.features.user_objects).trusted)
 
 
 def tagger_of(state: TaggerState) -> Tagger:

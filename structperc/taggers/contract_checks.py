@@ -32,7 +32,7 @@ Check = Callable[..., str | None]  # (part, *arguments, returned, number of labe
 
 def check_options(model: nn.Module, features: FeatureExtractor) -> None:
     """Raise InputError for user-defined parts that cannot be built again from their options."""
-    build = Builder.like(model, *features.user_objects)
+    build = Builder.trusting(model, *features.user_objects)
     for part in own_modules(model):
         _check_rebuilt(part, lambda one: without_learned(describe(one)), build)
     for attribute in features.documents.values():

@@ -140,7 +140,7 @@ def describe(part: Any) -> dict[str, Any]:
     """
     if isinstance(part, InferenceCriterion):
         return part.description
-    options = {name: described(value) for name, value in constructor_arguments(part).items()}
+    options = {name: describe_value(value) for name, value in constructor_arguments(part).items()}
     found = {CLASS: class_path_of(type(part)), OPTIONS: options}
     if (
         isinstance(part, Criterion)
@@ -152,7 +152,7 @@ def describe(part: Any) -> dict[str, Any]:
     return found if learned is None else {**found, STATE: learned}
 
 
-def described(value: Any) -> Any:
+def describe_value(value: Any) -> Any:
     """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged."""
     if isinstance(value, nn.ModuleList):
         return [describe(one) for one in value]
@@ -202,5 +202,5 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
     kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
-    build = Builder.like(tagger, *features.user_objects)
+    build = Builder.trusting(tagger, *features.user_objects)
     return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)

@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 import yaml
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from structperc.builder import ABSENT, Builder, OptionError, packages_of, plain, public_names, type_name
+from structperc.builder import NO_PLAIN_VALUE, Builder, OptionError, packages_of, plain, public_names, type_name
 from structperc.constructors import CLASS, OPTIONS, REQUIRED, Parameter, parameters_of
 from structperc.data.yaml_file import node_value, parse_node, place
 from structperc.datamodules.base import SequenceDataModule
@@ -37,7 +37,7 @@ checkpoint: {{monitor: dev/score, mode: max, filename: best, enable_version_coun
 """
 GROUPS = {"trainer": pl.Trainer, "checkpoint": ModelCheckpoint}  # their options have no class_path
 SUGGESTED = 3  # options suggested for an unknown one
-MEANT = {  # names in other programs -> the option here
+OPTION_ALIASES = {  # names in other programs -> the option here
     "batch": "data.batch_size",
     "checkpoint": "ckpt_path",
     "cuda": "trainer.accelerator",
@@ -154,7 +154,7 @@ class Configuration:
         if not isinstance(seed, bool) and not 0 <= seed < 2**32:  # the range of NumPy's generators
             self.builder.errors.append(OptionError("seed_everything", f"expected a number from 0 to {2**32 - 1}"))
         if self.builder.errors:
-            raise self._located(min(self.builder.errors, key=lambda one: one.known is None))
+            raise self._located(min(self.builder.errors, key=lambda one: one.known_options is None))
 
     def _values(self, given: dict[str, Any]) -> dict[str, Any]:
         if isinstance(trainer := given["trainer"], dict):
@@ -184,15 +184,15 @@ class Configuration:
 
     def _located(self, error: OptionError) -> InputError:
         """Return the error with file and line of the option, and with suggestions for an unknown one."""
-        complaint = error.complaint
-        if error.known is not None:
+        reason = error.reason
+        if error.known_options is not None:
             known = flat_options(self.values)
-            meant = options_meant(error.place, known)
-            complaint += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.place, known)
-        key, _ = find_entry(self.tree, error.place.split("."))
+            meant = suggest_options(error.key, known)
+            reason += f"; did you mean {' or '.join(meant)}?" if meant else did_you_mean(error.key, known)
+        key, _ = find_entry(self.tree, error.key.split("."))
         in_file = key is not None and not key.start_mark.name.startswith(("--", "defaults", "inline"))
         start = f"{place(key)}: " if key is not None and in_file else ""
-        return InputError(f"{start}{error.place + ': ' if error.place else ''}{complaint}")
+        return InputError(f"{start}{error.key + ': ' if error.key else ''}{reason}")
 
     # -- use -------------------------------------------------------------------------------------------------
 
@@ -262,16 +262,16 @@ def flat_options(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def options_meant(given: str, known: Iterable[str]) -> list[str]:
+def suggest_options(given: str, known: Iterable[str]) -> list[str]:
     """Return options with the same end as a dotted name, or its counterparts of other programs, best ones first.
 
     Example:
-        >>> options_meant("optimizer.lr", ["model.optimizer.lr", "model.prior.lr"])
+        >>> suggest_options("optimizer.lr", ["model.optimizer.lr", "model.prior.lr"])
         ['model.optimizer.lr']
     """
     names = list(known)
     parts = given.replace("-", "_").split(".")
-    usual = [MEANT[parts[-1]]] if parts[-1] in MEANT else []
+    usual = [OPTION_ALIASES[parts[-1]]] if parts[-1] in OPTION_ALIASES else []
     ending = [option for option in names if option.split(".")[-1] == parts[-1]]
     nearest = [option for option in ending if f".{option}".endswith(f".{'.'.join(parts)}") and len(parts) > 1]
     return [*dict.fromkeys(one for one in nearest or [*usual, *ending] if one in names)][:SUGGESTED]
@@ -284,7 +284,7 @@ def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node |
     """
     last = None
     for key in keys:
-        if key.isdecimal():  # of an item; a single item added to a list needs no brackets
+        if key.isdecimal():  # item index; a single item added to a list needs no brackets
             node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
             continue
         while True:
@@ -304,7 +304,7 @@ def option_lines(made: Any, prefix: str) -> Iterator[str]:
     texts = argument_texts(made)
     for name, (hint, default) in parameters_of(made).items():
         known = plain(default)
-        shown = "required" if default is REQUIRED else "" if known is ABSENT else f"default {to_text(known)}"
+        shown = "required" if default is REQUIRED else "" if known is NO_PLAIN_VALUE else f"default {to_text(known)}"
         yield f"  {prefix}{name}  {', '.join(filter(None, (type_name(hint), shown)))}"
         yield from wrap(texts.get(name, ""), 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
 

@@ -34,7 +34,7 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     Vocabulary,
     WholeEntity,
-    spell,
+    format_strings,
 )
 from structperc.reports.html_pages import COLOURS, page_title, type_colours
 from structperc.scorers import SparseLinear
@@ -94,10 +94,10 @@ def test_hand_worked_numbers(worked):
     counts = {term.name: (term.weight, term.counts[0], term.counts[worked.after]) for term in worked.terms}
     assert counts == {"phrase(LOC,PER)": (-2.0, 2.0, 0.0), "phrase(PER,PER)": (0.5, 0.0, 3.0)}
     assert [term.name for term in worked.terms] == ["phrase(LOC,PER)", "phrase(PER,PER)"]
-    assert worked.same == 0
+    assert worked.shared_score == 0
     assert (before.total, after.total) == (61.5 - 4.0, 61.0 + 1.5)
     assert (before.is_gold, after.is_gold) == (False, False)
-    assert worked.n == 20
+    assert worked.n_candidates == 20
 
 
 def test_hand_worked_changes(worked):
@@ -169,7 +169,7 @@ def test_more_candidates_than_paths():
         [{"word": ["Lind"], "label": ["O"]}, {"word": ["Lind"], "label": ["O"]}], [0, 0], "document"
     )
     explanation = explain(by_hand(), corpus, 0, 5000)
-    assert explanation.n == 9
+    assert explanation.n_candidates == 9
     assert {one.rank for one in explanation.candidates} <= set(range(1, 10))
 
 
@@ -190,7 +190,9 @@ def learn(tagger, corpus, n):
         def labels(row, k):
             return tagger.labels.decode(found.labels[row, k, : batch.lengths[row]])
 
-        feature.learn(keys, spell(feature, vocabulary.examples(keys), corpus, labels, tagger.labels.type_names))
+        feature.set_vocabulary(
+            keys, format_strings(feature, vocabulary.examples(keys), corpus, labels, tagger.labels.type_names)
+        )
         feature.weight.requires_grad_(False)
 
 
@@ -206,7 +208,7 @@ def test_a_string_counts_once():
     before, after = worked.candidates[0], worked.candidates[worked.after]
     assert (before.local, after.local) == (54 + 7.5, 54 + 7.0)
     assert (before.total, after.total) == (61.5 + 0.5 - 3, 61.0 + 0.5)
-    assert worked.same == 0.5
+    assert worked.shared_score == 0.5
     (term,) = worked.terms
     assert (term.name, term.weight) == ("WE=Lind/LOC", -3.0)
     assert (term.counts[0], term.counts[worked.after]) == (1.0, 0.0)
@@ -230,7 +232,9 @@ def test_strings_add_up_to_the_totals():
             total_scores = tagger.total_scores(batch, found)[0].tolist()
         for i, candidate in enumerate(one.candidates):
             assert candidate.total == pytest.approx(total_scores[candidate.local_rank - 1], abs=1e-3)
-            assert candidate.total == sum((t.weight * t.counts[i] for t in one.terms), candidate.local + one.same)
+            assert candidate.total == sum(
+                (t.weight * t.counts[i] for t in one.terms), candidate.local + one.shared_score
+            )
         assert all(set(term.counts) == {0, 1} for term in one.terms)
         assert all(term.name.split("=")[0] in ("WE", "LW", "BO00", "BO01", "BO10", "BO11") for term in one.terms)
 
@@ -316,7 +320,7 @@ def test_numbers_add_up_exactly(tagger, unit):
         one = explain(tagger, corpus, row, 40)
         for i, candidate in enumerate(one.candidates):
             assert candidate.total == sum(
-                (term.weight * term.counts[i] for term in one.terms), candidate.local + one.same
+                (term.weight * term.counts[i] for term in one.terms), candidate.local + one.shared_score
             )
             assert all(count == int(count) >= 0 for term in one.terms for count in term.counts)
         assert all(len(set(term.counts)) > 1 and term.weight for term in one.terms)
@@ -357,7 +361,7 @@ def test_candidates_between(tagger, dev, row):
 
 def test_counts_of_other_features(tagger, dev, changed):
     for one in changed:
-        total_scores = [candidate.total - candidate.local - one.same for candidate in one.candidates]
+        total_scores = [candidate.total - candidate.local - one.shared_score for candidate in one.candidates]
         assert total_scores == pytest.approx(
             [sum(term.products[i] for term in one.terms) for i in range(len(total_scores))]
         )
@@ -604,8 +608,8 @@ def test_bad_input(fails, model, file, dev, tmp_path):
     assert "--n " in fails(model, file, "--n", 0)
     for number in (0, -1, len(dev) + 1):
         message = fails(model, file, "--document", number)
-        assert f"document {number} is not among the {len(dev)}" in message
-        assert f"1..{len(dev)}" in message
+        assert f"document {number} does not exist" in message
+        assert f"{len(dev)} documents" in message
     assert "nowhere" in fails(model, file, "--html", tmp_path / "nowhere" / "page.html")
 
 

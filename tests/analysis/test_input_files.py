@@ -74,10 +74,10 @@ def test_columns_of_the_first_line(first, expected):
         (model(), "Bo B-PER O", "columns 2 and 3 contain labels"),
         (model("pos", columns=["word", "pos", "label"]), "Bo B-PER O", "column 2 contains labels"),
         (model("pos"), "Bo B-PER", "column 2 contains labels"),
-        (model("pos"), "Bo", "1 column, but this model reads pos besides"),
+        (model("pos"), "Bo", "1 column, but this model requires the column pos"),
         (model(columns=["_", "word", "label"]), "1 Bo", "2 columns, but the training files have 3 (_ word label)"),
         (model(columns=["_", "word", "label"]), "1 Bo O O", "4 columns, but the training files have 3 (_ word label)"),
-        (model("pos"), "#columns=word,label O", "the model reads pos"),
+        (model("pos"), "#columns=word,label O", "the model requires pos"),
     ],
 )
 def test_ambiguous_columns(tmp_path, made, line, message):

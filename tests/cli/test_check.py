@@ -33,7 +33,7 @@ train.txt: columns
     type                        segments      tokens
     PER                                3           3
     LOC                                2           2
-  sentences that occur more than once: 1, 1 further times
+  duplicate sentences: 1 (1 repetition)
     lines 3 and 11: Anna sleeps
 
 """

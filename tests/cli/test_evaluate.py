@@ -37,10 +37,10 @@ def test_gold_in_another_scheme(run, begun_with_columns, held_out):
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [
-        ("Anna NNP\n", (), "there are no gold labels"),
+        ("Anna NNP\n", (), "no gold labels"),
         ("Anna NNP x\nsleeps VBZ O\n", (), "gold.txt:1: label 'x'"),
         ("Anna\nsleeps\n", (), "gold.txt: 1"),
-        ("Anna NNP O O\nBo NNP B-PER O\n", (), "columns 3 and 4 contain labels; name the gold one"),
+        ("Anna NNP O O\nBo NNP B-PER O\n", (), "columns 3 and 4 contain labels; specify the gold column"),
         ("Anna B-PER O\nBo B-PER O\n", (), "column 2 contains labels of the model"),
         ("Anna NNP O\n", ("--json", "nowhere/s.json"), "nowhere"),
         ("Anna NNP O\n", ("--lables", "IOB1"), "--labels?"),

@@ -337,7 +337,7 @@ def test_detected_data_sets(tmp_path, monkeypatch, run, name):
         ("a.jsonl", lines(DOCCANO, {**DOCCANO, "entities": None}), "a.jsonl:2: column 'entities'"),
         ("a.jsonl", lines({"x": ["Bo"]}), "a.jsonl: "),
         ("a.jsonl", lines({"tokens": ["Bo"]}), "no labels"),
-        ("a.jsonl", lines({"words": ["Bo"], "tokens": ["Bo"], "tags": ["O"]}), "word may be words or tokens"),
+        ("a.jsonl", lines({"words": ["Bo"], "tokens": ["Bo"], "tags": ["O"]}), "column for word: words or tokens"),
         ("a.json", json.dumps([{**STUDIO[0], "annotations": STUDIO[0]["annotations"][1:] * 2}]), "2 annotations"),
         ("a.jsonl", "", "a.jsonl: "),
     ],

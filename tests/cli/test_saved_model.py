@@ -44,9 +44,9 @@ def test_a_row_of_a_study(given, runs):
 def test_several_runs_are_named_in_their_order(runs):
     runs("runs/crf/10", "runs/crf/9", "runs/mce/1")
     for find in (model_folder, prediction_folder):
-        with pytest.raises(InputError, match=r"runs/crf: 2 runs .*: runs/crf/9.*, runs/crf/10"):
+        with pytest.raises(InputError, match=r"runs/crf: found 2 runs .*: runs/crf/9.*, runs/crf/10"):
             find("runs/crf")
-        with pytest.raises(InputError, match=r"runs: 3 runs .*runs/mce/1"):
+        with pytest.raises(InputError, match=r"runs: found 3 runs .*runs/mce/1"):
             find("runs")
 
 

@@ -64,7 +64,9 @@ def tagged(model, file, tmp_path):
         if piece < 10**9:
             given.write_bytes(gzip.compress(text.encode()) if piece % 2 else text.encode())
         out, cutting = tmp_path / "out", TextSplitting(form)
-        FileTagger(str(model), shown, reading, cutting, workers=workers, piece=piece).tag_file(str(given), str(out))
+        FileTagger(str(model), shown, reading, cutting, workers=workers, chunk_size=piece).tag_file(
+            str(given), str(out)
+        )
         return out.read_bytes()
 
     return tagged

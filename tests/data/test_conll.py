@@ -238,8 +238,8 @@ def test_marks_of_joined_files(tmp_path):
             ":2: 3",
         ),
         ("# a b\nc O\n", {}, ":2: 2"),
-        ("", {}, ": there are no tokens in this file"),
-        ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": there are no tokens in this file"),
+        ("", {}, ": the file contains no tokens"),
+        ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": the file contains no tokens"),
         (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9"),
     ],
 )

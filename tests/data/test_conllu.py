@@ -91,7 +91,7 @@ def test_documents_without_newdoc(tmp_path):
         (f"{word('2-3', 'a')}\n", ":1: expected word id 1, got '2-3'; is an empty line missing?"),
         (f"{word(1, 'a')}\n{word('2-1', 'b')}\n", ":2: expected word id 2, got '2-1'; is an empty line missing?"),
         (f"{word('1.1', 'a')}\n", ":1: expected word id 1, got '1.1'; is an empty line missing?"),
-        ("# only a comment\n", ": there are no words in this file"),
+        ("# only a comment\n", ": the file contains no words"),
         (f"{word(1, 'a')}\n{word(2, '')}\n", ":2: FORM"),
         (f"{word(1, 'a', upos=' ')}\n", ":1: UPOS"),
     ],

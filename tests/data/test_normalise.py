@@ -209,7 +209,7 @@ def test_documents_need_marks(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("x I-A\n\ny I-A\n")
     corpus, documents = read_conll_corpus(file, ["word"], unit="document"), ReadOptions(unit="document", labels="IOB2")
-    with pytest.raises(InputError, match="no document marks at all"):
+    with pytest.raises(InputError, match="no document boundaries at all"):
         checked_corpus(corpus, documents, "IOB2", "at all")
     assert list(checked_corpus(corpus, documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]
 

@@ -309,13 +309,13 @@ def test_row_with_init_from(studies):
     options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     once = [f"{start}/once/seed=1/1/model"]
     assert options == [[], [], [], [f"{start}/base/seed=1/1/model"], once, once]
-    assert "other, seed 2: failed: base, seed 2, which it starts from, failed" in text
+    assert "other, seed 2: failed: the run it is initialised from (base, seed 2) failed" in text
     studies.scores = {}
     studies()
     options = [[one for one in command if one.startswith("--model.init_from=")] for command in studies.commands]
     assert options == [[], [f"{start}/base/seed=2/1/model"]]
     studies.rows["other"] = {}
-    assert f"{studies.root / 'other'} contains runs with other init_from: rename the row" in studies(status=2)
+    assert f"{studies.root / 'other'} was created with different init_from; rename the row" in studies(status=2)
 
 
 @pytest.mark.parametrize("row", [{"options": ["--trainer.max_epochs=3"]}, {"configs": ["embedded/margin.yaml"]}])
@@ -326,7 +326,7 @@ def test_row_with_changed_configuration(studies, row):
         "other": {**row, "configs": [str(CONFIGS / f) for f in row.get("configs", ["quickstart.yaml"])]},
     }
     message = studies(status=2)
-    assert f"{studies.root / 'other'} contains runs with other {next(iter(row))}: rename the row" in message
+    assert f"{studies.root / 'other'} was created with different {next(iter(row))}; rename the row" in message
     assert not studies.commands
     assert not (studies.root / "new").exists()
     assert len(studies.table("study.csv")) == 2
@@ -350,7 +350,7 @@ def test_different_schemes(studies):
 def test_concurrent_studies(studies):
     studies()
     with FileLock(studies.root / ".lock"):
-        assert f"{studies.root}: another process works here" in studies(status=2)
+        assert f"{studies.root}: the folder is locked by another process" in studies(status=2)
     studies()
 
 

@@ -260,7 +260,7 @@ def test_every_point_fails(sweeps):
 def test_another_sweep_in_the_same_folder(sweeps):
     sweeps()
     message = sweeps("--trainer.max_epochs=3", status=2)
-    assert f"{sweeps.folder} contains a sweep with other options: set --root" in message
+    assert f"{sweeps.folder} was created with different options; set --root" in message
     sweeps("--trainer.max_epochs=3", "--root", str(sweeps.root / "more"))
     assert (sweeps.root / "more" / "sweep.json").is_file()
 

@@ -204,15 +204,15 @@ def test_model_without_probabilities(light):
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (lambda tagger: tagger.tag(["Anna"]), "a list of words, not the string"),
-        (lambda tagger: tagger.tag("Anna left"), r"sentences are a list .* 'Anna left'; .* \[words\]"),
-        (lambda tagger: tagger.tag(None), "sentences are a list .* None"),
-        (lambda tagger: tagger.tag([None]), "a list of words, not None"),
-        (lambda tagger: tagger.tag({"word": ["Anna"]}), "sentences are a list"),
-        (lambda tagger: tagger.tag([["Anna"], ["Bo", 1]]), "sentence 2, token 2: a word is a string, not 1"),
-        (lambda tagger: tagger.tag([[["Anna"]]]), "sentence 1, token 1: a word is a string"),
+        (lambda tagger: tagger.tag(["Anna"]), "a list of words, got the string"),
+        (lambda tagger: tagger.tag("Anna left"), r"a list of lists of words, got 'Anna left'; .* \[words\]"),
+        (lambda tagger: tagger.tag(None), "a list of lists of words, got None"),
+        (lambda tagger: tagger.tag([None]), "a list of words, got None"),
+        (lambda tagger: tagger.tag({"word": ["Anna"]}), "expected a list of lists of words"),
+        (lambda tagger: tagger.tag([["Anna"], ["Bo", 1]]), "sentence 2, token 2: expected words to be strings, got 1"),
+        (lambda tagger: tagger.tag([[["Anna"]]]), "sentence 1, token 1: expected words to be strings"),
         (lambda tagger: tagger.tag([["Anna"]]), "'tag'"),
-        (lambda tagger: tagger.annotate("Anna"), "this model reads tag besides the word"),
+        (lambda tagger: tagger.annotate("Anna"), "this model requires the column tag"),
     ],
     ids=["string", "text", "nothing", "no sentence", "columns", "number", "nested", "column", "one text"],
 )

@@ -11,7 +11,7 @@ from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.serving import Limits, application
 from structperc.serving import jobs as module
-from structperc.serving.jobs import PIECE, SentencesJob, TextJob, label_in_pieces
+from structperc.serving.jobs import CHUNK_SIZE, SentencesJob, TextJob, label_in_chunks
 from structperc.text import line_sentences, tokenize
 from tests.serving.serving_models import TEXTS, conll_tokens_of, tagger
 
@@ -70,7 +70,8 @@ def test_further_columns():
         sentence = {"word": ["Anna", "met"], "pos": ["N", "V"], "unread": []}
         answer = client.post("/tag", json={"sentences": [sentence]}).json()
         assert answer == {"labels": reads_more.tag([{"word": ["Anna", "met"], "pos": ["N", "V"]}])}
-        assert client.post("/annotate", json={"text": "Anna"}).json()["detail"].startswith("this model reads pos")
+        detail = client.post("/annotate", json={"text": "Anna"}).json()["detail"]
+        assert detail.startswith("this model requires the column pos")
 
 
 UNREADABLE = [  # path, body, what the message must contain
@@ -150,7 +151,7 @@ def test_large_bodies(model):
         assert "40 bytes" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("size", [10, 10 * PIECE], ids=["short", "long"])
+@pytest.mark.parametrize("size", [10, 10 * CHUNK_SIZE], ids=["short", "long"])
 def test_requests_of_too_many_tokens(model, size):
     with TestClient(application(model, Limits(tokens=4))) as client:
         assert client.post("/annotate", json={"text": "x" * size + " y z ."}).status_code == 200
@@ -164,11 +165,11 @@ def test_requests_of_too_many_tokens(model, size):
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 @pytest.mark.parametrize("criterion", [CRFLoss, PerceptronLoss])
 def test_long_requests(unit, criterion, monkeypatch):
-    monkeypatch.setattr(module, "PIECE", 40)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 40)
     own = tagger(criterion, unit=unit)
     words = [conll_tokens_of(text) for text in TEXTS] * 20
     for job in (TextJob(" ".join(TEXTS) * 20, tokenize), SentencesJob(words, ["word"])):
-        *steps, answer = label_in_pieces(own, job)
+        *steps, answer = label_in_chunks(own, job)
         assert steps == [None] * len(steps)
         assert len(steps) == 1 if unit == "document" else len(steps) > 10
         assert json.loads(answer) == label_jobs(own, [job])[0]
@@ -266,7 +267,7 @@ async def sent_to(app, *messages, path="/annotate"):
 
 
 BODY = {"type": "http.request", "body": b'{"text": "Anna"}', "more_body": False}
-LONG = {"type": "http.request", "body": json.dumps({"text": "Anna left. " * PIECE}).encode(), "more_body": False}
+LONG = {"type": "http.request", "body": json.dumps({"text": "Anna left. " * CHUNK_SIZE}).encode(), "more_body": False}
 
 
 def test_open_requests_are_refused_at_the_end(blocked):

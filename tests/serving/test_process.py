@@ -45,7 +45,7 @@ def test_shutdown_answers_open_requests(model):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process, ended(process):
         said = process.stderr.readline()
         address = said.split()[-4].rstrip(";")
-        assert said == f"{model} answers at {address}; Ctrl-C ends it\n"
+        assert said == f"Serving {model} at {address} (press Ctrl-C to stop)\n"
         with ThreadPoolExecutor(4) as clients:
             open_requests = [clients.submit(asked, address, TEXT) for _ in range(4)]
             while metric(address, "structperc_waiting_requests") < 2:  # one is being labelled
@@ -91,7 +91,7 @@ def test_bad_options(fails, model, monkeypatch):
     assert "--grace " in fails("serve", model, "--grace", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen at 127.0.0.1:{port}" in fails("serve", model, "--port", port)
+        assert f"cannot listen on 127.0.0.1:{port}" in fails("serve", model, "--port", port)
     assert "nowhere.invalid:8000" in fails("serve", model, "--host", "nowhere.invalid")
     monkeypatch.setattr(serve, "NEEDED", ("uvicorn", "no_such_package"))
     assert "no_such_package" in fails("serve", model)

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from starlette.exceptions import HTTPException
 
-from structperc.serving.jobs import PIECE
+from structperc.serving.jobs import CHUNK_SIZE
 from structperc.serving.requests import Limits
 from structperc.serving.scheduler import Scheduler
 
@@ -26,14 +26,14 @@ class Doubles:
         self.go = threading.Semaphore(0)
         self.calls, self.steps, self.pieces = [], [], pieces
 
-    def together(self, jobs):
+    def label_batch(self, jobs):
         assert self.go.acquire(timeout=10)
         self.calls.append([one.number for one in jobs])
         if 13 in self.calls[-1]:
             raise ValueError("unlucky")
         return [KeyError("seven") if one.number == 7 else str(2 * one.number) for one in jobs]
 
-    def in_pieces(self, job):
+    def label_in_chunks(self, job):
         for _ in range(self.pieces):
             assert self.go.acquire(timeout=10)
             self.steps.append(job.number)
@@ -46,7 +46,9 @@ def played(scene, **limits):
 
     async def play():
         doubles = Doubles()
-        scheduler = Scheduler(doubles.together, doubles.in_pieces, Limits(**{"together": 3, "waiting": 4, **limits}))
+        scheduler = Scheduler(
+            doubles.label_batch, doubles.label_in_chunks, Limits(**{"together": 3, "waiting": 4, **limits})
+        )
         try:
             return await scene(scheduler, doubles)
         finally:
@@ -66,7 +68,7 @@ async def begun(scheduler, *jobs):
 
 
 def long(number):
-    return Asked(number, PIECE + 1)
+    return Asked(number, CHUNK_SIZE + 1)
 
 
 def test_short_requests_are_batched():
@@ -82,7 +84,7 @@ def test_short_requests_are_batched():
 
 def test_a_call_has_no_more_than_a_piece_of_text():
     async def scene(scheduler, doubles):
-        tasks = await begun(scheduler, 1, Asked(2, PIECE), Asked(3, PIECE), 4)
+        tasks = await begun(scheduler, 1, Asked(2, CHUNK_SIZE), Asked(3, CHUNK_SIZE), 4)
         doubles.go.release(3)
         await asyncio.gather(*tasks)
         return doubles.calls

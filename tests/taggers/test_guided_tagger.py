@@ -114,7 +114,7 @@ def test_commands_that_need_a_lattice(config, tmp_path, capsys):
     model, text = str(tmp_path / "run" / "1" / "model"), tmp_path / "text"
     text.write_text("Nothing NN\nfell VBD\n")
     capsys.readouterr()
-    FileTagger(model, reading=ReadOptions(["word", "pos"])).tag_file(str(text))
+    FileTagger(model, read_options=ReadOptions(["word", "pos"])).tag_file(str(text))
     assert without_names(capsys.readouterr().out).startswith("Nothing NN ")
     with pytest.raises(InputError, match=r"GuidedTagger .*-k"):
         FileTagger(model, OutputOptions(k=3), ReadOptions(["word", "pos"])).tag_file(str(text))

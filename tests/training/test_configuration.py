@@ -121,11 +121,11 @@ def test_unknown_keys(refused, place):
         ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: os.getcwd "),
         (
             "model:\n  criterion: {class_path: structperc.criteria.Criterion}",
-            " is abstract; name a class that is derived from it",
+            " is abstract; use a subclass of it",
         ),
         (
             "data: {class_path: structperc.datamodules.base.SequenceDataModule}",
-            " is abstract; name a class that is derived from it",
+            " is abstract; use a subclass of it",
         ),
         ("model: {search: {class_path: [a]}}", "o.yaml:1: model.search: class_path"),
         ("model: {search: {init_args: 3}}", "o.yaml:1: model.search.init_args: "),
@@ -211,5 +211,5 @@ def test_a_folder_is_no_configuration(refused, tmp_path):
 
 @pytest.mark.parametrize("command", ["fit", "validate", "rerank"])
 def test_command_without_configuration(fails, command):
-    assert f"{command}: no configuration is given" in (line := fails(command))
+    assert f"{command}: no configuration given" in (line := fails(command))
     assert "structperc init" in line

@@ -157,7 +157,7 @@ def test_explained_scores():
     for i, one in enumerate(explanation.candidates):
         assert one.local <= 1e-4
         assert one.local == pytest.approx(float(local[one.local_rank - 1]), abs=1e-4)
-        expected = one.local + explanation.same + sum(term.products[i] for term in explanation.terms)
+        expected = one.local + explanation.shared_score + sum(term.products[i] for term in explanation.terms)
         assert one.total == pytest.approx(expected)
 
 
