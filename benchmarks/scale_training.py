@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.growth import COLUMNS, Grown
 from benchmarks.processes import at_once
-from structperc.packaged_configs import packaged
+from structperc.packaged_configs import packaged_path
 
 MEMORY, PACE, START, RANKS, RANK_MEMORY = "≤ 3000 MB", "≤ 1.2", "≤ 5 s", "1.6", "≤ 0.6"  # targets
 NAME, EPOCHS = "structperc fit, averaged perceptron, data.cache", 6
@@ -88,7 +88,7 @@ def _fitted(folder: Path, corpus: Grown, cache: Path | None, processes: int = 1)
     }
     data = {"data": {"class_path": "structperc.data.Conll", "init_args": options}}
     (own / "data.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    command = ["fit", "-c", str(packaged("pkg:quickstart")), "-c", str(own / "data.yaml")]
+    command = ["fit", "-c", str(packaged_path("pkg:quickstart")), "-c", str(own / "data.yaml")]
     command += [f"--trainer.default_root_dir={own}", f"--trainer.max_epochs={EPOCHS}"]
     command += ["--trainer.accelerator=cpu"]
     command += [f"--trainer.devices={processes}", "--trainer.strategy=ddp"] if processes > 1 else []

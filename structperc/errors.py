@@ -13,5 +13,5 @@ class InputError(ValueError):
         super().__init__(visible(message) if isinstance(message, str) else message, *further)
 
 
-class InvalidScore(InputError):  # noqa: N818 - a state, not a mistake
+class InvalidScoreError(InputError):
     """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged."""

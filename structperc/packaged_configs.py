@@ -30,7 +30,7 @@ def packaged_names() -> list[str]:
     return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob(f"*{SUFFIX}"))
 
 
-def packaged(name: str) -> str:
+def packaged_path(name: str) -> str:
     """Return the file of a packaged configuration, pkg:NAME or pkg:NAME.yaml; any other name unchanged.
 
     Raises InputError, with similar names, for an unknown one.
@@ -59,7 +59,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         starts = [start for start in ("--config=", "-c=", "-c") if one.startswith(start)]
         named = next(left, None) if one in ("-c", "--config") else one.removeprefix(starts[0]) if starts else None
         if named:
-            files.append(packaged(named))
+            files.append(packaged_path(named))
         else:  # also -c without a value, an error of the parser
             others.append(one)
     return files, others

@@ -32,14 +32,14 @@ class Ragged(NamedTuple):
     weights: Tensor | None = None  # (M,) float32, of each occurrence; None: all 1
 
     @classmethod
-    def of_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
+    def from_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
         """Split ids (M, ...) into n lists of lengths counts (n,) int64."""
         return cls(ids, boundaries(counts))
 
     @classmethod
     def join(cls, parts: Sequence["Ragged"]) -> "Ragged":
         """Concatenate the lists of one or more parts."""
-        joined = cls.of_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
+        joined = cls.from_counts(torch.cat([part.ids for part in parts]), torch.cat([part.counts for part in parts]))
         return joined._replace(weights=_joined_weights(parts))
 
     @property

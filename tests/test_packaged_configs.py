@@ -9,7 +9,7 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.experiments.study_file import read_study
-from structperc.packaged_configs import packaged, packaged_names, packaged_root, split_arguments
+from structperc.packaged_configs import packaged_names, packaged_path, packaged_root, split_arguments
 from structperc.training.overlays import read_configuration
 from structperc.training.run_folders import name_of
 
@@ -24,7 +24,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_every_file_has_a_name_and_resolves():
-    assert [Path(packaged(f"pkg:{name}")).name for name in packaged_names()] == [
+    assert [Path(packaged_path(f"pkg:{name}")).name for name in packaged_names()] == [
         f"{name.rpartition('/')[2]}.yaml" for name in packaged_names()
     ]
     assert len(packaged_names()) == len(CONFIGS)
@@ -32,11 +32,11 @@ def test_every_file_has_a_name_and_resolves():
 
 def test_names_with_and_without_their_ending():
     assert (
-        packaged("pkg:best/entities.yaml")
-        == packaged("pkg:best/entities")
+        packaged_path("pkg:best/entities.yaml")
+        == packaged_path("pkg:best/entities")
         == str(packaged_root() / "best/entities.yaml")
     )
-    assert packaged("own.yaml") == "own.yaml"
+    assert packaged_path("own.yaml") == "own.yaml"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_unknown_name(name, words, fails):
 
 
 def test_names_after_the_option():
-    quickstart = packaged("pkg:quickstart")
+    quickstart = packaged_path("pkg:quickstart")
     given = [
         "fit",
         "-c",
@@ -70,7 +70,7 @@ def test_names_after_the_option():
 
 
 def test_a_run_has_the_name_of_its_configuration():
-    assert name_of(packaged("pkg:best/entities")) == "best/entities"
+    assert name_of(packaged_path("pkg:best/entities")) == "best/entities"
 
 
 def test_own_files_may_lie_over_packaged_ones(elsewhere):
@@ -85,7 +85,7 @@ def test_own_files_may_lie_over_packaged_ones(elsewhere):
 
 
 def test_a_packaged_study_finds_its_files(elsewhere):
-    plan = read_study(packaged("pkg:studies/smoke"))
+    plan = read_study(packaged_path("pkg:studies/smoke"))
     assert all(Path(file).is_file() for row in plan.rows for file in row.configs)
 
 
@@ -93,7 +93,7 @@ def test_an_own_study_may_name_packaged_ones(elsewhere):
     own = elsewhere / "own.yaml"
     own.write_text("seeds: [1]\nrows: {one: {configs: ['pkg:quickstart']}}\n")
     (row,) = read_study(str(own)).rows
-    assert row.configs == [packaged("pkg:quickstart")]
+    assert row.configs == [packaged_path("pkg:quickstart")]
 
 
 def test_a_run_from_a_name(run, elsewhere):
@@ -129,6 +129,6 @@ def test_files_of_the_wheel(tmp_path):
     assert {f"structperc/features/sets/{path.name}" for path in sets} <= names
     assert {"structperc/py.typed", "structperc/reports/templates/page.html"} <= names
     assert not [name for name in names if name.startswith(("configs/", "tests/"))]
-    look = "from structperc.packaged_configs import *; print(packaged('pkg:best/entities'), len(packaged_names()))"
+    look = "from structperc.packaged_configs import *; print(packaged_path('pkg:best/entities'), len(packaged_names()))"
     done = subprocess.run([sys.executable, "-c", look], cwd=out, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(out / "structperc" / "configs" / "best" / "entities.yaml"), str(len(CONFIGS))]

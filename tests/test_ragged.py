@@ -15,7 +15,7 @@ def ragged(lists, width=None, dtype=torch.int64):
     """The lists; with a width each id is a row of so many, all equal to it."""
     ids = torch.tensor([i for one in lists for i in one], dtype=torch.int32)
     ids = ids if width is None else ids.unsqueeze(1).expand(-1, width)
-    made = Ragged.of_counts(ids, torch.tensor(list(map(len, lists)), dtype=torch.int64))
+    made = Ragged.from_counts(ids, torch.tensor(list(map(len, lists)), dtype=torch.int64))
     return made._replace(offsets=made.offsets.to(dtype))
 
 

@@ -27,10 +27,10 @@ from structperc.chain.segments import (
     Segments,
     best_with,
     best_without,
-    log_sum_with,
-    log_sum_without,
-    score_with,
-    score_without,
+    log_partition_with_segment,
+    log_partition_without_segment,
+    max_score_with_segment,
+    max_score_without_segment,
     segment_marginals,
 )
 from structperc.chain.viterbi import (
@@ -75,9 +75,9 @@ __all__ = [
     "Segments",
     "best_with",
     "best_without",
-    "score_with",
-    "score_without",
-    "log_sum_with",
-    "log_sum_without",
+    "max_score_with_segment",
+    "max_score_without_segment",
+    "log_partition_with_segment",
+    "log_partition_without_segment",
     "segment_marginals",
 ]

@@ -29,7 +29,7 @@ class Segments(NamedTuple):
     ends: Tensor  # (S,) int64
 
 
-def score_with(
+def max_score_with_segment(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
     """Return the score (S,) of the best path that agrees with `labels` (B, T) on each segment; -inf without one.
@@ -56,12 +56,12 @@ def score_with(
     return scores.where(scores != -torch.inf, -torch.inf)
 
 
-def score_without(
+def max_score_without_segment(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
     """Return the score (S,) of the best path that differs from `labels` (B, T) in each segment; -inf without one.
 
-    Arguments and errors are those of `score_with`. Ties go to the first token, then to the lowest label.
+    Arguments and errors are those of `max_score_with_segment`. Ties go to the first token, then to the lowest label.
     """
     lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
@@ -180,20 +180,20 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
     return lattice
 
 
-def log_sum_with(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log (S,) of the sum of exp(score) over the paths that agree with `labels` (B, T) on each segment.
 
-    It is -inf without one, and differentiable as `log_partition`. Errors are those of `score_with`.
+    It is -inf without one, and differentiable as `log_partition`. Errors are those of `max_score_with_segment`.
     """
     lattice = validate_segments(lattice, labels, segments)
     return log_partition(_agreeing(lattice, labels[segments.rows], segments))
 
 
-def log_sum_without(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log (S,) of the sum of exp(score) over the paths that differ from `labels` (B, T) in each segment.
 
     Each path counts at the first token where it differs, which avoids differences of large sums; there is a lattice for
-    each token of a segment. See `log_sum_with`.
+    each token of a segment. See `log_partition_with_segment`.
     """
     lattice = validate_segments(lattice, labels, segments)
     sizes = segments.ends - segments.starts

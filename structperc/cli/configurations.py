@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged, packaged_names
+from structperc.packaged_configs import PREFIX, packaged_names, packaged_path
 from structperc.reports.tables import text_table
 from structperc.spelling import visible
 
@@ -59,12 +59,12 @@ def _configs_arguments(parser: CommandParser) -> None:
 def configs(options: Namespace) -> None:
     """List the configurations that come with the package, or show one."""
     if options.name.startswith(PREFIX):
-        print(Path(packaged(options.name)).read_text(encoding="utf-8"), end="")
+        print(Path(packaged_path(options.name)).read_text(encoding="utf-8"), end="")
         return
     names = [PREFIX + name for name in packaged_names() if name.startswith(options.name)]
     if not names:
         raise InputError(f"configs: no name begins with {options.name!r}; structperc configs lists all")
-    first_lines = [Path(packaged(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
+    first_lines = [Path(packaged_path(name)).read_text(encoding="utf-8").partition("\n")[0] for name in names]
     rows = [[name, line.removeprefix("# ")] for name, line in zip(names, first_lines, strict=True)]
     print("\n".join(text_table(rows, "<<")))
 

@@ -39,11 +39,11 @@ def _sweep(arguments: list[str]) -> None:
     options, rest = sweep_parser().parse_known_args(arguments)
 
     from structperc.experiments import sweep
-    from structperc.packaged_configs import packaged
+    from structperc.packaged_configs import packaged_path
     from structperc.training.run_folders import resume_hint
 
     with resume_hint(lambda: ["sweep", *arguments]):
-        files = [packaged(file) for file in options.config]
+        files = [packaged_path(file) for file in options.config]
         print_lines(sweep(files, options.grid, options.holdout, options.seeds, options.root, rest))
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from structperc.chain import (
     Segments,
     best_before_and_after,
-    log_sum_with,
-    log_sum_without,
-    score_with,
-    score_without,
+    log_partition_with_segment,
+    log_partition_without_segment,
+    max_score_with_segment,
+    max_score_without_segment,
 )
 from structperc.chain.lattices import full_precision, token_mask
 from structperc.criteria.base import Criterion, check_candidates, highest, is_gold
@@ -280,6 +280,8 @@ def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: flo
     """Return d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
     if psi is None:
         passes = best_before_and_after(lattice)
-        return score_without(lattice, gold, units, passes) - score_with(lattice, gold, units, passes)
+        return max_score_without_segment(lattice, gold, units, passes) - max_score_with_segment(
+            lattice, gold, units, passes
+        )
     scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
-    return (log_sum_without(scaled, gold, units) - log_sum_with(scaled, gold, units)) / psi
+    return (log_partition_without_segment(scaled, gold, units) - log_partition_with_segment(scaled, gold, units)) / psi

@@ -32,7 +32,7 @@ class LowerCaseLexicon(nn.Module):
     """
 
     words: Tensor  # (H,) int64, hashes of the case-folded words, ascending
-    any_size = True  # of a loaded state
+    any_size = True  # load_state_dict accepts any size
 
     def __init__(self, text: str | None = None, column: int | None = None) -> None:
         super().__init__()

@@ -139,7 +139,7 @@ class WordEmbedding(VocabularyEmbedder):
     def read(self, corpus: Corpus) -> list[Ragged]:
         """Return one input: the number of each token."""
         numbers = torch.from_numpy(self.known.numbers(self._strings(corpus)))
-        return [Ragged.of_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
+        return [Ragged.from_counts(numbers, torch.ones(len(numbers), dtype=torch.int64))]
 
     def _strings(self, corpus: Corpus) -> Sequence[str]:
         if self.column not in corpus.columns:
@@ -193,7 +193,7 @@ class CharCNN(VocabularyEmbedder):
         """Return one input: the numbers of each word's characters."""
         words = corpus.columns["word"]
         lengths = torch.tensor(list(map(len, words)), dtype=torch.int64)
-        return [Ragged.of_counts(torch.from_numpy(self.known.numbers("".join(words))), lengths)]
+        return [Ragged.from_counts(torch.from_numpy(self.known.numbers("".join(words))), lengths)]
 
     def forward(self, numbers: Ragged) -> Tensor:
         """Return the vectors (n, D) of n words."""

@@ -220,7 +220,7 @@ class Transformer(Encoder):
             one.ids[: self.max_pieces] or self._unknown(word, corpus) for word, one in zip(known, found, strict=True)
         ]
         ids = torch.tensor([piece for ids in pieces for piece in ids], dtype=torch.int32)
-        distinct = Ragged.of_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
+        distinct = Ragged.from_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
         number = {word: i for i, word in enumerate(known)}
         return [distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))]
 
@@ -261,7 +261,7 @@ class Transformer(Encoder):
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:
     """Return the mean (n, D) of vectors[first[i] : first[i] + counts[i]] for each i; first, counts (n,) int64."""
     _, places = spread(torch.from_numpy(counts), torch.from_numpy(first))
-    bags = Ragged.of_counts(places, torch.from_numpy(counts))
+    bags = Ragged.from_counts(places, torch.from_numpy(counts))
     ids, offsets = bags.ids.to(vectors.device), bags.offsets.to(vectors.device)
     return nn.functional.embedding_bag(ids, vectors, offsets, mode="mean", include_last_offset=True)
 

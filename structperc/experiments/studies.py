@@ -24,7 +24,7 @@ from structperc.experiments.study_report import (
     write_runs,
 )
 from structperc.experiments.study_significance import Significance
-from structperc.packaged_configs import packaged
+from structperc.packaged_configs import packaged_path
 from structperc.reports.figures import write_figure
 from structperc.training.report import write_json
 from structperc.training.run_folders import lock_folder, name_of
@@ -50,7 +50,7 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
         InputError: before any training, as `read_study` and `check_study`, for folders with runs of other
             configurations, and for a root in which another study runs; at the end if all runs failed.
     """
-    file = packaged(file)
+    file = packaged_path(file)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
     top = read_yaml(file)
     if isinstance(top, dict) and STUDIES in top:

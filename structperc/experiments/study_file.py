@@ -14,7 +14,7 @@ from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.experiments.experiment import ExperimentRow, dry_run
-from structperc.packaged_configs import PREFIX, is_packaged, packaged, packaged_root
+from structperc.packaged_configs import PREFIX, is_packaged, packaged_path, packaged_root
 from structperc.progress import bar
 
 TOP_TYPES: dict[str, Any] = {
@@ -111,7 +111,7 @@ def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequenc
 def configuration_file(name: str, study: str) -> str:
     """Return the path of a file named by a study; packaged studies may name packaged files, by configs/..."""
     if not is_packaged(study) or name.startswith(PREFIX):
-        return packaged(name)
+        return packaged_path(name)
     own = packaged_root().parent / name
     here = not own.is_file() or (Path(name).is_file() and own.samefile(name))
     return name if here else str(own)

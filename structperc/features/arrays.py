@@ -117,7 +117,7 @@ class IdLists(NamedTuple):
     weights: np.ndarray | None = None  # (M,) float32, feature values; None: all 1
 
     @classmethod
-    def of_counts(cls, ids: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> "IdLists":
+    def from_counts(cls, ids: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> "IdLists":
         """Split ids (M,) into lists of the lengths counts (N,)."""
         return cls(ids, np.concatenate([np.zeros(1, np.int64), counts.cumsum()]), weights)
 
@@ -126,7 +126,7 @@ class IdLists(NamedTuple):
         counts = np.diff(self.ends)[lists]
         places = np.arange(counts.sum()) + np.repeat(self.ends[lists] - counts.cumsum() + counts, counts)
         weights = None if self.weights is None else self.weights[places]
-        return IdLists.of_counts(self.ids[places], counts, weights)
+        return IdLists.from_counts(self.ids[places], counts, weights)
 
     def concatenate(self, other: "IdLists") -> "IdLists":
         """Return the N lists of `self`, each followed by the list of `other` at the same token."""
@@ -136,7 +136,7 @@ class IdLists(NamedTuple):
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([self._weights_or_ones(), other._weights_or_ones()])[order]
-        return IdLists.of_counts(np.concatenate([self.ids, other.ids])[order], counts[0] + counts[1], weights)
+        return IdLists.from_counts(np.concatenate([self.ids, other.ids])[order], counts[0] + counts[1], weights)
 
     def _weights_or_ones(self) -> np.ndarray:
         return np.ones(len(self.ids), np.float32) if self.weights is None else self.weights

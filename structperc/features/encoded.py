@@ -18,7 +18,7 @@ class EncodedFeatures(NamedTuple):
     starts: np.ndarray  # (S + 1,) int64, sequence s is the tokens starts[s]:starts[s + 1]
 
     @classmethod
-    def of(cls, ids: FeatureIds, starts: np.ndarray) -> "EncodedFeatures":
+    def from_ids(cls, ids: FeatureIds, starts: np.ndarray) -> "EncodedFeatures":
         """Return ids as tensors that share the memory of the arrays."""
         nodes = _ragged(ids.nodes)
         if ids.edges is None:

@@ -374,7 +374,7 @@ class FeatureExtractor:
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
     from structperc.features.encoded import EncodedFeatures  # needs PyTorch
 
-    return EncodedFeatures.of(ids, corpus.starts)
+    return EncodedFeatures.from_ids(ids, corpus.starts)
 
 
 def _within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -71,7 +71,7 @@ class WeightedFeatures:
         known = [[(i, weight) for i, weight in one if i != NO_FEATURE] for one in found]
         ids = np.array([i for one in known for i, _ in one], np.int32) + np.int32(first)
         weights = np.array([weight for one in known for _, weight in one], np.float32)
-        distinct = IdLists.of_counts(ids, np.array([len(one) for one in known], np.int64), weights)
+        distinct = IdLists.from_counts(ids, np.array([len(one) for one in known], np.int64), weights)
         lists = distinct._replace(weights=None) if (weights == 1).all() else distinct
         return lists.select(self._column(corpus).numbers)
 

@@ -83,7 +83,7 @@ class Comparison(NamedTuple):
             return rows
         (a, b), beta, f = self.segments, self.beta, f"F{self.beta:g}"
         micro = [(f, a.f(beta), b.f(beta)), ("precision", a.precision, b.precision), ("recall", a.recall, b.recall)]
-        seen = sorted({**a.seen, **b.seen})
+        seen = sorted({**a.nonempty_types, **b.nonempty_types})
         types = [(f"{f} {name}", a.types[name].f(beta), b.types[name].f(beta)) for name in seen]
         return [*micro, *types, *rows]
 

@@ -186,12 +186,12 @@ class SegmentScores(NamedTuple):
 
     @property
     def macro_f1(self) -> float:
-        """The mean over the types that are `seen` of their F1, in 0..1; 0.0 where there is none."""
-        return sum(score.f1 for score in self.seen.values()) / max(len(self.seen), 1)
+        """Mean F1 of the `nonempty_types`, in 0..1; 0.0 without any."""
+        return sum(score.f1 for score in self.nonempty_types.values()) / max(len(self.nonempty_types), 1)
 
     @property
-    def seen(self) -> dict[str, SegmentScore]:
-        """The types with a gold or a predicted segment, with their counts."""
+    def nonempty_types(self) -> dict[str, SegmentScore]:
+        """Types with at least one gold or predicted segment, and their counts."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
     def table(self, beta: float = 1.0) -> str:
@@ -201,7 +201,7 @@ class SegmentScores(NamedTuple):
         lines = [
             f"processed {self.tokens} tokens with {gold} phrases; found: {found} phrases; correct: {correct}.",
             f"accuracy: {accuracy:6.2f}%; {_line(self.total, beta)}",
-            *(f"{name:>17}: {_line(score, beta)}  {score.found}" for name, score in self.seen.items()),
+            *(f"{name:>17}: {_line(score, beta)}  {score.found}" for name, score in self.nonempty_types.items()),
             f"improper labels: {self.n_improper}",
         ]
         return "\n".join(lines)
@@ -262,7 +262,7 @@ class SegmentF1(Metric):
 
         results = [val or self.compute()] if val is None or isinstance(val, SegmentScores) else list(val)
         ax = ax or plt.subplots()[1]
-        names = [name for name in self.labels.type_names if any(name in result.seen for result in results)]
+        names = [name for name in self.labels.type_names if any(name in result.nonempty_types for result in results)]
         width = 0.8 / len(results)
         for i, result in enumerate(results):
             shares = [result.f1, *(result.types[name].f1 for name in names)]
@@ -309,9 +309,9 @@ class _SegmentShare(ShareMetric):
         """
         if lengths is None:
             check_label_numbers(preds, target)
-            places = TokenPositions.of(target != IGNORE_INDEX)
-            preds, target, lengths = places.chain(preds), places.chain(target), places.lengths
-            sentences = None if sentences is None else places.chain(sentences)
+            places = TokenPositions.from_mask(target != IGNORE_INDEX)
+            preds, target, lengths = places.gather(preds), places.gather(target), places.lengths
+            sentences = None if sentences is None else places.gather(sentences)
         *counts, _ = segment_counts(preds, target, lengths, self.labels, sentences)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
 

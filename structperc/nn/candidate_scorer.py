@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from structperc.chain import Constraints, KBest, separate_sentences, split_sentences
 from structperc.criteria import Criterion, empty_candidates, score_candidates
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
@@ -71,7 +71,7 @@ class CandidateScorer:
             return empty_candidates(lattice)
         try:
             return self.search(lattice)
-        except InvalidScore:
+        except InvalidScoreError:
             B, T, _ = lattice.unary.shape
             none = lattice.unary.new_full((B, self.search.k), -torch.inf)
             return Candidates(lattice.lengths.new_zeros(B, self.search.k, T), none, none > -torch.inf)

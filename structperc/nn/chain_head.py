@@ -19,7 +19,7 @@ from structperc.chain import (
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nn.inputs import (
     IGNORE_INDEX,
@@ -50,7 +50,10 @@ class Confidence(NamedTuple):
 
 
 class ChainHead(nn.Module):
-    """Scores of labels, position by position -> a loss, and the best label sequences.
+    """Linear-chain CRF head for any network.
+
+    The network computes a score for each label at each position. The head computes the loss for training, and the best
+    label sequences for prediction.
 
     score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
     end_transitions at the last token of each sentence; illegal pairs of labels score -inf.
@@ -62,8 +65,8 @@ class ChainHead(nn.Module):
     gradient; its labels are 0, its probabilities 0, its score -inf.
 
     Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`.
-    Searches raise InvalidScore for them on a CPU; on other devices, to avoid a synchronisation, the labels of the row
-    are 0 and its scores NaN.
+    Searches raise InvalidScoreError for them on a CPU; on other devices, to avoid a synchronisation, the labels of the
+    row are 0 and its scores NaN.
 
     The names of the labels are part of the state: `load_state_dict` raises InputError for other names or another order.
 
@@ -159,7 +162,7 @@ class ChainHead(nn.Module):
         checked = logits.device.type == "cpu" and not torch.compiler.is_compiling()
         if checked:
             check_gold(gold, kept, self.labels)
-        places = TokenPositions.of(kept)
+        places = TokenPositions.from_mask(kept)
         batch = self._batch(places, gold.where(kept, 0), sentences, words)
         if checked:
             check_legal(batch, self.labels, places)
@@ -192,8 +195,8 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if self.nonlocal_features:
-            return places.back(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
-        return places.back(self._search(_best, logits, places, lattice)[1])
+            return places.scatter(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
+        return places.scatter(self._search(_best, logits, places, lattice)[1])
 
     @torch.no_grad()
     def kbest(
@@ -212,7 +215,7 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
-        return Candidates(places.back(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
+        return Candidates(places.scatter(labels).where(valid[:, :, None], IGNORE_INDEX), scores, valid)
 
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """Return the k best label sequences of the chains, by total score."""
@@ -229,7 +232,7 @@ class ChainHead(nn.Module):
         """Return the result of a search; an error for invalid scores names row, position and label of the logits."""
         try:
             return search(lattice)
-        except InvalidScore:
+        except InvalidScoreError:
             check_logits(logits, places)
             raise
 
@@ -259,14 +262,14 @@ class ChainHead(nn.Module):
             log_z, table = log_partition(lattice), marginals(lattice)
         sure = table.gather(2, labels[:, :, None]).squeeze(2)
         rows = (scores - log_z).exp().where(scores != -torch.inf, 0)
-        return Confidence(places.back(labels), places.back(sure, 0), rows)
+        return Confidence(places.scatter(labels), places.scatter(sure, 0), rows)
 
     # -- chains of tokens ------------------------------------------------------------------------------------
 
     def _read(
         self, logits: Tensor, mask: Tensor | None, words: RowWords | None, sentences: Tensor | None
     ) -> tuple[TokenPositions, Batch, Lattice]:
-        places = TokenPositions.of(self._kept(logits, mask, None))
+        places = TokenPositions.from_mask(self._kept(logits, mask, None))
         batch = self._batch(places, None, sentences, words)
         return places, batch, self._lattice(logits, places, batch)
 
@@ -287,7 +290,7 @@ class ChainHead(nn.Module):
     def _lattice(self, logits: Tensor, places: TokenPositions, batch: Batch) -> Lattice:
         """Return the scores of the chains in the form of the criterion; -inf for illegal labels."""
         start, end = upcast(self.start_transitions), upcast(self.end_transitions)
-        unary = upcast(places.chain(logits)).where(places.real[:, :, None], 0)  # logits without a token are arbitrary
+        unary = upcast(places.gather(logits)).where(places.mask[:, :, None], 0)  # logits without a token are arbitrary
         unary = unary + torch.where(batch.first[:, :, None], start, 0) + torch.where(batch.last[:, :, None], end, 0)
         return self.scorer.lattice(Lattice(unary, self.transitions[None, None], places.lengths), batch)
 

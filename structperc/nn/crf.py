@@ -64,7 +64,7 @@ class CRF(nn.Module):
         if reduction not in get_args(CRFReduction):
             raise InputError(f"invalid reduction: {reduction}")
         places, lattice = self._lattice(emissions, mask)
-        gold = places.chain(self._rows(tags)).where(places.real, 0)
+        gold = places.gather(self._rows(tags)).where(places.mask, 0)
         log_z = log_partition(lattice)
         found = (path_score(lattice, gold) - log_z).where(log_z != -torch.inf, 0)
         if reduction == "none":
@@ -84,8 +84,8 @@ class CRF(nn.Module):
     def _lattice(self, emissions: Tensor, mask: Tensor | None) -> tuple[TokenPositions, Lattice]:
         logits = self._rows(emissions)
         kept = torch.ones_like(logits[:, :, 0], dtype=torch.bool) if mask is None else self._rows(mask) != 0
-        places = TokenPositions.of(kept)
-        unary, steps = full_precision(places.chain(logits)), torch.arange(kept.shape[1], device=kept.device)
+        places = TokenPositions.from_mask(kept)
+        unary, steps = full_precision(places.gather(logits)), torch.arange(kept.shape[1], device=kept.device)
         start, end = full_precision(self.start_transitions), full_precision(self.end_transitions)
         last = (steps == places.lengths[:, None] - 1)[:, :, None]
         unary = unary + torch.where((steps == 0)[:, None], start, 0) + torch.where(last, end, 0)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structperc.data.labels import LabelSet
 from structperc.data.words import word_numbers
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Words, real_tokens
 
@@ -27,7 +27,7 @@ class TokenPositions(NamedTuple):
     lengths: Tensor  # (B,) int64, numbers of tokens
 
     @classmethod
-    def of(cls, kept: Tensor) -> "TokenPositions":
+    def from_mask(cls, kept: Tensor) -> "TokenPositions":
         """Return the positions of the tokens in a mask (B, T) bool."""
         lengths = kept.sum(1)
         place = (kept.cumsum(1) - 1).where(kept, lengths[:, None] + (~kept).cumsum(1) - 1)  # in the chain
@@ -35,18 +35,18 @@ class TokenPositions(NamedTuple):
         return cls(torch.zeros_like(place).scatter(1, place, positions), lengths)  # ONNX has no stable sort
 
     @property
-    def real(self) -> Tensor:
+    def mask(self) -> Tensor:
         """Mask (B, T) bool of the chains, True at their tokens."""
         return real_tokens(self.lengths, self.order.shape[1])
 
-    def chain(self, values: Tensor) -> Tensor:
+    def gather(self, values: Tensor) -> Tensor:
         """Reorder values (B, T, ...) of positions: those of the tokens first, then all others."""
         order = self.order.reshape(*self.order.shape, *[1] * (values.dim() - 2))
         return values.gather(1, order.expand_as(values))
 
-    def back(self, values: Tensor, fill: float = IGNORE_INDEX) -> Tensor:
+    def scatter(self, values: Tensor, fill: float = IGNORE_INDEX) -> Tensor:
         """Move values (B, T) or (B, K, T) of chains back to the positions of their tokens, and `fill` the others."""
-        order, real = self.order, self.real
+        order, real = self.order, self.mask
         if values.dim() == 3:
             order, real = order[:, None].expand_as(values), real[:, None]
         return torch.full_like(values, fill).scatter(-1, order, values.where(real, fill))
@@ -69,14 +69,14 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
 
 
 def check_logits(logits: Tensor, places: TokenPositions) -> None:
-    """Raise InvalidScore for the first score (B, T, L) at a token that is +inf or NaN."""
-    at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.real)
+    """Raise InvalidScoreError for the first score (B, T, L) at a token that is +inf or NaN."""
+    at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.mask)
     wrong = at.unsqueeze(2) & ~(logits < torch.inf)
     if bool(wrong.any()):
         row, position, label = wrong.nonzero()[0].tolist()
         found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
         advice = "scores must be finite, or -inf for impossible labels; after training, use a lower learning rate"
-        raise InvalidScore(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
+        raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
@@ -91,7 +91,7 @@ def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
 
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     """Raise InputError for the first gold label of a batch that is illegal in the tag scheme."""
-    gold, real = batch.gold, places.real
+    gold, real = batch.gold, places.mask
     assert gold is not None
     before = gold.roll(1, 1)
     follows = labels.start[gold].where(batch.first, labels.transition[before, gold])
@@ -106,7 +106,7 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     raise InputError(f"gold: row {row}, position {position}: {labels.scheme} has no {name} {where}; {advice}")
 
 
-RowWords = Sequence[Sequence[str]]  # of each row, the words of its tokens
+RowWords = Sequence[Sequence[str]]  # words of the tokens of each row
 
 
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:
@@ -115,8 +115,8 @@ def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor |
     gold: (B, T), any label at positions without a token. sentences: (B, T), the number of each token's sentence; None:
     each row is one sentence. words: of the tokens; None: not used.
     """
-    real, (B, T) = places.real, places.order.shape
-    number = torch.zeros_like(places.order) if sentences is None else places.chain(sentences.long())
+    real, (B, T) = places.mask, places.order.shape
+    number = torch.zeros_like(places.order) if sentences is None else places.gather(sentences.long())
     steps, none = torch.arange(T, device=real.device), places.order.new_zeros(0)
     first = real & ((steps == 0) | (number != number.roll(1, 1)))
     last = real & ((steps == places.lengths[:, None] - 1) | first.roll(-1, 1))
@@ -124,7 +124,7 @@ def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor |
         nodes=Ragged(none, none.new_zeros(1), longest=0),
         edges=None,
         lengths=places.lengths,
-        gold=None if gold is None else places.chain(gold).where(real, 0),
+        gold=None if gold is None else places.gather(gold).where(real, 0),
         sentences=(first.cumsum(1) - 1).where(real, 0),
         first=first,
         last=last,
@@ -143,7 +143,7 @@ def padded_words(words: RowWords, places: TokenPositions) -> Words:
             raise InputError(f"words: row {row} has {len(own)} words, but its mask (or gold) marks {length} positions")
     numbers = torch.from_numpy(word_numbers([word for own in words for word in own])).to(places.order.device)
     padded = numbers.new_zeros(4, *places.order.shape)
-    padded[:, places.real] = numbers
+    padded[:, places.mask] = numbers
     return Words(*padded)
 
 

@@ -22,7 +22,7 @@ from .global_feature import GlobalFeature as GlobalFeature
 from .global_feature import Instances as Instances
 from .global_feature import Occurrences as Occurrences
 from .global_feature import Vocabulary as Vocabulary
-from .global_feature import spell as spell
+from .global_feature import format_strings as format_strings
 from .quotes import QuotedEntity as QuotedEntity
 from .quotes import QuotedTags as QuotedTags
 from .segments import CandidateSegments as CandidateSegments

@@ -17,10 +17,10 @@ from structperc.nonlocal_features.global_feature import (
     GlobalFeature,
     LexiconFeature,
     Occurrences,
-    lexicon_shape,
-    lexicon_shapes,
-    shifted,
-    spelled,
+    shift,
+    token_string,
+    word_shape_with_flag,
+    word_shapes_with_flag,
 )
 from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import Hashes, combined
@@ -75,7 +75,7 @@ class WholeEntity(EntityFeature):
         """Return one string for each segment."""
         return stack_parts([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return the string of an entity."""
         return f"WE={' '.join(words[start:end])}"
 
@@ -89,7 +89,7 @@ class LastWord(EntityFeature):
         """Return one string for each segment."""
         return stack_parts([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return the string of an entity."""
         return f"LW={words[end - 1]}"
 
@@ -103,7 +103,7 @@ class LastWordLowerCase(EntityFeature):
         """Return one string for each segment."""
         return stack_parts([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return the string of an entity."""
         return f"LWLC={word_kind(words[end - 1]) & LOWER}"
 
@@ -117,12 +117,12 @@ class ShapeFeature(EntityFeature):
     def shapes(self, segments: CandidateSegments) -> Hashes:
         """Return the numbers of strings of shapes."""
         words = segments.batch.words
-        return Hashes(lexicon_shapes(words, self.lexicon) if isinstance(self, LexiconFeature) else words.shapes)
+        return Hashes(word_shapes_with_flag(words, self.lexicon) if isinstance(self, LexiconFeature) else words.shapes)
 
-    def spell_shapes(self, words: Sequence[str]) -> str:
+    def format_shapes(self, words: Sequence[str]) -> str:
         """Return the string of the shapes of some words, such as "PF=Aa a" or "PF2=Aa0 a1"."""
         lexicon = self.lexicon if isinstance(self, LexiconFeature) else None
-        shapes = [word_shape(word) if lexicon is None else lexicon_shape(word, lexicon) for word in words]
+        shapes = [word_shape(word) if lexicon is None else word_shape_with_flag(word, lexicon) for word in words]
         return f"{self.template}={' '.join(shapes)}"
 
 
@@ -135,9 +135,9 @@ class ShapesOfEntity(ShapeFeature):
         """Return one string for each segment."""
         return stack_parts([self.shapes(segments)(segments.spans.starts, segments.spans.ends)])
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return the string of an entity."""
-        return self.spell_shapes(words[start:end])
+        return self.format_shapes(words[start:end])
 
 
 class Prefixes(ShapeFeature):
@@ -151,9 +151,9 @@ class Prefixes(ShapeFeature):
         starts = segments.spans.starts[spans]
         return Anchored(spans, part, self.shapes(segments)(starts, starts + part + 1))
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string of an entity."""
-        return self.spell_shapes(words[start : start + part + 1])
+        return self.format_shapes(words[start : start + part + 1])
 
 
 class Suffixes(ShapeFeature):
@@ -167,9 +167,9 @@ class Suffixes(ShapeFeature):
         ends = segments.spans.ends[spans]
         return Anchored(spans, part, self.shapes(segments)(ends - part - 1, ends))
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string of an entity."""
-        return self.spell_shapes(words[end - part - 1 : end][::-1])
+        return self.format_shapes(words[end - part - 1 : end][::-1])
 
 
 class LexiconShapes(LexiconFeature, ShapesOfEntity):
@@ -207,17 +207,19 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
     def anchored(self, segments: CandidateSegments) -> Anchored:
         """Return the strings of all segments, window after window."""
         places = segments.spans.ends - 1 if self.at_end else segments.spans.starts
-        forms = segments.batch.words.exact, lexicon_shapes(segments.batch.words, self.lexicon)
+        forms = segments.batch.words.exact, word_shapes_with_flag(segments.batch.words, self.lexicon)
         offsets = {offset for _, window in self.windows for offset in window}
-        around = {t: [shifted(numbers, places, t, segments) for numbers in forms] for t in offsets}
+        around = {t: [shift(numbers, places, t, segments) for numbers in forms] for t in offsets}
         parts = [zip(window, bits, strict=True) for _, window, bits in self._parts()]
         return stack_parts([combined(*(around[t][bit] for t, bit in part)) for part in parts])
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string of an entity."""
         name, window, bits = self._parts()[part]
         place = end - 1 if self.at_end else start
-        forms = (spelled(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True))
+        forms = (
+            token_string(words, place + t, self.lexicon if bit else None) for t, bit in zip(window, bits, strict=True)
+        )
         return f"{name}{''.join(map(str, bits))}={' '.join(forms)}"
 
     def _parts(self) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:

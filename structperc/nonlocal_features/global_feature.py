@@ -1,7 +1,8 @@
 """Global features (Collins 2002): strings of whole label sequences, each hashed to a number, and their vocabularies.
 
-Section 3.2: words w, their shapes f, and shapes with a flag g are numbers of every token of a batch and strings of one
-token of a sentence. Outside of a sentence all of them are NULL, whose number is 0.
+A token is described by its word w, its shape f or its shape with a flag g (section 3.2). Features of a batch use the
+number (hash) of these strings for every token. The strings themselves are generated only for display. Positions outside
+the sentence are NULL, with number 0.
 """
 
 from abc import abstractmethod
@@ -24,17 +25,17 @@ from structperc.structures import Words
 NULL = "NULL"
 
 
-def lexicon_shapes(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
+def word_shapes_with_flag(words: Words, lexicon: LowerCaseLexicon) -> Tensor:
     """Return the number of g of each token, (B, T) int64: the word's shape and its flag in the lexicon."""
     return combined(words.shapes, lexicon(words.folded).long())
 
 
-def lexicon_shape(word: str, lexicon: LowerCaseLexicon) -> str:
+def word_shape_with_flag(word: str, lexicon: LowerCaseLexicon) -> str:
     """Return g of a word, such as Aa1 for Animal: its shape and 1 if it is in the lexicon, else 0."""
     return f"{word_shape(word)}{int(word in lexicon)}"
 
 
-def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
+def shift(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
     """Return the numbers (n,) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside the sentence.
 
     numbers (B, T) int64.
@@ -44,11 +45,11 @@ def shifted(numbers: Tensor, places: Tensor, by: int | Tensor, segments: Candida
     return numbers.flatten()[target].where(same, 0)
 
 
-def spelled(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
+def token_string(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None = None) -> str:
     """Return the word at t, or its g if a lexicon is given, or NULL outside the sentence."""
     if not 0 <= t < len(words):
         return NULL
-    return words[t] if lexicon is None else lexicon_shape(words[t], lexicon)
+    return words[t] if lexicon is None else word_shape_with_flag(words[t], lexicon)
 
 
 class Occurrences(NamedTuple):
@@ -67,16 +68,16 @@ class GlobalFeature(NonlocalFeature):
 
     "Ranking Algorithms for Named-Entity Extraction", section 3, where strings are generated and hashed to integers.
     Here the integers are computed directly for all label sequences, and strings are generated only for display. The
-    features are the strings of the training lists, given to `learn`; other strings do not count. Subclasses compute the
-    numbers of the strings of a batch (`occurrences`) and generate a string (`spell`).
+    features are the strings of the training lists, given to `set_vocabulary`; other strings do not count. Subclasses
+    compute the numbers of the strings of a batch (`occurrences`) and generate a string (`format_string`).
 
     Args:
-        typed: strings differ for entities of different types. The paper has one type.
+        typed: True to distinguish the strings of entities of different types. The paper has one type.
     """
 
     template: str  # name of the template in the paper
     keys: Tensor  # (F,) int64, numbers of the strings that are features, ascending
-    any_size = True  # of a loaded state
+    any_size = True  # load_state_dict accepts any size
     strings: list[str] | None  # their F names, if known; not saved with the weights
 
     def __init__(self, typed: bool = True) -> None:
@@ -84,7 +85,7 @@ class GlobalFeature(NonlocalFeature):
         self.typed = typed
         self.strings = None
         self.weight = nn.Parameter(torch.zeros(0))
-        self.register_load_state_dict_pre_hook(_learn_saved)
+        self.register_load_state_dict_pre_hook(_restore_vocabulary)
         self.register_buffer("keys", torch.zeros(0, dtype=torch.int64, device="cpu"))  # read during construction
 
     # -- strings of a template -------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ class GlobalFeature(NonlocalFeature):
         """Return all strings of all valid label sequences."""
 
     @abstractmethod
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string without its type; arguments as in `string`."""
 
     def string(
@@ -107,8 +108,8 @@ class GlobalFeature(NonlocalFeature):
         type_name: type of the segment, "" for none.
         part: as in `Occurrences`.
         """
-        spelled = self.spell(words, labels, start, end, part)
-        return f"{spelled}/{type_name}" if self.typed and type_name else spelled
+        text = self.format_string(words, labels, start, end, part)
+        return f"{text}/{type_name}" if self.typed and type_name else text
 
     def key(self, numbers: Tensor, parts: Tensor | int, types: Tensor, segments: CandidateSegments) -> Tensor:
         """Return keys of strings, int64, from numbers without template, part and type; type -1 is no type."""
@@ -118,13 +119,13 @@ class GlobalFeature(NonlocalFeature):
 
     # -- the vocabulary --------------------------------------------------------------------------------------
 
-    def read(self, words: Iterable[str]) -> None:
+    def collect_lexicon(self, words: Iterable[str]) -> None:
         """Collect the lexicon of the template, if it has one, from the words of the training data."""
         for part in self.children():
             if isinstance(part, LowerCaseLexicon):
                 part.read(words)
 
-    def learn(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
+    def set_vocabulary(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
         """Set the features to the strings with these keys (F,), ascending, with zero weights.
 
         strings: their F names, if known. Raises InputError for keys that are not ascending and another number of names.
@@ -155,7 +156,7 @@ class GlobalFeature(NonlocalFeature):
 
     # -- known strings ---------------------------------------------------------------------------------------
 
-    def found(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
+    def feature_ids(self, segments: CandidateSegments) -> tuple[Tensor, Tensor]:
         """Return features of candidates: b * K + k (N,) int64, ascending, and 0 <= feature < F (N,), each pair once."""
         found, F = self.occurrences(segments), len(self.keys)
         if not F:
@@ -167,24 +168,24 @@ class GlobalFeature(NonlocalFeature):
 
     def counts(self, segments: CandidateSegments) -> Tensor:
         """Return the binary features of each label sequence, (B * K, F) float32, sparse."""
-        places = torch.stack(self.found(segments))
-        ones = torch.ones_like(places[0], dtype=torch.float32)
+        indices = torch.stack(self.feature_ids(segments))
+        ones = torch.ones_like(indices[0], dtype=torch.float32)
         size = segments.valid.numel(), len(self.keys)
-        return torch.sparse_coo_tensor(places, ones, size, check_invariants=False, is_coalesced=True)
+        return torch.sparse_coo_tensor(indices, ones, size, check_invariants=False, is_coalesced=True)
 
 
-def _learn_saved(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
+def _restore_vocabulary(feature: GlobalFeature, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """Take the vocabulary of a saved feature; names of another vocabulary are removed."""
     saved = state.get(f"{prefix}keys")
     if saved is not None and not torch.equal(saved.to(feature.keys.device), feature.keys):
-        feature.learn(saved)
+        feature.set_vocabulary(saved)
 
 
 class LexiconFeature(GlobalFeature):
     """A template with the flag g of a lexicon.
 
     Args:
-        typed: strings differ for entities of different types.
+        typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
     """
 
@@ -276,7 +277,7 @@ class Vocabulary:
         self._known = _Known(keys[first], total, torch.cat([one.examples for one in every])[order[first]])
 
 
-def spell(
+def format_strings(
     feature: GlobalFeature,
     examples: Instances,
     corpus: Corpus,

@@ -14,10 +14,10 @@ from structperc.errors import InputError
 from structperc.nonlocal_features.global_feature import (
     LexiconFeature,
     Occurrences,
-    lexicon_shapes,
     name_hashes,
-    shifted,
-    spelled,
+    shift,
+    token_string,
+    word_shapes_with_flag,
 )
 from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import BASE, combined
@@ -82,10 +82,10 @@ class QuotedTags(QuoteFeature):
         strings = [self._numbers(quotes, more, segments) for more in (0, 1)]
         return self.listed(strings, torch.full_like(strings[0], -1), quotes, segments)
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string such as "Q=``0 O Aa1 B-MISC ''0 O"."""
         tokens = range(start - part, end + part)
-        pairs = (f"{spelled(words, t, self.lexicon)} {spelled(labels, t)}" for t in tokens)
+        pairs = (f"{token_string(words, t, self.lexicon)} {token_string(labels, t)}" for t in tokens)
         return f"{('Q', 'Q2')[part]}={' '.join(pairs)}"
 
     def _numbers(self, quotes: Quotes, more: int, segments: CandidateSegments) -> Tensor:
@@ -100,7 +100,7 @@ class QuotedTags(QuoteFeature):
     def _tokens(self, marks: Tensor, by: Tensor, segments: CandidateSegments) -> Tensor:
         """Return the hashes (R, K) of g_i t_i at places marks + by (R,), 0 outside the sentence of the mark."""
         T = segments.possible.shape[1]
-        shapes = shifted(lexicon_shapes(segments.batch.words, self.lexicon), marks, by, segments)
+        shapes = shift(word_shapes_with_flag(segments.batch.words, self.lexicon), marks, by, segments)
         inside = shapes != 0
         places = (marks + by).where(inside, marks)
         labels = segments.candidate_labels.labels[places // T, :, places % T]
@@ -121,7 +121,7 @@ class QuotedEntity(QuoteFeature):
         """Return two strings for each pair of quotation marks."""
         quotes = find_quotes(segments)
         types = entity_types(quotes, segments)
-        shapes = lexicon_shapes(segments.batch.words, self.lexicon).flatten()
+        shapes = word_shapes_with_flag(segments.batch.words, self.lexicon).flatten()
         first, last = shapes[quotes.opens + 1], shapes[quotes.lasts]
         more = (quotes.upper > quotes.lower).long()
         strings = (quotes.upper, quotes.lower, first, last), (more, first, last)
@@ -129,14 +129,14 @@ class QuotedEntity(QuoteFeature):
         numbers = [combined(whole, *(values.unsqueeze(1) for values in string)) for string in strings]
         return self.listed(numbers, types, quotes, segments)
 
-    def spell(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
+    def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string such as "QF=1 6 0 Aa1 Aa0" or "QF2=1 1 Aa1 Aa0"."""
         kinds = [word_kind(word) for word in words[start + 1 : end - 1]]
         last = start + max(i for i, kind in enumerate(kinds, 1) if kind & INITIAL)
         whole = any((span.start, span.end) == (start + 1, last + 1) for span in spans(labels))
         upper, lower = (sum(kind & case > 0 for kind in kinds) for case in (UPPER, LOWER))
         sizes = f"QF={whole:d} {upper} {lower}" if part == 0 else f"QF2={whole:d} {upper > lower:d}"
-        return f"{sizes} {spelled(words, start + 1, self.lexicon)} {spelled(words, last, self.lexicon)}"
+        return f"{sizes} {token_string(words, start + 1, self.lexicon)} {token_string(words, last, self.lexicon)}"
 
 
 def find_quotes(segments: CandidateSegments) -> Quotes:

@@ -135,7 +135,7 @@ class CandidateSegments:
             contained = self.text.taken[self.text.stretches[variants[part]]] == variants[part].unsqueeze(1)
             found.append((contained & self.valid[rows[part]]).nonzero() + rows.new_tensor([start, 0]))
         span, k = torch.cat(found).unbind(1)
-        return Ragged.of_counts(rows[span] * K + k, span.bincount(minlength=len(rows)))
+        return Ragged.from_counts(rows[span] * K + k, span.bincount(minlength=len(rows)))
 
     @cached_property
     def sentences(self) -> Tensor:

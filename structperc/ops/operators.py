@@ -4,8 +4,8 @@ Every operator takes a lattice as three tensors: unary (B, T, L), edge (B or 1, 
 Scores are float32 or float64, -inf where impossible; float sums are in double precision where the device has it.
 Shapes are checked by `structperc.chain`. The body of each function returns empty results (see `registration`).
 
-Invalid scores (+inf, NaN) of real tokens: searches and `sample` raise InvalidScore on a CPU; elsewhere scores are NaN
-and labels 0. Sums over all label sequences are NaN for that sequence.
+Invalid scores (+inf, NaN) of real tokens: searches and `sample` raise InvalidScoreError on a CPU; elsewhere scores are
+NaN and labels 0. Sums over all label sequences are NaN for that sequence.
 """
 
 from collections.abc import Callable, Sequence

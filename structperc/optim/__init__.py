@@ -10,7 +10,7 @@ schedules.py                            schedules of learning rates, in addition
 """
 
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
-from structperc.optim.full_batch import Diverged, FullBatch, check_finite
+from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
 from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
@@ -38,6 +38,6 @@ __all__ = [
     "BaseOptimizer",
     "TrainingProtocol",
     "training_protocol",
-    "Diverged",
+    "DivergenceError",
     "check_finite",
 ]

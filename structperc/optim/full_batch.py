@@ -12,7 +12,7 @@ from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer
 
 
-class Diverged(InputError):  # noqa: N818 - reads as a sentence
+class DivergenceError(InputError):
     """An objective or gradient that is not finite; the message names the place and gives advice."""
 
 
@@ -68,7 +68,8 @@ class FullBatch(BaseOptimizer):
         """Make one evaluation and the step that follows from it; return what the closure returned.
 
         The closure is called once: it returns the objective and leaves its gradient in p.grad. Raises RuntimeError
-        without a closure, and Diverged, with the best weights restored, when objective or gradient are not finite.
+        without a closure, and DivergenceError, with the best weights restored, for an infinite or NaN objective or
+        gradient.
         """
         if closure is None:
             raise RuntimeError(f"{type(self).__name__} needs the objective: call step(closure)")
@@ -112,12 +113,12 @@ class FullBatch(BaseOptimizer):
         self.use_evaluation_weights()
 
     def _check(self, objective: float, gradient: Tensor) -> None:
-        """Restore the best weights and raise Diverged unless both are finite."""
+        """Restore the best weights and raise DivergenceError unless both are finite."""
         name = f"{type(self).__name__}, evaluation {self.param_groups[0]['evaluations']}"
         try:
             check_finite(objective, name, self.divergence_hint)
             check_finite(gradient, name, self.divergence_hint, "gradient")
-        except Diverged:
+        except DivergenceError:
             self.use_evaluation_weights()
             raise
 
@@ -144,11 +145,11 @@ def flat_gradient(p: Tensor) -> Tensor:
 
 
 def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: str = "objective") -> None:
-    """Raise Diverged, which names `where` and gives `divergence_hint`, unless the value is finite everywhere."""
+    """Raise DivergenceError, which names `where` and gives `divergence_hint`, unless the value is finite everywhere."""
     ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN if any number is; one pass without copies
     if not all(math.isfinite(end) for end in ends):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
-        raise Diverged(f"{where}: the {what} is {kind}: {divergence_hint}")
+        raise DivergenceError(f"{where}: the {what} is {kind}: {divergence_hint}")
 
 
 def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:

@@ -208,10 +208,10 @@ class Predictor(ABC):
 
     @property
     def input_summary(self) -> str:
-        """Description of the input that the tagger needs."""
+        """Description of the required input."""
         if not self._further:
-            return "words, in running text or a token per line"
-        return f"a token per line in the columns {' '.join(self.features.columns)}"
+            return "plain text, or one token per line"
+        return f"one token per line in the columns {' '.join(self.features.columns)}"
 
     @property
     def _further(self) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.errors import InvalidScore
+from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
@@ -77,7 +77,7 @@ class SparsePredictor(Predictor):
         scores = sequences, self._features(corpus), self._weights, scheme, self._independent
         invalid = best_labels(*scores, best)
         if invalid >= 0:
-            raise InvalidScore(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
+            raise InvalidScoreError(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
         if confident:
             label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
         return best, tokens, segments

@@ -70,7 +70,7 @@ def bayes_point(
     work = partial(one_pass, tagger, data, start)
     # Forks need a system that has them, and no CUDA, which they break.
     can_fork = "fork" in get_all_start_methods() and tagger.device.type == "cpu" and not torch.cuda.is_initialized()
-    run = partial(forked, processes=processes) if can_fork and min(passes, processes) > 1 else serial
+    run = partial(run_forked, processes=processes) if can_fork and min(passes, processes) > 1 else run_serial
     with preserve_state(tagger, start), closing(run(work, passes)) as results:
         for weights in bar(results, "Bayes point", passes, show):
             for name, total in sums.items():
@@ -196,14 +196,14 @@ def preserve_state(tagger: Tagger, start: Weights) -> Iterator[None]:
 Work = Callable[[int], Weights]
 
 
-def serial(work: Work, passes: int) -> Generator[Weights, None, None]:
+def run_serial(work: Work, passes: int) -> Generator[Weights, None, None]:
     """Yield work(0), ..., work(passes - 1), one after the other in this process."""
     for number in range(passes):
         yield work(number)
 
 
-def forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
-    """Yield the results of `serial`, but run each pass in a forked process, up to `processes` ahead of the consumer.
+def run_forked(work: Work, passes: int, processes: int) -> Generator[Weights, None, None]:
+    """Yield the results of `run_serial`; each pass runs in a forked process, up to `processes` ahead of the consumer.
 
     All processes end with the generator. joblib's pools would pickle tagger and data, which forks share with the
     parent. Each pass has a pipe, so that the parent notices the end of a process that is killed while it sends its

@@ -66,7 +66,7 @@ class Boosting(Ranker):
         self._initial_loss = math.nan
 
     def _start(self, examples: Examples) -> None:
-        self.pairs = Pairs.of(examples)
+        self.pairs = Pairs.from_examples(examples)
         if not len(self.losses):
             self._set(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
             self._initial_loss = self._loss().total
@@ -92,7 +92,7 @@ class Boosting(Ranker):
         return ExponentialLoss()
 
     @property
-    def used(self) -> Tensor:
+    def used_mask(self) -> Tensor:
         """Mask (F,) bool of the features that were chosen in any round."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.chosen, True)
 
@@ -132,7 +132,7 @@ class Pairs(NamedTuple):
     by_feature: csr_array  # (2 F, P) bool
 
     @classmethod
-    def of(cls, examples: Examples) -> "Pairs":
+    def from_examples(cls, examples: Examples) -> "Pairs":
         """Return the pairs of all sequences that have a correct candidate."""
         (S, K), F = examples.valid.shape, examples.n_features
         valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()
@@ -217,7 +217,7 @@ class ExpLoss:
 def best_w0(differences: np.ndarray) -> float:
     """Return the w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
 
-    Raises InputError where no d is below 0, so that there is no minimum.
+    Raises InputError if no d is below 0, since there is then no minimum.
     """
     better, worse = differences[differences > 0], -differences[differences < 0]
     if better.sum() <= worse.sum():

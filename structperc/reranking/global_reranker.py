@@ -22,7 +22,7 @@ from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
-from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, spell
+from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, format_strings
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
@@ -144,7 +144,7 @@ class GlobalReranker(Tagger):
         Returns the seconds by name ("folds", "first model", "features"). Raises InputError also for missing lexicons.
         """
         for feature in self.global_features:
-            feature.read(data.corpus("train").columns["word"])
+            feature.collect_lexicon(data.corpus("train").columns["word"])
         seconds = train_first_models(self, data, options)
         progress = options.get("enable_progress_bar") is not False  # None, as in a trainer's options, is true
         started = time.perf_counter()
@@ -231,12 +231,12 @@ class GlobalReranker(Tagger):
         check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
-        """Remove strings without weights and spell the others. Then training cannot be resumed."""
-        used = self.ranker.used
+        """Remove strings without weights, and store the names of the others. Then training cannot be resumed."""
+        used = self.ranker.used_mask
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
             if self.list_features is not None:
-                feature.strings = self.list_features.spell(feature, feature.keys)
+                feature.strings = self.list_features.format_strings(feature, feature.keys)
         self.ranker.prune(used)
         self.examples = self.list_features = None
 
@@ -246,7 +246,9 @@ class GlobalReranker(Tagger):
         before = 0
         for feature in self.global_features:
             own = ids[(ids >= before) & (ids < before + len(feature.keys))]
-            yield from zip(own.tolist(), self.list_features.spell(feature, feature.keys[own - before]), strict=True)
+            yield from zip(
+                own.tolist(), self.list_features.format_strings(feature, feature.keys[own - before]), strict=True
+            )
             before += len(feature.keys)
 
     def _sizes(self) -> list[int]:
@@ -361,7 +363,7 @@ class ListFeatures:
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
                 vocabulary.add(feature.occurrences(segments), batch.rows, listed.candidates.valid.shape[1])
         for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):
-            feature.learn(vocabulary.keys(min_sequences))
+            feature.set_vocabulary(vocabulary.keys(min_sequences))
 
     def examples(self, correct: Correct) -> Examples:
         """Return the ranker's examples in the order of the corpus, without features shared by a whole list."""
@@ -376,7 +378,7 @@ class ListFeatures:
             rows.append(batch.rows)
         return Examples.concat(parts).take(torch.cat(rows).argsort())
 
-    def spell(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
+    def format_strings(self, feature: GlobalFeature, keys: Tensor) -> list[str]:
         """Return the strings of keys (F,) from the lists, including keys that are too rare for features."""
         vocabulary = self.vocabularies[list(self.features).index(feature)]
 
@@ -384,7 +386,7 @@ class ListFeatures:
             start, end = self.lists.starts[row : row + 2].tolist()
             return self.labels.decode(self.lists.labels[start:end, k].long())
 
-        return spell(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
+        return format_strings(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
 
     def _parts(self, activity: str) -> Iterator[tuple[Batch, ListBatch, CandidateSegments]]:
         """Yield batches, their lists and the segments of the candidates, long sequences first."""
@@ -414,7 +416,7 @@ def feature_ids(features: Sequence[GlobalFeature], segments: CandidateSegments) 
     """Return candidates b * K + k (N,) and their features (N,), numbered over all features in turn."""
     candidate_ids, ids, before = [], [], 0
     for feature in features:
-        who, what = feature.found(segments)
+        who, what = feature.feature_ids(segments)
         candidate_ids.append(who)
         ids.append(what + before)
         before += len(feature.keys)

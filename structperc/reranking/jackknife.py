@@ -36,11 +36,11 @@ from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
 from structperc.taggers.callbacks import use_evaluation_weights
-from structperc.taggers.saving import describe, described, without_learned
+from structperc.taggers.saving import describe, describe_value, without_learned
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
-FORMAT = 2  # of the folders of a cache and of their fingerprints
+FORMAT = 2  # version of the cache folders and their fingerprints
 COUNTED = ("vocabularies", "buckets")  # entries of the state of features that come from a corpus
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -50,9 +50,9 @@ class FirstModels(NamedTuple):
     """The final first model and the candidate lists of the training data of a re-ranker."""
 
     tagger: Tagger  # trained on all training data; lists the candidates of other text
-    lists: CandidateLists  # of the training sequences, by first models trained without their documents
-    fingerprint: str  # of configuration and data
-    seconds: dict[str, float]  # of training and listing, also if they come from the cache: "folds", "first model"
+    lists: CandidateLists  # candidates of the training sequences, from models trained without their documents
+    fingerprint: str  # hash of configuration and data
+    seconds: dict[str, float]  # training and listing time, also if loaded from the cache: "folds", "first model"
 
 
 class JackKnife:
@@ -71,12 +71,12 @@ class JackKnife:
     computed again.
 
     Args:
-        folds: number of parts, each listed by a model of all others.
-        epochs: of each first model; callbacks may stop it before.
-        seed: of the split, and of all randomness in training.
-        callbacks: of each training, such as StopWhenConverged or BayesPoint; each training uses copies.
-        cache: folder of the lists of all configurations.
-        gradient_clip_val: norm to which gradients of first models are clipped; the trainer's option of this name is
+        folds: Number of parts. The candidates of each part come from a model of all other parts.
+        epochs: Number of epochs of each first model; callbacks may stop training earlier.
+        seed: Random seed of the split and of training.
+        callbacks: Trainer callbacks such as StopWhenConverged or BayesPoint; each first model gets copies.
+        cache: Folder of the candidate lists of all configurations.
+        gradient_clip_val: Norm to which gradients of first models are clipped; the trainer's option of this name is
             for the re-ranker.
 
     Raises:
@@ -223,7 +223,7 @@ class _Training:
             limit_val_batches=0,
             **{**self.options, **shown},
         )
-        trainer.fit(tagger, datamodule=TrainingPart.of(corpus, self.data))
+        trainer.fit(tagger, datamodule=TrainingPart.from_corpus(corpus, self.data))
         use_evaluation_weights(trainer)
         return tagger.eval()
 
@@ -241,13 +241,13 @@ class TrainingPart(SequenceDataModule):
         self.part = corpus
 
     @classmethod
-    def of(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
+    def from_corpus(cls, corpus: Corpus, data: SequenceDataModule) -> "TrainingPart":
         """Return a part of `data` with the same mini-batches."""
         options = {name: getattr(data, name) for name in ("unit", "scheme", "batch_size", "shuffle", "seed")}
         return cls(corpus, **options)
 
     def read(self, split: str) -> None:
-        """Return None: there is no source to read."""
+        """No-op: the corpus is passed to the constructor."""
 
     def has(self, split: str) -> bool:
         """Return True for "train", the only split."""
@@ -394,7 +394,7 @@ def _describe_callback(callback: Any) -> dict[str, Any]:
     if missing := [name for name in options if not hasattr(callback, name)]:
         name = type(callback).__name__
         raise InputError(f"jackknife.callbacks: {name} has no attribute for its option {missing[0]!r}; remove it")
-    values = {name: described(getattr(callback, name)) for name in options}
+    values = {name: describe_value(getattr(callback, name)) for name in options}
     return {"class_path": class_path_of(type(callback)), "init_args": values}
 
 

@@ -94,7 +94,7 @@ def unique_pairs(candidate_ids: Tensor, ids: Tensor, n_features: int) -> tuple[T
 
 def _group_by_candidate(candidate_ids: Tensor, ids: Tensor, valid: Tensor) -> Ragged:
     """Return the features of all S K candidates, from ascending candidate ids (M,) and their features (M,)."""
-    return Ragged.of_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
+    return Ragged.from_counts(ids, candidate_ids.bincount(minlength=valid.numel()))
 
 
 class Ranker(nn.Module, ABC):
@@ -109,7 +109,7 @@ class Ranker(nn.Module, ABC):
     """
 
     linear = True  # True if `total_scores` are sums of weights
-    any_size = True  # of a loaded state
+    any_size = True  # load_state_dict accepts any size
     weights: Tensor  # (F,) float64, of the features; empty before the first start
     first: Tensor  # () float64, w0
 
@@ -174,7 +174,7 @@ class Ranker(nn.Module, ABC):
         return (self.first_weight * first + sums.view_as(first)).where(valid, -torch.inf)
 
     @property
-    def used(self) -> Tensor:
+    def used_mask(self) -> Tensor:
         """Mask (F,) bool of the features with a weight in at least one of the learned weight vectors."""
         return self.weights != 0
 
@@ -183,7 +183,7 @@ class Ranker(nn.Module, ABC):
 
         Then training cannot be resumed. Raises ValueError for a feature that is used.
         """
-        if (self.used & ~keep).any():
+        if (self.used_mask & ~keep).any():
             raise ValueError("prune: keep all features that are used")
         self._renumber(keep.cumsum(0) - 1)
         self.weights = self.weights[keep]

@@ -103,7 +103,7 @@ class VotedPerceptron(Ranker):
         return PerceptronLoss()
 
     @property
-    def used(self) -> Tensor:
+    def used_mask(self) -> Tensor:
         """Mask (F,) bool of the features in any update."""
         return torch.zeros_like(self.weights, dtype=torch.bool).index_fill_(0, self.update_ids.long(), True)
 

@@ -70,12 +70,12 @@ class BaseTagger(pl.LightningModule, Predictor):
     A subclass defines the abstract methods, training_step and configure_optimizers; the other hooks have defaults.
 
     Args:
-        features: templates and resources; their index is built from the training data. None: no features.
-        beta: of the F score by which models are selected, see `metrics.segments`.
+        features: Templates and resources; the feature index is built from the training data. None: no features.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
     """
 
     supports_distributed = False  # True if several processes can train it together
-    epoch_summary = ""  # of the last epoch, for the log
+    epoch_summary = ""  # log text of the last epoch
     labels: LabelSet
 
     def __init__(self, features: FeatureExtractor | None, beta: float = 1.0) -> None:
@@ -84,7 +84,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         self.beta = beta
         self.features = features or FeatureExtractor()
         self.fitted = False  # True once the labels are known and the weights exist
-        self.unit = "sentence"  # of a sequence, or "document"
+        self.unit = "sentence"  # or "document"
         self.training_files: Mapping[str, Any] = {}  # reading options, see `data.read_options`; empty: unknown
         self.card: str | None = None  # text of README.md in saved models; None: a default one
 
@@ -265,7 +265,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         if isinstance(trainer.accelerator, CPUAccelerator) and trainer.num_devices > max(2, processors):
             raise InputError(f"trainer.devices is {trainer.num_devices}, but there are {processors} processors")
         if not starts_commands(trainer.strategy):
-            raise InputError("trainer.strategy: several processes need ddp; set trainer.strategy: ddp")
+            raise InputError("training with several processes requires trainer.strategy: ddp")
 
     # -- evaluation ------------------------------------------------------------------------------------------
 

@@ -144,7 +144,9 @@ SCHEDULER_OPTION = "model.lr_scheduler"
 NEVER = 10**9  # epochs between steps of the trainer, for schedules that `PlateauScheduler` steps
 
 
-def scheduled(make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, trainer: pl.Trainer) -> dict[str, Any]:
+def with_scheduler(
+    make: Callable[[Optimizer], LRScheduler], optimizer: Optimizer, trainer: pl.Trainer
+) -> dict[str, Any]:
     """Return an optimizer and its schedule in the form of `configure_optimizers`.
 
     Raises InputError for an optimizer without learning rates, and for a schedule that does not fit the training.
@@ -205,27 +207,29 @@ class PlateauScheduler(pl.Callback):
 
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
     """Raise InputError for a criterion, prior or checkpoint that does not fit the optimizer's steps of this epoch."""
-    name, accumulated = type(criterion).__name__, trainer.accumulate_grad_batches != 1
+    name = type(optimizer if optimizer.full_batch else criterion).__name__
+    accumulation = f"trainer.accumulate_grad_batches: {name} does not support gradient accumulation; set it to 1"
+    accumulated = trainer.accumulate_grad_batches != 1
     if optimizer.full_batch:
         if accumulated:
-            raise InputError("trainer.accumulate_grad_batches must be 1: full-batch optimizers add up all batches")
+            raise InputError(accumulation)
         absolute = prior is not None and prior.phi == 1
         if absolute and isinstance(optimizer, LBFGS):
             raise InputError(
                 "model.prior.phi is 1, which is not differentiable: remove model.prior and use OWLQN with C"
             )
         if absolute and isinstance(optimizer, OWLQN):
-            raise InputError("model.prior.phi is 1, and OWLQN has this prior itself: remove model.prior")
+            raise InputError("model.prior.phi is 1, but OWLQN already applies the L1 penalty: remove model.prior")
         if batches_seen(trainer):
             raise InputError(
-                "ckpt_path: the checkpoint is from within an epoch, and full-batch optimizers need whole epochs; "
-                "use one from the end of an epoch"
+                "ckpt_path: the checkpoint was saved in the middle of an epoch; full-batch optimizers require one "
+                "from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
         if accumulated:
-            raise InputError(f"trainer.accumulate_grad_batches must be 1: {name} counts one mini-batch per step")
+            raise InputError(accumulation)
         if process_group().size > 1:
-            raise InputError(f"{name} counts recent batches of one process: set trainer.devices: 1")
+            raise InputError(f"{name} does not support several processes: set trainer.devices: 1")
 
 
 def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
@@ -234,5 +238,5 @@ def check_callbacks(callbacks: Iterable[pl.Callback]) -> None:
         if isinstance(callback, StochasticWeightAveraging | WeightAveraging):
             name = type(callback).__name__
             raise InputError(
-                f"trainer.callbacks: {name} cannot be used; set model.optimizer structperc.optim.Averaging"
+                f"trainer.callbacks: {name} cannot be used; set model.optimizer: structperc.optim.Averaging"
             )

@@ -15,7 +15,7 @@ from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
 from structperc.optim.perceptron import lazy_average
 
-ENTRIES = {  # of every checkpoint, with their types
+ENTRIES = {  # entries of every checkpoint and their types
     "epoch": int,
     "global_step": int,
     "state_dict": dict,
@@ -55,7 +55,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             damaged = parts.testzip()
     except OSError as error:
         raise InputError(f"{path}: cannot read this checkpoint ({error.strerror or error})") from None
-    except Exception as error:  # of any type for a damaged or hostile file
+    except Exception as error:  # damaged or hostile files raise any exception
         code = re.search("unsupported (global|class)", str(error), re.IGNORECASE)
         what = "contains code, not only tensors and plain values" if code else "not a readable checkpoint"
         raise InputError(f"{path}: {what} ({type(error).__name__}); use another checkpoint, or train again") from None

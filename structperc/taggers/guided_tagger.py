@@ -18,7 +18,7 @@ from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger, flat_values
-from structperc.taggers.learning import EpochSums
+from structperc.taggers.learning import EpochStatistics
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe
 
@@ -59,7 +59,7 @@ class GuidedTagger(BaseTagger):
         self.guided = GuidedModel(SparseLinear(transitions=False), context, beam, order, rule)
         self.average = average
         self.automatic_optimization = False
-        self._counts = EpochSums(self.device)  # wrong "tokens" are wrong decisions
+        self._counts = EpochStatistics(self.device)  # wrong "tokens" are wrong decisions
 
     def allocate(self, labels: LabelSet) -> None:
         """Create weights for these labels and the (fitted) features."""
@@ -120,7 +120,7 @@ class GuidedTagger(BaseTagger):
 
     def on_train_epoch_start(self) -> None:
         """Set the counts of the epoch to zero."""
-        self._counts = EpochSums(self.device)
+        self._counts = EpochStatistics(self.device)
 
     def on_train_batch_end(self, *args: Any) -> None:
         """Stop the clock of the epoch after the last mini-batch."""

@@ -224,7 +224,7 @@ def push_folder(
             repository, operations, commit_message=commit_message, revision=branch, create_pr=create_pr
         )
         return commit.commit_url
-    except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+    except Exception as error:  # errors of the hub library or of its network library
         denied = getattr(getattr(error, "response", None), "status_code", None) in DENIED
         raise InputError(f"hub {repo_id}: cannot push ({_reason(error)}){f'; {LOGIN}' if denied else ''}") from error
 
@@ -236,7 +236,7 @@ def download(model: str, revision: str | None = None, **options: Any) -> Path:
     """
     try:
         return Path(snapshot_download(model, revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD], **options))
-    except Exception as error:  # of the hub's library, or of whichever one it uses for the network
+    except Exception as error:  # errors of the hub library or of its network library
         raise InputError(f"hub {model}: cannot download the model ({_reason(error)})") from error
 
 

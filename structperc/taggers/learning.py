@@ -19,7 +19,7 @@ from structperc.datamodules.base import BatchForm
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
-from structperc.optim import Diverged, check_finite
+from structperc.optim import DivergenceError, check_finite
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.callbacks import check_steps
 from structperc.user_code import class_location
@@ -29,7 +29,7 @@ REPORT_EVERY = 10  # epochs between reports of full-batch optimizers
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class EpochSums:
+class EpochStatistics:
     """Losses, penalties, counts and duration of an epoch.
 
     Counts are those of this process until `sync`. So are losses and penalties if processes learn independently; else
@@ -42,7 +42,7 @@ class EpochSums:
 
     def __init__(self, device: torch.device, independent: bool = False) -> None:
         self.independent, self.synced = independent, False
-        self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # of sequences; penalties
+        self.losses = torch.zeros(2, dtype=torch.float64, device=device)  # losses of sequences; penalties
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)  # updates; wrong tokens; tokens
         self._start, self.seconds = perf_counter(), 0.0
 
@@ -96,7 +96,7 @@ class TrainingMethod(ABC):
     """
 
     full_batch = False  # True if the optimizer makes one step per epoch
-    batch_form: BatchForm = "padded"  # of the training data
+    batch_form: BatchForm = "padded"  # form of the training batches
     independent = False  # True if processes learn independently between syncs
 
     def __init__(self, tagger: Any) -> None:
@@ -109,8 +109,8 @@ class TrainingMethod(ABC):
 
     def reset(self) -> None:
         """Reset the sums and the clock of an epoch."""
-        self.sums = EpochSums(self.tagger.device, self.independent)
-        self.step_losses: dict[int, Tensor] = {}  # of the mini-batches since the last step, by number
+        self.sums = EpochStatistics(self.tagger.device, self.independent)
+        self.step_losses: dict[int, Tensor] = {}  # loss of each mini-batch since the last step, by number
 
     @abstractmethod
     def step(self, batch: Any, batch_idx: int) -> Tensor | None:
@@ -118,7 +118,7 @@ class TrainingMethod(ABC):
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
         """Make the optimizer's step of this batch, if any; `closure` computes its loss and gradients."""
-        raise NotImplementedError(f"{type(self).__name__} has no steps of an optimizer")
+        raise NotImplementedError(f"{type(self).__name__} does not use optimizer steps")
 
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
         """Compute gradients of the undivided sum of losses; Lightning divides it by the number of mini-batches."""
@@ -171,9 +171,9 @@ class TrainingMethod(ABC):
     def add(self, losses: Tensor, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor:
         """Return the objective of a batch with losses (B,), and add it to the sums of step and epoch.
 
-        Raises Diverged when the sum of the epoch is not finite: after each batch on a CPU, at the end of the epoch on a
-        GPU, to avoid waiting for it. In full-batch training the optimizer checks the whole sum, and restores its best
-        weights first.
+        Raises DivergenceError when the sum of the epoch is not finite: after each batch on a CPU, at the end of the
+        epoch on a GPU, to avoid waiting for it. In full-batch training the optimizer checks the whole sum, and restores
+        its best weights first.
         """
         tagger = self.tagger
         data, penalty = losses.sum(), self.penalty(batch)
@@ -200,7 +200,7 @@ class TrainingMethod(ABC):
         check_finite(value, f"epoch {tagger.current_epoch + 1}", tagger.training_protocol().divergence_hint, what)
 
     def _check_weights(self) -> None:
-        """Raise Diverged at the end of an epoch for weights that are not finite."""
+        """Raise DivergenceError at the end of an epoch for weights that are not finite."""
         if self.tagger.trainer.is_last_batch:
             sums = [p.detach().sum().double() for p in self.tagger.parameters()]
             self._check_finite(float(torch.stack(sums).sum()), "sum of the weights")
@@ -252,7 +252,7 @@ class GradientTraining(TrainingMethod):
         self.sums.count(updates.sum(), wrong, found.lattice.lengths.sum())
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
-        """Make a step. Raises Diverged when an epoch ends with weights that are not finite."""
+        """Make a step. Raises DivergenceError when an epoch ends with weights that are not finite."""
 
         def summed() -> Tensor:
             """Return the loss of all mini-batches of the step, with gradients, summed over all processes."""
@@ -308,8 +308,8 @@ class FullBatchTraining(GradientTraining):
         all_reduce_gradients(self.tagger.parameters())
         try:
             optimizer.step(closure=lambda: torch.tensor(self.objective(), dtype=torch.float64))
-        except Diverged as error:
-            raise Diverged(f"epoch {self.tagger.current_epoch + 1}: {error}") from None
+        except DivergenceError as error:
+            raise DivergenceError(f"epoch {self.tagger.current_epoch + 1}: {error}") from None
 
     @torch.no_grad()
     def _totals(self, criterion: CorpusCriterion) -> Tensor:
@@ -356,7 +356,7 @@ class SequentialTraining(TrainingMethod):
         self.tagger.epoch_summary = self.sums.summary()
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:
-        """Learn the batch. Raises Diverged when an epoch ends with weights that are not finite."""
+        """Learn the batch. Raises DivergenceError when an epoch ends with weights that are not finite."""
         self._local(closure)
         self.step_losses = {}
         self._check_weights()

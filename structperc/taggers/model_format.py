@@ -24,7 +24,7 @@ CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
 TRAINING_FILES = "training_files"  # their reading options
-FEATURE_PREFIX = "features."  # of the names of the arrays of features
+FEATURE_PREFIX = "features."  # prefix of the array names of features
 ENTRIES = {
     "labels": list[str],
     "scheme": Scheme,

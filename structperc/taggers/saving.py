@@ -140,7 +140,7 @@ def describe(part: Any) -> dict[str, Any]:
     """
     if isinstance(part, InferenceCriterion):
         return part.description
-    options = {name: described(value) for name, value in constructor_arguments(part).items()}
+    options = {name: describe_value(value) for name, value in constructor_arguments(part).items()}
     found = {CLASS: class_path_of(type(part)), OPTIONS: options}
     if (
         isinstance(part, Criterion)
@@ -152,7 +152,7 @@ def describe(part: Any) -> dict[str, Any]:
     return found if learned is None else {**found, STATE: learned}
 
 
-def described(value: Any) -> Any:
+def describe_value(value: Any) -> Any:
     """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged."""
     if isinstance(value, nn.ModuleList):
         return [describe(one) for one in value]

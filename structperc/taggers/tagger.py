@@ -35,7 +35,7 @@ from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
-from structperc.taggers.callbacks import scheduled
+from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.learning import (
     FullBatchTraining,
@@ -44,34 +44,36 @@ from structperc.taggers.learning import (
     TrainingMethod,
 )
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import described
+from structperc.taggers.saving import describe_value
 from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 
 class Tagger(BaseTagger):
-    """score -> search -> re-score -> criterion, one optimizer. Sizes come from the training data or a saved model.
+    """A sequence tagger: features, scorer, search, criterion and optimizer.
 
-    The optimizer determines the training method, see `taggers.learning`. `Tagger.load` loads re-rankers, too.
+    Training computes scores, searches candidates, adds non-local scores and applies the criterion. Sizes come from the
+    training data or a saved model. The optimizer determines the training method, see `taggers.learning`. `Tagger.load`
+    also loads re-rankers.
 
     Args:
-        features: templates and resources; its index is built from the training data. None if the scorer reads words
-            through an encoder only.
-        scorer: batch -> Lattice.
-        criterion: loss of gold and candidates, and condition of updates.
-        search: Lattice -> Candidates for training; KBest(n) with n at least what the criterion needs.
-        optimizer: made for the parameters of the scorer and of the non-local features.
-        nonlocal_features: score whole label sequences; their scores are added to those of the lattice.
-        decoder: Lattice -> Candidates for everything but training, KBest(n'), of which the best by total score is
-            taken. By default the best label sequence only; with non-local features set n' to 100 or more.
-        prior: added to the losses of the corpus, over all weights.
-        init_from: folder of a saved model with the same templates; training starts from its weights, with its
+        features: Templates and resources; the feature index is built from the training data. None if the scorer reads
+            words only through an encoder.
+        scorer: Maps a batch to a Lattice.
+        criterion: Training loss of the gold labels and the candidates, and the condition for an update.
+        search: Search for training candidates; KBest(n) with n at least the number that the criterion requires.
+        optimizer: Constructor of the optimizer of all parameters of the scorer and the non-local features.
+        nonlocal_features: Features of whole label sequences; their scores are added to those of the lattice.
+        decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
+            default only the best label sequence; with non-local features set n to 100 or more.
+        prior: Regularisation of all weights, added to the loss of the corpus.
+        init_from: Folder of a saved model with the same templates; training starts from its weights, with its
             features and labels.
-        beta: of the F score by which models are selected, see `metrics.segments`.
-        lr_scheduler: changes the optimizer's learning rates after steps or epochs; one of torch's or of `optim`.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+        lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
     """
 
     supports_distributed = True
-    uses_candidate_lists = False  # True if global features find their strings in candidate lists
+    uses_candidate_lists = False  # True if global features collect their strings from candidate lists
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
     scorer: Any  # a Scorer; of re-rankers a LocalScore
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch
@@ -314,7 +316,7 @@ class Tagger(BaseTagger):
         if self.attached_trainer is None:
             return optimizer
         self.bind_optimizer(optimizer)
-        return optimizer if self.lr_scheduler is None else scheduled(self.lr_scheduler, optimizer, self.trainer)
+        return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts allow it, else by gradients.
@@ -412,7 +414,7 @@ class Tagger(BaseTagger):
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part but the features, as plain JSON types."""
-        return {part: described(getattr(self, part)) for part in self.saved_parts}
+        return {part: describe_value(getattr(self, part)) for part in self.saved_parts}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
@@ -438,14 +440,18 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     for kind in ("node", "edge"):
         own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if own != other:
-            raise InputError(f"model.init_from: {folder} was trained with other {kind} templates; use those")
+            raise InputError(
+                f"model.init_from: {folder} was trained with other {kind} templates: {_difference(own, other)}"
+            )
     if saved.features.hash_bits != tagger.features.hash_bits:
         bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
-        raise InputError(f"model.init_from: {folder} numbers features differently; set features.hash_bits: {bits}")
+        raise InputError(f"model.init_from: {folder} uses a different feature index; set features.hash_bits: {bits}")
     if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
     if saved.labels.scheme != data.scheme:
-        raise InputError(f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme to that")
+        raise InputError(
+            f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme: {saved.labels.scheme}"
+        )
     try:
         saved.features.start(data.corpus("train"))
     except InputError as error:
@@ -459,5 +465,12 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     with torch.no_grad():
         for name, p in saved.named_parameters():
             if name not in weights or weights[name].shape != p.shape:
-                raise InputError(f"model.init_from: {folder} has unexpected weights {name}")
+                raise InputError(f"model.init_from: {folder} has weights {name} that do not fit this model")
             weights[name].copy_(p)
+
+
+def _difference(own: Sequence[str], other: Sequence[str]) -> str:
+    """Return the templates that only one of the taggers has, such as "add w[0]; remove w[-1]"."""
+    add, remove = ([t for t in a if t not in b] for a, b in ((other, own), (own, other)))
+    parts = [f"{verb} {', '.join(names)}" for verb, names in (("add", add), ("remove", remove)) if names]
+    return "; ".join(parts) or f"the order is {', '.join(other)}"

@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoi
 from structperc.data.output import atomic_file, write_errors
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.optim import Diverged, training_protocol
+from structperc.optim import DivergenceError, training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
@@ -220,13 +220,13 @@ class SaveOnDivergence(pl.Callback):
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Save the last good weights; full-batch optimizers have already restored their best ones."""
-        if not isinstance(exception, Diverged) or not trainer.is_global_zero:
+        if not isinstance(exception, DivergenceError) or not trainer.is_global_zero:
             return
         assert isinstance(pl_module, BaseTagger)
         if not pl_module.full_batch:
             last = self.run / "checkpoints" / "last.ckpt"
             if not last.is_file():
-                logger.warning("no epoch was completed: no model is saved")
+                logger.warning("training stopped before the first epoch was completed; no model was saved")
                 return
             load_weights(pl_module, pl_module.vocabulary(), last)
         pl_module.save(self.run / "model")

@@ -284,7 +284,7 @@ def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node |
     """
     last = None
     for key in keys:
-        if key.isdecimal():  # of an item; a single item added to a list needs no brackets
+        if key.isdecimal():  # item index; a single item added to a list needs no brackets
             node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
             continue
         while True:

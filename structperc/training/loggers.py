@@ -24,7 +24,7 @@ from structperc.training.overlays import to_yaml
 
 LOGS = "logs"  # folder of the run's table
 FILE_LOGGERS = ("RunLog", "CSVLogger", "TensorBoardLogger")  # their name is that of a folder
-LOCAL_OPTIONS = ("default_root_dir", "logger", "enable_progress_bar")  # of the trainer, without effect on the model
+LOCAL_OPTIONS = ("default_root_dir", "logger", "enable_progress_bar")  # trainer options without effect on the model
 LOGGED = ("seed_everything", "data", "model", "trainer")
 SAVED = "model"  # begins the names of scores of the saved model, as in model/dev/score
 
@@ -165,7 +165,7 @@ def log_scores(
                     logger.log_metrics({**scores}, step)
                     logger.finalize("success")
                     end = getattr(getattr(logger, "experiment", None), "finish", None)
-                    if callable(end):  # of W&B, which would continue the same run in this process
+                    if callable(end):  # W&B would continue the same run in this process
                         end()
             except InputError as error:
                 notes.warning("the scores of the saved model are not logged: %s", error)

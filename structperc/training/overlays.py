@@ -12,7 +12,7 @@ import yaml
 from structperc.data.text_files import expand_path
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged, suggest_packaged
+from structperc.packaged_configs import PREFIX, packaged_path, suggest_packaged
 from structperc.spelling import did_you_mean
 
 CLASS_KEYS = ("class_path", "init_args", "dict_kwargs")
@@ -23,11 +23,11 @@ DEEPEST = 20  # nested overlays
 
 
 def read_configuration(path: str | Path) -> Any:
-    """Return the value of a file merged with its overlays. Raises InputError as `composed` does."""
-    return node_value(composed(path))
+    """Return the value of a file merged with its overlays. Raises InputError as `compose` does."""
+    return node_value(compose(path))
 
 
-def composed(path: str | Path) -> yaml.MappingNode:
+def compose(path: str | Path) -> yaml.MappingNode:
     """Return the YAML tree of a file merged with its overlays, the first at the bottom; these may have overlays, too.
 
     Paths are relative to the folder of the file that contains them; see `overlaid` for the rules. The nodes have the
@@ -42,7 +42,7 @@ def composed(path: str | Path) -> yaml.MappingNode:
 def compose_all(given: Sequence[str]) -> yaml.MappingNode:
     """Return the YAML tree of several configurations, each merged over those before it.
 
-    They are files, or inline texts such as "{seed_everything: 3}". Raises InputError as `composed`, and for a missing
+    They are files, or inline texts such as "{seed_everything: 3}". Raises InputError as `compose`, and for a missing
     file.
     """
     return reduce(overlaid, map(_tree_of, given))
@@ -219,7 +219,8 @@ def _overlay_files(node: yaml.MappingNode, path: str, above: Sequence[str]) -> l
     if len(above) == DEEPEST:
         raise InputError(f"{where}: more than {DEEPEST} nested overlays")
     files = [
-        packaged(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one)) for one in given
+        packaged_path(one) if one.startswith(PREFIX) else _shortest(Path(path).parent / expand_path(one))
+        for one in given
     ]
     for file in files:
         if not os.path.isfile(file):

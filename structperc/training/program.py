@@ -133,7 +133,11 @@ class Program:
                 if not self.files.restoring:
                     raise
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
-                shown = error if isinstance(error, InputError) else f"it does not fit this configuration ({reason})"
+                shown = (
+                    error
+                    if isinstance(error, InputError)
+                    else f"the checkpoint is incompatible with this configuration ({reason})"
+                )
                 raise InputError(f"--ckpt_path {self.resumed}: {shown}") from error
             getattr(self, f"after_{self.command}")()
 
@@ -214,7 +218,7 @@ class Program:
         results = {split: one.evaluation.compute() for split, one in labelled.items()}
         if not self.trainer.is_global_zero:
             return
-        epochs, spent = self.trainer.current_epoch, self.spent()
+        epochs, spent = self.trainer.current_epoch, self.seconds_by_part()
         seconds = sum(spent.values())
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
@@ -231,7 +235,7 @@ class Program:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
         print(f"model: {self.folder / 'model'}")
-        print(f"new text: {self.model.input_summary}")
+        print(f"expected input: {self.model.input_summary}")
         for path in filter(None, files):
             print(f"predictions: {path}")
 
@@ -251,7 +255,7 @@ class Program:
             logger.warning("no predictions are written: %s", error)
             return None
 
-    def spent(self) -> dict[str, float]:
+    def seconds_by_part(self) -> dict[str, float]:
         """Return the seconds of training by part."""
         return {"training": self.seconds}
 

@@ -29,7 +29,7 @@ from structperc.training.loggers import logged_options
 STATUS = Path("/proc/self/status")
 MIB = 2**20
 SPLITS = ("train", "dev", "test")
-HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # of scores of segments
+HUB_NAMES = {"score": "f1", "precision": "precision", "recall": "recall"}  # names of segment scores
 
 
 class Stopwatch(pl.Callback):
@@ -121,8 +121,8 @@ class LabelledSplit(NamedTuple):
     """The labels of a split by a tagger, with their scores and the seconds of labelling."""
 
     evaluation: Evaluation
-    labels: list[str]  # of all N tokens
-    seconds: float  # of decoding, without extraction of features
+    labels: list[str]  # labels of all N tokens
+    seconds: float  # decoding time, without feature extraction
 
     @property
     def tokens_per_second(self) -> float:
@@ -167,7 +167,7 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
         return {}
     return {
         name: {"score": one.f(evaluation.beta), "precision": one.precision, "recall": one.recall, "gold": one.gold}
-        for name, one in evaluation["segments"].compute().seen.items()
+        for name, one in evaluation["segments"].compute().nonempty_types.items()
     }
 
 
@@ -219,7 +219,7 @@ class RunRecord(NamedTuple):
     configuration: Mapping[str, Any]  # plain values of all options
     epochs: int
     best_epoch: int | None
-    evaluations: Mapping[str, Evaluation]  # of the splits with gold labels
+    evaluations: Mapping[str, Evaluation]  # evaluations of the splits with gold labels
 
 
 def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, record: RunRecord) -> None:
@@ -251,7 +251,7 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     if not evaluations:
         return
     yield "## Scores"
-    yield "In per cent; `score` is the F score of segments, or the accuracy of tokens where labels are no segments."
+    yield "In per cent; `score` is the F score of segments, or the accuracy of tokens if the labels are not segments."
     found = {split: one.compute() for split, one in evaluations.items()}
     names = next(iter(found.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]

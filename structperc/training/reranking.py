@@ -47,7 +47,7 @@ class RerankingProgram(Program):
         print(f"rounds: {self.folder / TABLE}, {FIGURE}")
         return None
 
-    def spent(self) -> dict[str, float]:
+    def seconds_by_part(self) -> dict[str, float]:
         """Return the seconds of the first models, also of cached ones, and of this run."""
         return {**self.first_seconds, "re-ranker": self.seconds}
 
@@ -58,10 +58,12 @@ def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None
     if model.automatic_optimization:
         return
     if trainer.accumulate_grad_batches > 1:
-        raise InputError("trainer.accumulate_grad_batches: a ranker learns without gradients; remove it")
+        raise InputError(
+            "trainer.accumulate_grad_batches: rerankers are not trained by gradient descent; remove this option"
+        )
     if trainer.gradient_clip_val:
-        advice = "remove it, or set model.jackknife.gradient_clip_val for the first model"
-        raise InputError(f"trainer.gradient_clip_val: a ranker learns without gradients; {advice}")
+        advice = "remove this option, or set model.jackknife.gradient_clip_val for the first model"
+        raise InputError(f"trainer.gradient_clip_val: rerankers are not trained by gradient descent; {advice}")
 
 
 def rerank(arguments: list[str]) -> None:
@@ -79,7 +81,7 @@ class Round(NamedTuple):
     feature: str  # its string
     step: float  # change of its weight
     loss: float  # after the round
-    pairs: int  # of a correct and another candidate that differ in the feature
+    pairs: int  # pairs of a correct and another candidate that differ in the feature
 
 
 def boosting_rounds(model: GlobalReranker) -> list[Round]:

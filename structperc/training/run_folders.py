@@ -68,7 +68,7 @@ def lock_folder(folder: Path, advice: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise InputError(f"{folder}: another process works here; {advice}") from None
+        raise InputError(f"{folder}: the folder is locked by another process; {advice}") from None
     try:
         yield
     finally:
@@ -99,7 +99,7 @@ def lock_new_run(root: Path) -> Iterator[Path]:
                 if [path.name for path in folder.iterdir()] == [LOCK]:
                     (folder / LOCK).unlink()
     finally:
-        with suppress(OSError):  # of folders that are not empty
+        with suppress(OSError):  # folders that are not empty
             for made in (folder, *missing):
                 made.rmdir()
 

@@ -34,7 +34,7 @@ from structperc.nonlocal_features import (
     SubphraseConsistency,
     Vocabulary,
     WholeEntity,
-    spell,
+    format_strings,
 )
 from structperc.reports.html_pages import COLOURS, page_title, type_colours
 from structperc.scorers import SparseLinear
@@ -190,7 +190,9 @@ def learn(tagger, corpus, n):
         def labels(row, k):
             return tagger.labels.decode(found.labels[row, k, : batch.lengths[row]])
 
-        feature.learn(keys, spell(feature, vocabulary.examples(keys), corpus, labels, tagger.labels.type_names))
+        feature.set_vocabulary(
+            keys, format_strings(feature, vocabulary.examples(keys), corpus, labels, tagger.labels.type_names)
+        )
         feature.weight.requires_grad_(False)
 
 

@@ -199,7 +199,9 @@ def test_titles(feature, name):
 def with_strings(feature, n, named=True):
     """The feature with n strings."""
     numbers = torch.arange(n) * 1000 - 5000
-    feature.learn(numbers, [f"{feature.template}={chr(65 + i % 26)} {i}/PER" for i in range(n)] if named else None)
+    feature.set_vocabulary(
+        numbers, [f"{feature.template}={chr(65 + i % 26)} {i}/PER" for i in range(n)] if named else None
+    )
     return feature
 
 

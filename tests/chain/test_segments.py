@@ -8,9 +8,9 @@ from structperc.chain import (
     best_before_and_after,
     best_with,
     best_without,
+    max_score_with_segment,
+    max_score_without_segment,
     path_score,
-    score_with,
-    score_without,
     segment_marginals,
     viterbi,
 )
@@ -39,7 +39,7 @@ def agrees(y: tuple[int, ...], labels: torch.Tensor, start: int, end: int) -> bo
     return list(y[start:end]) == labels[start:end].tolist()
 
 
-BOTH = [(score_with, best_with), (score_without, best_without)]
+BOTH = [(max_score_with_segment, best_with), (max_score_without_segment, best_without)]
 
 
 def gradients(lattice: Lattice, measure: Callable[[Lattice], torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -99,7 +99,7 @@ def test_long_documents(
         assert grad.equal(wanted)
 
 
-@pytest.mark.parametrize("score", [score_with, score_without])
+@pytest.mark.parametrize("score", [max_score_with_segment, max_score_without_segment])
 @pytest.mark.parametrize("shape", [(1, 1, 3, 3), (3, 4, 3, 3)])
 def test_gradcheck(score: Callable, shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
@@ -115,11 +115,13 @@ def test_passes_may_be_shared(documents: Lattice) -> None:
     segments, labels = spans(documents, 5), labelling(documents)
 
     def apart(lattice: Lattice) -> torch.Tensor:
-        return score_without(lattice, labels, segments) - score_with(lattice, labels, segments)
+        return max_score_without_segment(lattice, labels, segments) - max_score_with_segment(lattice, labels, segments)
 
     def together(lattice: Lattice) -> torch.Tensor:
         passes = best_before_and_after(lattice)
-        return score_without(lattice, labels, segments, passes) - score_with(lattice, labels, segments, passes)
+        return max_score_without_segment(lattice, labels, segments, passes) - max_score_with_segment(
+            lattice, labels, segments, passes
+        )
 
     assert together(documents).equal(apart(documents))
     for found, expected in zip(gradients(documents, together), gradients(documents, apart), strict=True):
@@ -130,13 +132,15 @@ def test_one_label_has_no_other() -> None:
     unary = torch.randn(1, 3, 1, requires_grad=True)
     lattice = Lattice(unary, torch.zeros(1, 1, 1, 1), torch.tensor([3]))
     segments = Segments(*torch.tensor([[0], [0], [2]]))
-    scores = score_without(lattice, torch.zeros(1, 3, dtype=torch.int64), segments)
+    scores = max_score_without_segment(lattice, torch.zeros(1, 3, dtype=torch.int64), segments)
     assert scores.item() == -torch.inf
     scores.sum().backward()
     assert not unary.grad.any()
 
 
-@pytest.mark.parametrize("measure", [score_with, score_without, best_with, best_without, segment_marginals])
+@pytest.mark.parametrize(
+    "measure", [max_score_with_segment, max_score_without_segment, best_with, best_without, segment_marginals]
+)
 def test_wrong_segments_and_labels_are_named(documents: Lattice, measure: Callable) -> None:
     labels = labelling(documents)
     for span in ((1, 5, 5), (1, 17, 18), (1, -1, 2), (2, 0, 1)):
@@ -200,7 +204,7 @@ def test_no_segments(documents: Lattice) -> None:
     assert best_with(documents, labels, none)[1].shape == (0, 310)
     assert best_without(documents, labels, none)[0].shape == (0,)
     assert segment_marginals(documents, labels, none).shape == (0,)
-    for score in (score_with, score_without):
+    for score in (max_score_with_segment, max_score_without_segment):
         own, pairs = gradients(documents, lambda lattice, score=score: score(lattice, labels, none))
         assert not own.any()
         assert not pairs.any()
@@ -219,7 +223,7 @@ def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
     for search in (best_with, best_without):
         for found, expected in zip(search(*moved), search(documents, labels, segments), strict=True):
             torch.testing.assert_close(found.cpu(), expected)
-    for score in (score_with, score_without):
+    for score in (max_score_with_segment, max_score_without_segment):
         found = gradients(moved[0], lambda lattice, score=score: score(lattice, *moved[1:]))
         expected = gradients(documents, lambda lattice, score=score: score(lattice, labels, segments))
         for grad, wanted in zip(found, expected, strict=True):

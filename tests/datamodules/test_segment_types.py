@@ -58,7 +58,7 @@ def test_types_of_a_part(folder):
     data = conll(folder, types={"PER": "LOC", "LOC": "PER"})
     corpus = data.corpus("train")
     assert labels(corpus)[0] == ["B-LOC", "B-PER", "B-PER", "O"]
-    assert labels(TrainingPart.of(corpus, data).corpus("train")) == labels(corpus)
+    assert labels(TrainingPart.from_corpus(corpus, data).corpus("train")) == labels(corpus)
 
 
 def test_text_without_labels():

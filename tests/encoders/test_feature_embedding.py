@@ -16,7 +16,7 @@ from structperc.scorers import Neural
 from structperc.taggers import Tagger
 from tests.encoders.texts import WORDS
 
-LISTS = Ragged.of_counts(torch.tensor([0, 2, 2, 1, 3]), torch.tensor([2, 0, 3]))
+LISTS = Ragged.from_counts(torch.tensor([0, 2, 2, 1, 3]), torch.tensor([2, 0, 3]))
 
 
 def embedding(dropout=0.0):
@@ -39,7 +39,7 @@ def test_sum_over_the_root_of_the_number():
 
 def test_dropout_of_features():
     made = embedding(0.5)
-    same = Ragged.of_counts(torch.zeros(4000, dtype=torch.int64), torch.ones(4000, dtype=torch.int64))
+    same = Ragged.from_counts(torch.zeros(4000, dtype=torch.int64), torch.ones(4000, dtype=torch.int64))
     left_out = (made.train()(same) == 0).all(1).float().mean().item()
     assert 0.45 < left_out < 0.55
     torch.testing.assert_close(made(same).mean(0), made.table[0], rtol=0, atol=0.05)

@@ -350,7 +350,7 @@ def test_different_schemes(studies):
 def test_concurrent_studies(studies):
     studies()
     with FileLock(studies.root / ".lock"):
-        assert f"{studies.root}: another process works here" in studies(status=2)
+        assert f"{studies.root}: the folder is locked by another process" in studies(status=2)
     studies()
 
 

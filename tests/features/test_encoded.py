@@ -15,7 +15,7 @@ def flatten(nested):
     tokens = [token for sequence in nested for token in sequence]
     counts = torch.tensor([len(token) for token in tokens], dtype=torch.int64)
     ids = torch.tensor([i for token in tokens for i in token], dtype=torch.int32)
-    return Ragged.of_counts(ids, counts)
+    return Ragged.from_counts(ids, counts)
 
 
 def encoded(nested, edges=None):

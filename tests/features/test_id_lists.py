@@ -11,7 +11,7 @@ nested = st.lists(st.integers(0, 9), max_size=3)
 
 def of(lists, weights=None):
     ids = np.array([one for own in lists for one in own], np.int32)
-    return IdLists.of_counts(ids, np.array(list(map(len, lists)), np.int64), weights)
+    return IdLists.from_counts(ids, np.array(list(map(len, lists)), np.int64), weights)
 
 
 def numbered(lists):

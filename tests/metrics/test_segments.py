@@ -69,7 +69,7 @@ def test_by_hand(case, padded):
     gold, predicted, *expected, found = case
     scores = scored(padded, cut(gold), cut(predicted))
     assert [*scores.total, scores.correct_tokens] == expected
-    assert {name: score.found for name, score in scores.seen.items()} == found
+    assert {name: score.found for name, score in scores.nonempty_types.items()} == found
 
 
 def test_closing_letters_by_hand(padded):

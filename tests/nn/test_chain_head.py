@@ -19,7 +19,7 @@ from structperc.criteria import (
     PerceptronLoss,
     TokenCrossEntropyLoss,
 )
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.nn import ChainHead
 from structperc.nonlocal_features import PhraseConsistency, WholeEntity
 from tests.oracle import label_sequences
@@ -288,7 +288,7 @@ def test_invalid_logits(number):
         lambda: head.kbest(logits, 2, KEPT),
         lambda: head.confidence(logits, KEPT),
     ):
-        with pytest.raises(InvalidScore, match=r"(NaN|\+inf) .*row 1, position 4, label 2"):
+        with pytest.raises(InvalidScoreError, match=r"(NaN|\+inf) .*row 1, position 4, label 2"):
             search()
     others = torch.arange(len(KEPT)) != 1
     losses, table = head(logits, LABELLED, reduction="none"), head.marginals(logits, KEPT)

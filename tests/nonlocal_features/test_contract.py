@@ -50,9 +50,9 @@ def made(cls: type[NonlocalFeature], case: Case) -> NonlocalFeature:
     feature = cls()
     feature.allocate(case.label_set)
     if isinstance(feature, GlobalFeature):
-        feature.read(word for document in case.documents for sentence in document for word in sentence)
+        feature.collect_lexicon(word for document in case.documents for sentence in document for word in sentence)
         keys = feature.occurrences(segments_of(case)).keys.unique()
-        feature.learn(keys[torch.rand(len(keys)) < 0.8])
+        feature.set_vocabulary(keys[torch.rand(len(keys)) < 0.8])
     return feature
 
 

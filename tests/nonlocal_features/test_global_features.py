@@ -158,13 +158,13 @@ EXAMPLE_LABELS = "B-PER I-PER O O B-ORG I-ORG I-ORG I-ORG I-ORG I-ORG O O O | O"
     ids=lambda x: type(x).__name__,
 )
 def test_by_hand(feature: GlobalFeature, wanted: set[str]) -> None:
-    feature.read(LOWER_CASE)
+    feature.collect_lexicon(LOWER_CASE)
     assert by_hand(feature, EXAMPLE, EXAMPLE_LABELS) == wanted
 
 
 def test_boundaries_by_hand() -> None:
     feature = StartBigrams()
-    feature.read(LOWER_CASE)
+    feature.collect_lexicon(LOWER_CASE)
     assert by_hand(feature, "x here | Animal x", "O O | B-PER O") == {  # no word of another sentence
         "BO00=NULL Animal/PER",
         "BO01=NULL Aa1/PER",
@@ -216,9 +216,9 @@ def test_long_quotes() -> None:
 def learned(seed: int, cls: type[GlobalFeature] = StartBigrams) -> tuple[GlobalFeature, Case]:
     case = make_case(seed, QUOTING)
     feature = cls()
-    feature.read(LOWER_CASE)
+    feature.collect_lexicon(LOWER_CASE)
     keys = feature.occurrences(segments_of(case)).keys.unique()
-    feature.learn(keys, [f"string {i}" for i in range(len(keys))])
+    feature.set_vocabulary(keys, [f"string {i}" for i in range(len(keys))])
     with torch.no_grad():
         feature.weight.copy_(torch.randint(-5, 6, keys.shape))
     return feature, case
@@ -229,8 +229,8 @@ def test_known_strings(feature: GlobalFeature) -> None:
     segments = segments_of(make_case(101, QUOTING))
     occurrences = feature.occurrences(segments)
     known = occurrences.keys.unique()[::2]
-    feature.learn(known)
-    labellings, ids = feature.found(segments)
+    feature.set_vocabulary(known)
+    labellings, ids = feature.feature_ids(segments)
     wanted = set(zip(occurrences.candidates.tolist(), occurrences.keys.tolist(), strict=True))
     wanted = sorted((labelling, key) for labelling, key in wanted if key in set(known.tolist()))
     assert wanted == list(zip(labellings.tolist(), known[ids].tolist(), strict=True))
@@ -246,7 +246,7 @@ def test_before_learning_nothing_is_found() -> None:
     case = make_case(101, QUOTING)
     feature = WholeEntity()
     feature.allocate(case.label_set)
-    labellings, ids = feature.found(segments_of(case))
+    labellings, ids = feature.feature_ids(segments_of(case))
     assert len(labellings) == len(ids) == len(feature.names(case.label_set.type_names)) == 0
     scores = feature(segments_of(case))
     scores.sum().backward()
@@ -256,7 +256,7 @@ def test_before_learning_nothing_is_found() -> None:
 
 def test_names() -> None:
     feature = WholeEntity()
-    feature.learn(torch.tensor([-1, 0x1234]))
+    feature.set_vocabulary(torch.tensor([-1, 0x1234]))
     assert feature.names(["PER"]) == ["WE#ffffffffffffffff", "WE#0000000000001234"]
     feature.strings = ["WE=a", "WE=b"]
     assert feature.names(["PER"]) == ["WE=a", "WE=b"]
@@ -268,7 +268,7 @@ def test_names() -> None:
 )
 def test_wrong_vocabularies(keys: list[int], strings: list[str] | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        WholeEntity().learn(torch.tensor(keys), strings)
+        WholeEntity().set_vocabulary(torch.tensor(keys), strings)
 
 
 def test_pruning_keeps_scores() -> None:
@@ -319,6 +319,6 @@ def test_reading_words(text: str | None, tmp_path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("Animal animal animal")
     feature = LexiconShapes(lexicon=LowerCaseLexicon(text and str(path)))
-    feature.read(["xer"])
+    feature.collect_lexicon(["xer"])
     assert by_hand(feature, "Animal Xer", "B-PER I-PER") == ({"GF=Aa0 Aa1/PER"} if text is None else {"GF=Aa1 Aa0/PER"})
-    WholeEntity().read(["xer"])  # which asks nothing
+    WholeEntity().collect_lexicon(["xer"])  # which asks nothing

@@ -15,8 +15,8 @@ from structperc.nonlocal_features import (
     QuotedTags,
     Vocabulary,
     WholeEntity,
+    format_strings,
     global_feature,
-    spell,
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
@@ -86,12 +86,12 @@ def test_strings_of_keys(feature: GlobalFeature, cases: list[Case]) -> None:
     found.add(feature.occurrences(segments), case.batch.rows, case.valid.shape[1])
     keys = found.keys()
     types = case.label_set.type_names
-    strings = spell(feature, found.examples(keys), corpus, case.names, types)
+    strings = format_strings(feature, found.examples(keys), corpus, case.names, types)
     assert len(set(strings)) == len(keys) > 5
     alone = CandidateSegments(case.batch, case.labels[:, :1], case.valid[:, :1], case.label_set)
     own = Vocabulary()  # of one candidate alone: the same strings, spelled from other places
     own.add(feature.occurrences(alone), case.batch.rows, 1)
-    spelled = spell(feature, own.examples(own.keys()), corpus, case.names, types)
+    spelled = format_strings(feature, own.examples(own.keys()), corpus, case.names, types)
     assert spelled == [strings[i] for i in torch.searchsorted(keys, own.keys()).tolist()]
 
 

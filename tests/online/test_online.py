@@ -16,7 +16,7 @@ from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner
 from structperc.online.compiled import find_rival
-from structperc.optim import Diverged, PassiveAggressive, StepSizeRule, where
+from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
@@ -312,5 +312,5 @@ def test_criteria_with_batch_gradients(options):
 
 def test_divergence():
     data = Sentences(sentences(10), batch_size=5)
-    with pytest.raises(Diverged, match="epoch 1"):
+    with pytest.raises(DivergenceError, match="epoch 1"):
         fit(make_tagger(data, PerceptronLoss(), partial(Additive, lr=3e38), sparse_grad=True), data, 3)

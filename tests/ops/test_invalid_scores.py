@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from structperc import ops
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.ops.registration import implementation
 from tests.ops.lattices import make
 
@@ -94,7 +94,7 @@ def test_searches_raise_or_return_nan(device: str) -> None:
         search: Callable[..., Any] = implementation(device, name)
         for turn, scores, wrong in cases(device):
             if device == "cpu" and any(wrong):
-                with pytest.raises(InvalidScore, match=r"(NaN|inf).*token.* of .*sequence.*label [012]"):
+                with pytest.raises(InvalidScoreError, match=r"(NaN|inf).*token.* of .*sequence.*label [012]"):
                     search(*scores, LENGTHS, *more)
                 continue
             rows = torch.tensor(wrong)
@@ -127,7 +127,7 @@ def test_local_sums_are_nan_where_one_is_a_term(device: str) -> None:
 def test_invalid_scores_and_lengths_are_located() -> None:
     unary, edge, lengths = make("dense", 3, 4, torch.float32, 0)
     edge[3, 2, 1, 0], lengths[3] = torch.inf, 4
-    with pytest.raises(InvalidScore, match=r"\+inf .*token 2 .*sequence 3, label 1 .*label 0"):
+    with pytest.raises(InvalidScoreError, match=r"\+inf .*token 2 .*sequence 3, label 1 .*label 0"):
         ops.viterbi(unary, edge, lengths)
     edge[3, 2, 1, 0], unary[5, 0, 2], lengths[5] = 0, torch.inf, 1
     with pytest.raises(InputError, match=r"\+inf .*token 0 .*sequence 5, label 2"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from structperc.errors import InvalidScore
+from structperc.errors import InvalidScoreError
 from structperc.ops.registration import implementation
 
 Tables = tuple[Tensor, Tensor, Tensor]
@@ -122,7 +122,7 @@ def test_invalid_scores(device: str, dtype: torch.dtype) -> None:
         for k in (3, 300):
             unary, edge, lengths = clear(3, 40, dtype, 2)
             unary[torch.rand(unary.shape) < 0.2], unary[:, 0, 1] = value, value
-            with pytest.raises(InvalidScore):
+            with pytest.raises(InvalidScoreError):
                 search[device](unary, edge, lengths, k)
             labels, scores, valid = search["reference"](unary, edge, lengths, k)
             assert not labels.any()

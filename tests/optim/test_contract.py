@@ -16,7 +16,7 @@ from structperc.optim import (
     GPD,
     LBFGS,
     BaseOptimizer,
-    Diverged,
+    DivergenceError,
     FullBatch,
     Perceptron,
     Phases,
@@ -238,7 +238,7 @@ def test_divergence_restores_the_best_weights(name, bad, where):
         params[1].grad[2] = bad if where == "gradient" else 0.0
         return torch.tensor(bad) if where == "objective" else value
 
-    with pytest.raises(Diverged, match=f"{name}, evaluation 7: .*{where} .*(C|lr)") as caught:
+    with pytest.raises(DivergenceError, match=f"{name}, evaluation 7: .*{where} .*(C|lr)") as caught:
         optimizer.step(closure)
     assert "\n" not in str(caught.value)
     assert_same(values(params), best)
@@ -249,7 +249,7 @@ def test_divergence_restores_the_best_weights(name, bad, where):
 def test_divergence_at_the_first_evaluation(name):
     params = parameters()
     before = values(params)
-    with pytest.raises(Diverged, match="evaluation 1"):
+    with pytest.raises(DivergenceError, match="evaluation 1"):
         make(name, params).step(lambda: torch.tensor(math.nan))
     assert_same(values(params), before)
 
@@ -326,7 +326,7 @@ def test_bad_options_are_named(make_one, named):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, torch.tensor(math.nan), torch.tensor([1.0, -math.inf])])
 def test_errors_for_values_not_finite(value):
-    with pytest.raises(Diverged, match=r"^epoch 3, batch 7: .*loss .*(nan|inf|not finite).* lr$"):
+    with pytest.raises(DivergenceError, match=r"^epoch 3, batch 7: .*loss .*(nan|inf|not finite).* lr$"):
         check_finite(value, "epoch 3, batch 7", "set a smaller lr", "loss")
 
 

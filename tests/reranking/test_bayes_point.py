@@ -29,7 +29,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import PassiveAggressive
 from structperc.optim import Perceptron as Additive
 from structperc.reranking import bayes_point as module
-from structperc.reranking.bayes_point import BayesPoint, bayes_point, forked, learning_parameters, write
+from structperc.reranking.bayes_point import BayesPoint, bayes_point, learning_parameters, run_forked, write
 from structperc.scorers import SparseLinear
 from structperc.signals import delay_interrupt
 from structperc.taggers.tagger import Tagger
@@ -286,7 +286,7 @@ def slow_first(number):
 @pytest.mark.parametrize("processes", [1, 3, 7])
 def test_order_of_results(processes):
     found = []
-    for result in forked(slow_first, 7, processes):
+    for result in run_forked(slow_first, 7, processes):
         assert len(passes()) <= processes
         found.append(result["w"].tolist())
     assert [number for number, _ in found] == list(range(7))
@@ -302,7 +302,7 @@ def test_large_and_odd_weights_come_through(two_threads):
         assert torch.get_num_threads() == 1
         return {"big": torch.full((1000, 1000), number), "none": torch.zeros(0, 3), "half": torch.ones(2).bfloat16()}
 
-    for number, result in enumerate(forked(work, 3, 3)):
+    for number, result in enumerate(run_forked(work, 3, 3)):
         assert result["big"].eq(number).all()
         assert result["none"].shape == (0, 3)
         assert result["half"].dtype == torch.bfloat16
@@ -342,7 +342,7 @@ def interrupted(number):
 )
 def test_failures_leave_no_process(work, kind, message):
     with pytest.raises(kind) as caught:
-        list(forked(work, 5, 3))
+        list(run_forked(work, 5, 3))
     assert str(caught.value).startswith(message)
     assert work is killed or f"in {work.__name__}" in caught.value.__notes__[0]
     assert not passes()
@@ -355,7 +355,7 @@ def test_a_death_while_weights_are_sent():
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
         return {"w": torch.zeros(4_000_000 * number)}  # more than a pipe holds: waits for its reader
 
-    results = forked(work, 2, 2)
+    results = run_forked(work, 2, 2)
     next(results)
     time.sleep(1)
     with pytest.raises(InputError, match=r"pass 2 .*-9"):
@@ -367,13 +367,13 @@ def test_a_death_while_weights_are_sent():
 @pytest.mark.usefixtures("heard")
 def test_an_interrupted_wait_leaves_no_process():
     with pytest.raises(KeyboardInterrupt):
-        list(forked(interrupted, 5, 3))
+        list(run_forked(interrupted, 5, 3))
     assert not passes()
 
 
 @forks
 def test_stopped_consumer():
-    results = forked(lambda number: time.sleep(60 if number else 0) or {}, 9, 3)
+    results = run_forked(lambda number: time.sleep(60 if number else 0) or {}, 9, 3)
     next(results)
     assert len(passes()) == 2
     results.close()
@@ -399,11 +399,11 @@ def test_interruption_restores_weights(data, processes, monkeypatch, two_threads
 
 CTRL_C = """
 import time
-from structperc.reranking.bayes_point import forked
+from structperc.reranking.bayes_point import run_forked
 def work(number):
     print("started", flush=True)
     time.sleep(300)
-list(forked(work, 3, 2))
+list(run_forked(work, 3, 2))
 """
 
 

@@ -326,7 +326,7 @@ def outcome(made, data):
 
 def test_finalize_drops_unused_strings(own, data):
     before, strings = outcome(own, data), known(own)
-    used = own.ranker.used.tolist()
+    used = own.ranker.used_mask.tolist()
     own.finalize()
     assert known(own) == [string for string, kept in zip(strings, used, strict=True) if kept]
     assert 0 < len(known(own)) < len(strings)

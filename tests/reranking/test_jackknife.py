@@ -137,7 +137,7 @@ def by_hand(first, seen, labels, data, epochs=2):
     first.allocate(labels)
     options = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **TRAINER}
     trainer = pl.Trainer(max_epochs=epochs, **options)
-    trainer.fit(first, datamodule=TrainingPart.of(seen, data))
+    trainer.fit(first, datamodule=TrainingPart.from_corpus(seen, data))
     return first, trainer
 
 
@@ -175,7 +175,7 @@ def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
     words = list(corpus.columns["word"])
     for row, start in enumerate(corpus.starts[:-1]):
         words[start] = f"only{row}"
-    data = TrainingPart.of(corpus.replace_column("word", words), data)
+    data = TrainingPart.from_corpus(corpus.replace_column("word", words), data)
     listed = []
     list_candidates = module.list_candidates
     monkeypatch.setattr(
@@ -213,7 +213,7 @@ def test_prior_and_batches_of_first_models(tmp_path):
         norms.append(float(models.tagger.scorer.node.norm()))
         assert models.lists.scores[models.lists.valid].max() <= 0  # log-probabilities
     assert 0 < norms[0] < 0.5 * norms[1]
-    assert not TrainingPart.of(data.corpus("train"), data).shuffle
+    assert not TrainingPart.from_corpus(data.corpus("train"), data).shuffle
 
 
 def test_labels_missing_from_a_fold(tmp_path):
@@ -221,7 +221,7 @@ def test_labels_missing_from_a_fold(tmp_path):
     corpus = data.corpus("train")
     labels = list(corpus.columns["label"])
     labels[0] = "B-RARE"
-    data = TrainingPart.of(corpus.replace_column("label", labels), data)
+    data = TrainingPart.from_corpus(corpus.replace_column("label", labels), data)
     models = make_plan(tmp_path)(make_first(), data, N, **TRAINER)
     assert "B-RARE" in models.tagger.labels.names
     assert models.lists.gold_scores.isfinite().all()

@@ -136,7 +136,7 @@ def by_hand(seen, labels, data, fold, epochs=3, **options):
     first.scorer.learn(seen)
     first.allocate(labels)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False, **QUIET}
-    pl.Trainer(max_epochs=epochs, **quiet, **options).fit(first, datamodule=TrainingPart.of(seen, data))
+    pl.Trainer(max_epochs=epochs, **quiet, **options).fit(first, datamodule=TrainingPart.from_corpus(seen, data))
     return first
 
 

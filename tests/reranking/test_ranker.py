@@ -61,17 +61,17 @@ def features_of(ranker):
 @each_seed
 def test_used_are_the_features_of_some_vector(made, seed):
     ranker = trained(made, seed)
-    assert ranker.used.dtype == torch.bool
-    assert set(ranker.used.nonzero()[:, 0].tolist()) == features_of(ranker)
+    assert ranker.used_mask.dtype == torch.bool
+    assert set(ranker.used_mask.nonzero()[:, 0].tolist()) == features_of(ranker)
     assert 0 < len(features_of(ranker)) < F
-    assert not ranker.weights[~ranker.used].any()
+    assert not ranker.weights[~ranker.used_mask].any()
 
 
 @each_ranker
 def test_before_the_first_epoch_nothing_is_used(made):
     ranker = trained(made, 0, epochs=0)
-    assert ranker.used.tolist() == [False] * F
-    ranker.prune(ranker.used)
+    assert ranker.used_mask.tolist() == [False] * F
+    ranker.prune(ranker.used_mask)
     assert ranker.weights.shape == (0,)
     nothing = torch.zeros(0, dtype=torch.int64)
     assert ranker.total_scores(nothing, nothing, torch.zeros(2, K), torch.ones(2, K).bool()).shape == (2, K)
@@ -82,7 +82,7 @@ def test_before_the_first_epoch_nothing_is_used(made):
 @pytest.mark.parametrize("more", [0, 5])
 def test_pruning_renumbers_and_changes_no_total(made, seed, more):
     ranker, new = trained(made, seed), drawn(seed + 100, 9, 1)
-    keep = ranker.used.clone()
+    keep = ranker.used_mask.clone()
     keep[(~keep).nonzero()[:more, 0]] = True
     numbers, place = [-1] * F, 0
     for f in range(F):
@@ -93,7 +93,7 @@ def test_pruning_renumbers_and_changes_no_total(made, seed, more):
     ranker.prune(keep)
     assert torch.equal(totals_of(ranker, new, torch.tensor(numbers)), before)
     assert torch.equal(ranker.weights, weights)
-    assert features_of(ranker) == features == set(ranker.used.nonzero()[:, 0].tolist())
+    assert features_of(ranker) == features == set(ranker.used_mask.nonzero()[:, 0].tolist())
     loaded = made()
     loaded.load_state_dict(ranker.state_dict())
     assert torch.equal(totals_of(loaded, new, torch.tensor(numbers)), before)
@@ -104,7 +104,7 @@ def test_pruning_after_votes_were_counted(made):
     """What a ranker keeps for new lists goes with the old numbers."""
     ranker, new = trained(made, 1), drawn(101, step=1)
     before = totals_of(ranker, new)
-    keep = ranker.used
+    keep = ranker.used_mask
     ranker.prune(keep)
     assert torch.equal(totals_of(ranker, new, (keep.cumsum(0) - 1).where(keep, -1)), before)
 
@@ -112,7 +112,7 @@ def test_pruning_after_votes_were_counted(made):
 @each_ranker
 def test_a_used_feature_is_not_forgotten(made):
     ranker = trained(made, 2)
-    keep = ranker.used.clone()
+    keep = ranker.used_mask.clone()
     keep[int(keep.nonzero()[0])] = False
     state = {name: value.clone() for name, value in ranker.state_dict().items()}
     with pytest.raises(ValueError, match="keep all features that are used"):
@@ -123,7 +123,7 @@ def test_a_used_feature_is_not_forgotten(made):
 @each_ranker
 def test_second_fit_of_the_same_examples(made):
     ranker = trained(made, 3)
-    ranker.prune(ranker.used)
+    ranker.prune(ranker.used_mask)
     with pytest.raises(InputError, match=f"{len(ranker.weights)} weights.* {F} features"):
         ranker.start(drawn(3))
 

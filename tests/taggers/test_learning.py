@@ -3,14 +3,14 @@ import math
 import pytest
 import torch
 
-from structperc.taggers.learning import EpochSums
+from structperc.taggers.learning import EpochStatistics
 
 CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("independent", [False, True])
 def test_sums_of_one_process(independent):
-    sums = EpochSums(CPU, independent)
+    sums = EpochStatistics(CPU, independent)
     for losses, penalty, updates, wrong, tokens in [(1.5, 0.25, 1, 2, 7), (0.1, 0.2, torch.tensor(3), 0, 4)]:
         sums.add(torch.tensor([losses, penalty], dtype=torch.float64))
         sums.count(updates, wrong, tokens)
@@ -21,7 +21,7 @@ def test_sums_of_one_process(independent):
 
 
 def test_no_share_of_no_tokens_is_wrong():
-    sums = EpochSums(CPU)
+    sums = EpochStatistics(CPU)
     sums.count(2)
     assert sums.updates == 2
     assert math.isnan(sums.error)

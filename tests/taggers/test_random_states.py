@@ -118,7 +118,7 @@ def test_damaged_random_states(neural, fails, tmp_path):
     for damage in ({"numpy": {}}, {"torch": torch.zeros(3, dtype=torch.uint8)}, {"python": {"version": 3}}):
         torch.save({**whole, KEY: [{**whole[KEY][0], **damage}]}, path)
         message = fails(*neural.arguments(2, "--ckpt_path=last"))
-        assert f"--ckpt_path {path}: it does not fit this configuration" in message
+        assert f"--ckpt_path {path}: the checkpoint is incompatible with this configuration" in message
 
 
 def draws():

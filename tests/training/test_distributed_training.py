@@ -303,7 +303,7 @@ def test_bayes_point_of_all_data(two):
 @pytest.mark.slow
 def test_counts_of_recent_batches_are_refused(two):
     for found in two:
-        assert found["refused"].startswith("MCEFLoss counts recent batches of one process")
+        assert found["refused"].startswith("MCEFLoss does not support several processes")
 
 
 @pytest.mark.slow

@@ -268,7 +268,7 @@ SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRI
         (["--model.init_from=no/such/model"], "model.init_from: no/such/model: "),
         (
             [*MAP, *LBFGS, "--trainer.accumulate_grad_batches=2"],
-            "trainer.accumulate_grad_batches ",
+            "trainer.accumulate_grad_batches: ",
         ),
     ],
 )
@@ -354,7 +354,7 @@ def test_divergence_in_the_first_epoch(complaint, runs, caplog, size):
     message = complaint(*MAP, *options, f"--data.batch_size={size}", "--trainer.max_epochs=3")
     assert message.startswith("epoch 1: the ")
     assert message.endswith(" is nan: set a smaller lr")
-    assert "no epoch was completed: no model is saved" in caplog.messages
+    assert "training stopped before the first epoch was completed; no model was saved" in caplog.messages
     assert not list(runs.root.rglob("model.json"))
     assert not list(runs.root.rglob("*.ckpt"))
 

@@ -18,7 +18,7 @@ def test_only_one_at_a_time(tmp_path):
     with (
         lock_folder(tmp_path / "a", ADVICE),
         lock_folder(tmp_path / "b", ADVICE),
-        pytest.raises(InputError, match=f"{tmp_path}/a: another process works here; {ADVICE}$"),
+        pytest.raises(InputError, match=f"{tmp_path}/a: the folder is locked by another process; {ADVICE}$"),
         lock_folder(tmp_path / "a", ADVICE),
     ):
         pass
@@ -91,6 +91,6 @@ def test_run_in_progress_is_not_resumed(trained, fails):
     with lock_folder(trained.folder, ADVICE):
         complaint = fails(*trained.again.arguments("fit", last, "--trainer.max_epochs=3"))
         assert trained.again("validate", last) == 0
-    assert f"{trained.folder}: another process works here" in complaint
+    assert f"{trained.folder}: the folder is locked by another process" in complaint
     after = {path: path.stat().st_mtime_ns for path in trained.folder.rglob("*") if path in before}
     assert {p for p in before if after[p] != before[p]} <= {trained.folder, trained.folder / "logs"}

@@ -73,7 +73,7 @@ def test_full_batches_are_not_divided(runs, fails, tmp_path):
     options += ["--data.shuffle=false", "--model.scorer.init_args.sparse_grad=false"]
     assert runs("fit", *options, "--trainer.max_steps=2") == 0
     message = fails(*runs.arguments("fit", *options, "--ckpt_path=last"))
-    assert "full-batch optimizers need whole epochs" in message
+    assert "checkpoint was saved in the middle of an epoch" in message
 
 
 # -- what is left of an epoch ----------------------------------------------------------------------------------

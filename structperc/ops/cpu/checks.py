@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.errors import InputError, InvalidScore
+from structperc.errors import InputError, InvalidScoreError
 from structperc.kernels.jit import subkernel_no_alloc
 from structperc.kernels.viterbi import any_invalid
 from structperc.structures import real_tokens
@@ -18,7 +18,7 @@ def check_lengths(lengths: Tensor, T: int) -> None:
 
 
 def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
-    """Raise InputError for a length outside 0..T, InvalidScore for +inf or NaN at a real token or an edge into one."""
+    """Raise InputError for a length outside 0..T, InvalidScoreError for +inf or NaN at a token or an edge into it."""
     T = unary.shape[1]
     check_lengths(lengths, T)
     real = real_tokens(lengths, T)
@@ -38,7 +38,7 @@ def check_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> None:
     else:
         return
     name = "NaN" if found.isnan() else "+inf"
-    raise InvalidScore(f"scores: {name} {where}; scores must be finite, or -inf for what is impossible")
+    raise InvalidScoreError(f"scores: {name} {where}; scores must be finite, or -inf for what is impossible")
 
 
 def check_labels(labels: Tensor, lengths: Tensor, rows: Tensor, L: int) -> None:
