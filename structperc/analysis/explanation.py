@@ -124,7 +124,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     """Return the effect of non-local features on the n best candidates by local score of one sequence.
 
     Args:
-        tagger: with non-local features.
+        tagger: a tagger with non-local features.
         corpus: gold labels are optional.
         row: index of the sequence in the corpus, from 0.
         n: length of the n-best list.

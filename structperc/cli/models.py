@@ -71,7 +71,7 @@ def _compare_arguments(parser: CommandParser) -> None:
     parser.add_argument("--scheme", help=scheme)
     add_labels(parser, "gold; default: that of the predictions, or the one that fits")
     add_encoding(parser)
-    parser.add_argument("--beta", type=float, default=1.0, help="of the F measure; above 1 recall counts more")
+    parser.add_argument("--beta", type=float, default=1.0, help="beta of the F measure; above 1, recall counts more")
 
 
 @command("A B [C ...]", "runs or prediction files, McNemar tests", _compare_arguments)

@@ -78,7 +78,7 @@ def read_conll(
         separator: "whitespace", or "tab" for fields that contain spaces.
 
     Raises:
-        InputError: with file:line, for a line with another number of fields than the first token, too few fields for
+        InputError: with file:line, for a line whose number of fields differs from the first token, too few fields for
             `columns`, an empty field or a decoding error; with the path, for a missing or empty file.
     """
     line_format = LineFormat(separator, comments, docstart)

@@ -156,7 +156,7 @@ class GlobalReranker(Tagger):
         assert self.lists is not None
         rows = self.encode(data.corpus("train"))
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
-        self.list_features.learn(self.min_sequences)
+        self.list_features.set_vocabularies(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
         state = Builder.trusting(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         weights = state["weights"].new_zeros(self.examples.n_features)
@@ -357,7 +357,7 @@ class ListFeatures:
         self.device, self.progress = device, progress
         self.vocabularies = [Vocabulary() for _ in features]
 
-    def learn(self, min_sequences: int) -> None:
+    def set_vocabularies(self, min_sequences: int) -> None:
         """Set the vocabularies to the strings in the lists of at least `min_sequences` sequences; weights are zero."""
         for batch, listed, segments in self._parts("collecting strings"):
             for feature, vocabulary in zip(self.features, self.vocabularies, strict=True):

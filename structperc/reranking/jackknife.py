@@ -334,7 +334,7 @@ class ListCache:
         try:
             lists, about = CandidateLists.load(path)
             if lists.k != n or lists.lengths.tolist() != lengths.tolist():
-                raise InputError(f"{path}: lists of other sequences")
+                raise InputError(f"{path}: the lists belong to different sequences")
             return lists, float(about["seconds"])
         except InputError as error:
             logger.warning("%s; computing it again", error)

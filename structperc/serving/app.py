@@ -71,7 +71,7 @@ def application(
     POST /annotate  {"text": ...}       -> {"spans": [{"start", "end", "type", "text", "confidence"}, ...]}
     POST /tag       {"sentences": ...}  -> {"labels": [[...], ...], "probabilities": [[...], ...]}
     GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
-    GET  /metrics                       -> counters and times, as Prometheus reads them
+    GET  /metrics                       -> counters and times in the text format of Prometheus
 
     Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled
     in one batch; long ones are labelled in chunks that take turns. Errors have a status and {"detail": one line}: 422
@@ -79,8 +79,8 @@ def application(
     InputError for limits below 1.
 
     Args:
-        tagger: from `structperc.load`.
-        limits: of bodies, tokens, seconds, waiting requests and batches.
+        tagger: a tagger loaded by `structperc.load`.
+        limits: maximum body size, tokens, seconds, waiting requests and batch size.
         tokenizer: gives the offsets (start, end) of the tokens of a text.
         sentences: gives the boundaries of sentences.
     """

@@ -22,7 +22,7 @@ class Limits(NamedTuple):
         waiting: requests that wait for the tagger.
         together: requests that are labelled together.
         tokens: tokens of a request.
-        seconds: for the body of a request to arrive, and from then to its answer.
+        seconds: maximum time for the body to arrive, and from then to the answer.
     """
 
     body: int = 2**20

@@ -29,7 +29,7 @@ class Scheduler:
     Args:
         label_batch: returns the answers to several short jobs, or their errors.
         label_in_chunks: yields None before each chunk of a long job, and finally its answer.
-        limits: of waiting jobs, of those answered together, and of seconds.
+        limits: maximum numbers of waiting jobs, of jobs per batch, and of seconds.
     """
 
     def __init__(

@@ -122,7 +122,7 @@ class Configuration:
     """The options of a command line and its files, checked and with defaults.
 
     Args:
-        arguments: those of the command.
+        arguments: arguments of the command.
         base: type hint of what model.class_path may name.
         default: the class of a model without class_path.
 

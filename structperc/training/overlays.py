@@ -114,7 +114,7 @@ def _no_file(given: str) -> str:
     folder = Path(given).parent
     files = folder.glob("*.y*ml") if folder.is_dir() else ()
     similar = [str(one) for one in files if did_you_mean(Path(given).stem, [one.stem])]
-    return f"there is no such file{suggest_packaged(given) or did_you_mean(given, similar)}"
+    return f"no such file{suggest_packaged(given) or did_you_mean(given, similar)}"
 
 
 def check_shape(value: Any, name: str) -> None:

@@ -357,7 +357,7 @@ def test_lists_of_other_sequences(cached, trainings, caplog):
     lists.take(torch.arange(len(lists)).flip(0)).save(kept["fold-1.safetensors"], about)
     cached(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == 1
-    assert "other sequences" in caplog.text
+    assert "fold-1.safetensors: the lists belong to" in caplog.text
 
 
 def test_nothing_but_safetensors_json_and_cards(cached):

@@ -202,7 +202,7 @@ def test_suggested_options_without_file(refused):
 )
 def test_missing_file(refused, tmp_path, given, meant):
     (tmp_path / "experiment.yaml").touch()
-    assert refused("-c", given) == f"--config {given}: there is no such file{meant}"
+    assert refused("-c", given) == f"--config {given}: no such file{meant}"
 
 
 def test_a_folder_is_no_configuration(refused, tmp_path):
