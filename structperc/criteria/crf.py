@@ -63,7 +63,7 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
 
     The baseline for chain models (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
     scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
-    scheme; metrics read it by the rule of conlleval. Set `transitions: false`: a transition matrix learns nothing here.
+    scheme; metrics interpret it like conlleval. Set `transitions: false`: a transition matrix is not trained.
     """
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:

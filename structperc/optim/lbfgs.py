@@ -35,7 +35,7 @@ class LimitedMemory:
     """Two-loop recursion of Nocedal 1980 (Liu & Nocedal 1989, §2) over a table of inner products.
 
     With s = x_{k+1} - x_k and y = g_{k+1} - g_k of the last m iterations, the product of the inverse Hessian with a
-    vector v is a combination of the vectors s, y and v; its coefficients need nothing but their inner products
+    vector v is a combination of the vectors s, y and v; its coefficients require only their inner products
     (Chen, Wang & Zhou 2014). An iteration thus makes two passes over the memory in place of 4 m over vectors: one
     for the products, one for the combination.
 
@@ -54,7 +54,7 @@ class LimitedMemory:
         return min(self.pairs, len(self.vectors) // 2)
 
     def remember(self, s: Tensor, y: Tensor) -> bool:
-        """Take a pair (n,), (n,) in place of the oldest one; return False, and take none, unless s.y is safely above 0.
+        """Store a pair (n,), (n,) in place of the oldest one and return True; return False unless s.y is well above 0.
 
         Without s.y > 0 the inverse Hessian would not stay positive definite (Nocedal & Wright 2006, §6.1).
         """
@@ -70,7 +70,7 @@ class LimitedMemory:
         return True
 
     def inverse_times(self, v: Tensor) -> Tensor:
-        """Return the inverse Hessian times v, (n,); v itself where nothing is remembered."""
+        """Return the inverse Hessian times v, (n,); v itself if no pair is stored."""
         if not self.size:
             return v.clone()
         used = self.vectors[: 2 * self.size]
@@ -270,18 +270,18 @@ class LBFGS(QuasiNewton):
 
 
 class OWLQN(QuasiNewton):
-    """Orthant-wise limited-memory quasi-Newton, Andrew & Gao 2007: minimises f(w) + |w|_1 / C, many weights exactly 0.
+    """Orthant-wise limited-memory quasi-Newton optimizer (OWL-QN) for an L1 prior. Andrew & Gao 2007.
 
-    The closure gives the smooth f and its gradient; the L1 term is added here, `objective` and `lowest` include it.
-    It is the term of a prior with phi = 1, which must then not be part of f as well. A step stays within one
-    orthant; weights that would leave it become 0. Differs: pairs without positive curvature are not remembered.
+    It minimises f(w) + |w|_1 / C, so that many weights are exactly 0. The closure returns the smooth f and computes its
+    gradient; the L1 term is added here, and `objective` and `lowest` include it. It is the term of a prior with
+    phi = 1, which must then not be part of f. A step stays within one orthant; weights that would leave it become 0.
+    Differs: pairs without positive curvature are not stored.
 
-    Stops as LBFGS does, with the gradient of least length among those that the kink at 0 allows (the paper's
-    pseudo-gradient).
+    Stops as LBFGS does, with the subgradient of minimal norm in place of the gradient (the paper's pseudo-gradient).
 
     Args:
         params: parameters, one group.
-        C: width of the L1 prior; the smaller, the more weights are 0.
+        C: width of the L1 prior; smaller values make more weights 0.
         history, c1, max_linesearch, tolerance, period, epsilon: see LBFGS.
 
     Raises:

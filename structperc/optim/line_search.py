@@ -54,7 +54,7 @@ class StrongWolfe:
             self.low = (0.0, self.value, self.slope)
 
     def observe(self, value: float, slope: float) -> Outcome:
-        """Take phi and phi' at `step`, and return what follows; on AGAIN `step` is the next one to try."""
+        """Process phi and phi' at `step` and return the outcome; on AGAIN `step` is the next step to try."""
         self.trials += 1
         trial = (self.step, value, slope)
         if self.last:
@@ -148,7 +148,7 @@ class Backtracking:
     trials: int = 0
 
     def observe(self, value: float, predicted: float) -> Outcome:
-        """Take phi at `step` and the change predicted by the slope at 0, below 0; return what to do next."""
+        """Process phi at `step` and the change predicted by the slope at 0, below 0; return the outcome."""
         self.trials += 1
         if predicted < 0 and value <= self.value + self.c1 * predicted + self.noise:
             return Outcome.ACCEPTED

@@ -68,7 +68,7 @@ class AveragedOptimizer(BaseOptimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one update, and return the closure's result.
 
-        Gradients may be dense or sparse COO; a parameter without a gradient stays as it is.
+        Gradients may be dense or sparse COO; a parameter without a gradient is unchanged.
         """
         loss = None
         if closure is not None:
