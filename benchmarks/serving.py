@@ -7,6 +7,7 @@ service that labels up to 32 waiting requests together with one that labels them
 
 import http.client
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def _service(folder: str, together: int) -> Iterator[int]:
     command = [sys.executable, "-m", "structperc", "serve", model, "--port", "0", "--max-together", str(together)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        yield int(process.stderr.readline().split(";")[0].rsplit(":", 1)[1])
+        yield int(re.findall(r":(\d+)", process.stderr.readline())[-1])
         process.terminate()
 
 
