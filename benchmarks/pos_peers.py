@@ -99,7 +99,7 @@ def scores(task: Task, rows: Sequence[Row]) -> Iterator[Scores]:
     guided = {system.name: system for system in systems}.get("guided")
     for system in systems:
         tests = None if guided is None or system.name == "guided" else system.against(guided)
-        yield Scores(*system.accuracies, tests and (tests[0].p, tests[1].p))
+        yield Scores(*system.accuracies, tests and (tests.tokens.p, tests.sentences.p))
 
 
 def table(task: Task, rows: Sequence[Row]) -> str:
