@@ -19,6 +19,7 @@ if not torch.cuda.is_available():  # read when Triton is imported: without a GPU
 
 from structperc.cli.main import main
 from structperc.errors import InputError
+from structperc.progress import show_bars
 
 gc.disable()  # until all tests are collected: imports leave hundreds of thousands of objects, and no garbage
 hypothesis.settings.register_profile("untimed", deadline=None)  # the first example may compile a kernel
@@ -60,6 +61,12 @@ def compiled_anew() -> Iterator[None]:
     yield
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def default_bars() -> None:
+    """Show progress bars by default, whatever a training of an earlier test has set for this process."""
+    show_bars(None)
 
 
 @pytest.fixture(scope="session")
