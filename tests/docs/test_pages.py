@@ -23,6 +23,7 @@ RUN = (
     "sklearn",
 )
 OVERLAYS = (
+    "results/recommended",
     "data",
     "features",
     "hashing",
