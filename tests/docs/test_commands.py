@@ -66,7 +66,7 @@ def test_first_commands(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
     assert ran("README")
-    assert ran("hub")
+    assert ran("how_to/share_models")
 
 
 def test_own_data(here, structperc_says):
@@ -89,11 +89,12 @@ def test_the_page_of_the_picture(here, structperc_says):
 
 
 def test_tagging_new_text(here, ran, structperc_says):
-    (config,) = blocks("tagging", "yaml")
+    (config,) = blocks("get_started/tag", "yaml")
     (here / "words.yaml").write_text(config, encoding="utf-8")
-    fit, *_ = commands("tagging")
+    fit, *_ = commands("get_started/tag")
     structperc_says(*fit, *SHORT, *FEW, "--data.train=100")
-    assert ran("tagging")
+    assert ran("get_started/tag")
+    assert ran("how_to/confidence")
     (here / "new.txt").write_text("Nothing\nwas\nheard\nfrom\nLindal\n.\n", encoding="utf-8")
     assert len(without_names(structperc_says("tag", "runs/words/1/model", "new.txt")).strip().splitlines()) == 6
     assert structperc_says("tag", "runs/words/1/model", "new.txt", "-k", "3")
