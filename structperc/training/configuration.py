@@ -315,10 +315,10 @@ def first_line(made: Any) -> str:
 
 
 def argument_texts(made: Any) -> dict[str, str]:
-    """Return the descriptions of arguments in docstrings of Google style, also of base classes.
+    r"""Return the descriptions of arguments in docstrings of Google style, also of base classes.
 
     Example:
-        >>> def f(k): "Args:\n    k: number of\n        paths."
+        >>> def f(k): "Args:\n    k: number of paths."
         >>> argument_texts(f)
         {'k': 'number of paths.'}
     """
