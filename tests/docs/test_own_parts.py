@@ -10,6 +10,7 @@ from structperc.criteria import CRFLoss
 from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
+from structperc.nonlocal_features import CandidateSegments
 from structperc.structures import Candidates, Scored
 from tests import oracle
 from tests.docs.written import QUICKSTART, blocks
@@ -57,6 +58,19 @@ def test_own_encoder_ignores_the_batch(ran):
         torch.testing.assert_close(whole[row, : len(sentence)], encoder(encoded[[row]])[0])
         assert not whole[row, len(sentence) :].any()
     assert whole[0].any()
+
+
+def test_own_nonlocal_feature_counts_long_names(ran):
+    labels, features = LabelSet(("O", "B-PER", "I-PER"), "IOB2"), FeatureExtractor(progress=False)
+    corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "met", "Bo"]}])
+    features.fit(corpus)
+    feature = ran(PAGE)["LongNames"](2)
+    feature.allocate(labels)
+    paths = torch.tensor([[[1, 2, 0, 1], [1, 1, 0, 0]]])
+    batch = EncodedCorpus(corpus, features, labels, [])[[0]]
+    segments = CandidateSegments(batch, paths, torch.ones(1, 2, dtype=torch.bool), labels)
+    assert feature.names(labels.type_names) == ["long(PER)"]
+    assert feature.counts(segments).tolist() == [[1], [0]]
 
 
 def test_own_optimizer_makes_steps_of_one_length(ran):
