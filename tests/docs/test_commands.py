@@ -66,7 +66,7 @@ def test_first_commands(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
     assert ran("README")
-    assert ran("hub")
+    assert ran("how_to/share_models")
 
 
 def test_own_data(here, structperc_says):
@@ -89,14 +89,37 @@ def test_the_page_of_the_picture(here, structperc_says):
 
 
 def test_tagging_new_text(here, ran, structperc_says):
-    (config,) = blocks("tagging", "yaml")
+    (config,) = blocks("get_started/tag", "yaml")
     (here / "words.yaml").write_text(config, encoding="utf-8")
-    fit, *_ = commands("tagging")
+    fit, *_ = commands("get_started/tag")
     structperc_says(*fit, *SHORT, *FEW, "--data.train=100")
-    assert ran("tagging")
+    assert ran("get_started/tag")
+    assert ran("how_to/confidence")
+
     (here / "new.txt").write_text("Nothing\nwas\nheard\nfrom\nLindal\n.\n", encoding="utf-8")
     assert len(without_names(structperc_says("tag", "runs/words/1/model", "new.txt")).strip().splitlines()) == 6
     assert structperc_says("tag", "runs/words/1/model", "new.txt", "-k", "3")
+
+
+def test_more_recall(here, ran, structperc_says):
+    *_, module = blocks("how_to/more_recall", "python")
+    (config,) = blocks("how_to/more_recall", "yaml")
+    (here / "recall_loss.py").write_text(module, encoding="utf-8")
+    (here / "recall.yaml").write_text(config, encoding="utf-8")
+    crf, beta, _, mce_f, own = commands("how_to/more_recall")[:5]
+    fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=15"]
+    for command in (crf, mce_f, own):
+        structperc_says(*command, *SMALL[:-1], *fast)
+    assert beta[-2:] == ["--model.beta", "2"]
+    names = ran("how_to/more_recall")
+    missing, found = (
+        names["segment_recall_score"](names["gold"], names["tag_with_bias"](names["dev"], b)) for b in (-4, 4)
+    )
+    assert missing < found
+    few, many = (sum(map(len, names["probable_entities"](names["dev"], p))) for p in (0.9, 0.1))
+    assert few < many
+    tag = structperc_says("tag", "runs/recall/1/model", "runs/embedded/crf/1/predictions/dev.conll")
+    assert "predicted" in tag
 
 
 def test_the_first_configuration_of_data_trains(here, structperc_says):
