@@ -27,6 +27,7 @@ RUN = (
     "how_to/scikit_learn",
 )
 OVERLAYS = (
+    "get_started/train",
     "how_to/long_documents",
     "how_to/own_data",
     "how_to/feature_templates",
