@@ -118,7 +118,7 @@ def resolve(app: Any, env: Any, node: Any, text: Any) -> Any:
 
 def mathml(formula: str, node: Any, *, block: bool) -> str:
     """A formula as MathML, which browsers show without scripts or fonts from elsewhere."""
-    formula = formula.replace(r"\operatorname*", r"\operatorname")
+    formula = formula.replace(r"\operatorname*", r"\operatorname").replace(r"arg\,m", "arg m")
     if block and r"\\" in formula and r"\begin" not in formula:
         formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
     try:
