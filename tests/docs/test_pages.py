@@ -11,27 +11,29 @@ from tests.docs.written import FILES, PAGES, QUICKSTART, ROOT, anchors, blocks, 
 
 # Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
 RUN = (
+    "reference/file_formats",
     "architecture",
-    "data",
-    "features",
-    "hashing",
+    "how_to/own_data",
+    "how_to/feature_templates",
+    "how_to/hashed_features",
     "search",
     "optimizers",
     "evaluation",
     "loading",
     "reranking",
-    "sklearn",
+    "how_to/scikit_learn",
 )
 OVERLAYS = (
-    "data",
-    "features",
-    "hashing",
-    "neural",
+    "how_to/long_documents",
+    "how_to/own_data",
+    "how_to/feature_templates",
+    "how_to/hashed_features",
+    "how_to/neural_encoders",
     "tagging",
     "training_criteria",
     "optimizers",
     "extending",
-    "migration",
+    "how_to/migrate",
 )
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("training_criteria", number): before
