@@ -21,6 +21,7 @@ from docs.api import (
     paths,
     process_docstring,
     process_signature,
+    restore_property,
     target_of,
     write_pages,
 )
@@ -147,7 +148,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", write_pages)
     app.connect("config-inited", copy_notebooks)
     app.connect("source-read", adapt_links)
-    app.connect("autodoc-process-docstring", process_docstring, priority=400)
+    app.connect("autodoc-process-docstring", process_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", restore_property, priority=600)  # after napoleon
     app.connect("autodoc-process-signature", process_signature)
     app.add_role("api", role)
     app.connect("doctree-read", link_names)
