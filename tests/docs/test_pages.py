@@ -38,6 +38,7 @@ OVERLAYS = (
     "optimizers",
     "how_to/add_a_part",
     "how_to/migrate",
+    "results/recommended",
 )
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("training_criteria", number): before
@@ -100,7 +101,7 @@ def test_named_files_exist(page):
     ):
         if not re.search(r"[A-Z]", path.removesuffix("README.md").removesuffix("RESULTS.md")):
             assert list(ROOT.glob(path)), path
-    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded)/\w+) \|", PAGES[page]):
+    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded|best)/\w+) \|", PAGES[page]):
         assert (ROOT / "configs" / f"{name}.yaml").exists(), name
 
 
