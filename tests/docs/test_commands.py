@@ -107,5 +107,5 @@ def test_the_first_configuration_of_data_trains(here, structperc_says):
 
 
 def test_pictures():
-    shown = {name for page in PAGES.values() for name in re.findall(r"!\[[^\]]*\]\((?:docs/)?([^)]+)\)", page)}
-    assert shown == {path.name for path in DOCS.glob("*.png")}
+    shown = {name for page in PAGES.values() for name in re.findall(r"!\[[^\]]*\]\((?:[^)]*/)?([^)/]+)\)", page)}
+    assert shown == {path.name for path in [*DOCS.glob("*.png"), *DOCS.glob("images/*.*")]}

@@ -1,56 +1,84 @@
-"""The reference is built out of the source, whole, by the command that the pages name."""
+"""The pages of the API have every public name once, methods once, and fields with what the comments beside them say."""
 
 import re
-import subprocess
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 import pytest
 
 import structperc
-from structperc.criteria import CRFLoss
-from tests.docs.written import DOCS, anchors, resolved
+from docs import api
+from structperc.structures import Lattice
+from tests.docs.written import DOCS, ROOT, resolved
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory) -> str:
-    """The reference as the command writes it into a file."""
-    file = tmp_path_factory.mktemp("reference") / "reference.md"
-    command = [sys.executable, str(DOCS / "reference.py"), str(file)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return file.read_text(encoding="utf-8")
+def pages() -> dict[str, str]:
+    """{package: text of its page}."""
+    return {package: api.page(package, names) for package, names in api.entries().items()}
 
 
-def test_the_reference_has_every_public_name_once(reference):
-    headings = re.findall(r"^### (structperc\..*)$", reference, re.MULTILINE)
-    assert len(set(headings)) == len(headings)
-    described = [resolved(name) for name in headings]
-    rooms = [found for name in structperc.__all__ if isinstance(found := getattr(structperc, name), ModuleType)]
-    offered = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
-    assert offered
-    assert not [one for one in filter(callable, offered) if not any(one is other for other in described)]
+@pytest.fixture(scope="module")
+def members(pages) -> dict[str, list[str]]:
+    """{public path of a class: its methods on the page}."""
+    text = "\n".join(pages.values())
+    found = re.findall(r"^\.\. auto\w+:: (\S+)((?:\n   .*)*)", text, re.MULTILINE)
+    return {path: re.findall(r"\w+", options.partition(":members:")[2]) for path, options in found}
 
 
-def test_reference(reference):
-    links, headings = re.findall(r"\]\(#([^)]+)\)", reference), re.findall(r"^### .*$", reference, re.MULTILINE)
-    assert len(links) == len(headings)
-    assert set(links) <= anchors(reference)
-    stubs = dict(re.findall(r"^### structperc\.(\S+)\n\n```python\n(.*?)^```", reference, re.MULTILINE | re.DOTALL))
-    assert CRFLoss.__doc__ in stubs["criteria.CRFLoss"]
-    assert "unary: Tensor  # (B, T, L)" in stubs["structures.Lattice"]
-    tagger = "".join(
-        text for name, text in stubs.items() if name.startswith(("predictor.", "taggers.")) and "Guided" not in name
-    )
-    for method in ("tag", "kbest", "marginals", "save", "load", "decode"):  # some are of classes without an entry
-        assert re.search(rf"^    def {method}\(", tagger, re.MULTILINE), method
-    assert "def losses_and_updates" in stubs["criteria.Criterion"]
-    assert "def forward" not in stubs["criteria.MarginLoss"]  # it is told with the base class
+def test_every_public_name_has_one_entry(pages):
+    described = re.findall(r"^\.\. auto\w+:: (\S+)$", "\n".join(pages.values()), re.MULTILINE)
+    assert len(set(described)) == len(described)
+    objects = {id(resolved(path)) for path in described}
+    packages = [found for name in structperc.__all__ if isinstance(found := getattr(structperc, name), ModuleType)]
+    exported = [getattr(package, name) for package in packages for name in getattr(package, "__all__", ())]
+    assert exported
+    assert not [one for one in filter(callable, exported) if id(one) not in objects]
 
 
-def test_the_reference_can_be_printed(reference, capsys):
-    spec = spec_from_file_location("reference", DOCS / "reference.py")
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
-    script.write("-")
-    assert capsys.readouterr().out == reference
+def test_packages_are_in_the_order_of_the_data_flow(pages):
+    listed = re.findall(r"^(\w+)  ", str(structperc.__doc__), re.MULTILINE)
+    assert [name for name in listed if name != "cli"] == [name for name in pages if name != "errors"]
+
+
+def test_methods_are_described_once(members):
+    tagger = [name for path, names in members.items() for name in names if path.startswith("structperc.taggers.")]
+    tagger += [name for path, names in members.items() for name in names if path.startswith("structperc.predictor.")]
+    assert {"tag", "kbest", "marginals", "save", "load", "decode"} <= set(tagger)  # some of bases without an entry
+    assert "losses_and_updates" in members["structperc.criteria.Criterion"]
+    assert "forward" not in members["structperc.criteria.MarginLoss"]  # described with the base class
+
+
+def test_fields_have_their_comments():
+    lines: list[str] = ["Scores of labels."]
+    api.process_docstring(None, "class", "structperc.structures.Lattice", Lattice, None, lines)
+    assert "Attributes:" in lines
+    assert [line for line in lines if "unary (Tensor)" in line and "(B, T, L)" in line]
+
+
+def test_docstrings_become_restructured_text():
+    written = ["Return x_ * |g|^2 of `a*b` and *args.", "", "```yaml", "k: 2", "```", "* item", ">>> f(*a)", "1 | 2"]
+    expected = [
+        r"Return x\_ \* \|g\|^2 of `a*b` and \*args.",
+        "",
+        ".. code-block:: yaml",
+        "",
+        "   k: 2",
+        "* item",
+        ">>> f(*a)",
+        "1 | 2",
+    ]
+    assert api.as_rst(written) == expected
+
+
+def test_every_page_is_in_the_navigation():
+    """Each page of docs is named in the toctree of one index."""
+    listed: list[str] = []
+    for index in DOCS.rglob("index.md"):
+        folder = index.parent.relative_to(DOCS)
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(encoding="utf-8"), re.MULTILINE | re.S):
+            listed += [(folder / name).as_posix() for name in re.findall(r"^[\w/]+$", tree, re.MULTILINE)]
+    assert len(set(listed)) == len(listed)
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
+    notebooks = {f"tutorials/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    wanted = {page for page in pages if not page.startswith("_")} | notebooks | {"reference/api/index"}
+    assert wanted - {"index"} == set(listed)

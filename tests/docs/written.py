@@ -11,9 +11,9 @@ import structperc
 
 ROOT = Path(__file__).parents[2]
 DOCS, QUICKSTART = ROOT / "docs", ROOT / "configs" / "quickstart.yaml"
-BUILT = "reference"  # written by docs/reference.py where somebody wants to read it, not stored
-NAMES = [path.stem for path in sorted(DOCS.glob("*.md")) if path.stem not in ("README", BUILT)]
-FILES = {"README": ROOT / "README.md", "docs/README": DOCS / "README.md"} | {n: DOCS / f"{n}.md" for n in NAMES}
+_BELOW = [path.relative_to(DOCS).with_suffix("").as_posix() for path in sorted(DOCS.rglob("*.md"))]
+NAMES = [n for n in _BELOW if not n.startswith("_")]  # such as get_started/train
+FILES = {"README": ROOT / "README.md"} | {n: DOCS / f"{n}.md" for n in NAMES}
 PAGES = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}
 
 
