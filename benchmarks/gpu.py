@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +24,7 @@ if not GPU:  # read when Triton is imported, on first use of a kernel
     os.environ.setdefault("TRITON_INTERPRET", "1")
 DEVICE = "cuda" if GPU else "cpu"
 SIZES = [(64, 50, 9), (1024, 512, 9), (256, 128, 45), (32, 512, 400)]  # (B, T, L)
+LONG = [(1, 16384, 9), (8, 16384, 9)]
 EXACT = {"rtol": 0, "atol": 0}
 NEAR = {"rtol": 1e-5, "atol": 1e-4}
 
@@ -107,6 +108,33 @@ def check_scratch_memory() -> str:
     return f"{len(OPERATORS)} operators at {size}"
 
 
+def check_chunks() -> str:
+    """Compare the scan over chunks of long sequences with one program per sequence: labels, sums, repeated runs."""
+    size, tokens = ((3, 16384, 9), 128) if GPU else ((2, 5, 3), 2)
+    unary, edge, lengths = tables(*size)
+    lattice, runs = (unary.round(), edge.round(), lengths), []
+    for length in (size[1], tokens, tokens):
+        with chunks_of(length):
+            runs.append([*results(SEARCHES[0], lattice), *results(Call("forward_backward", (True,)), lattice)])
+    for x, y, again in zip(*runs, strict=True):
+        torch.testing.assert_close(x, y, **(NEAR if x.is_floating_point() else EXACT))
+        torch.testing.assert_close(y, again, **EXACT)
+    return f"Viterbi and forward-backward at {size}, chunks of {tokens} tokens"
+
+
+@contextmanager
+def chunks_of(tokens: int) -> Iterator[None]:
+    """Divide sequences into chunks of that many tokens; of T tokens: one program per sequence."""
+    from structperc.ops.cuda import chunks
+
+    choice = chunks.chunk_length
+    chunks.chunk_length = lambda B, T, L: min(T, tokens) if L <= chunks.LABELS else T
+    try:
+        yield
+    finally:
+        chunks.chunk_length = choice
+
+
 def check_graphs() -> str:
     """Capture a decode, and a loss with gradient, in a CUDA graph; compare a replay on other scores."""
     for what, function in (("decode", decode), ("loss with gradient", gradients)):
@@ -182,7 +210,7 @@ def check_synchronisation() -> str:
     return "viterbi, kbest, loss with gradient"
 
 
-CHECKS: list[Callable[[], str]] = [check_label_counts, check_repeats, check_scratch_memory]
+CHECKS: list[Callable[[], str]] = [check_label_counts, check_repeats, check_scratch_memory, check_chunks]
 CHECKS += [check_graphs, check_compilations, check_synchronisation] if GPU else []
 
 
@@ -205,6 +233,9 @@ def run_small() -> bool:
         for stationary in (True, False):
             for call in OPERATORS:
                 results(call, tables(5, 7, L, stationary))
+            with chunks_of(3):
+                gradients(*tables(5, 7, L, stationary))
+                results(SEARCHES[0], tables(5, 7, L, stationary))
             gradients(*tables(5, 7, L, stationary))
     return True
 
@@ -243,7 +274,23 @@ def run_times() -> bool:
             figures += [once(lambda f=f, given=given: f(*given)) if f else None for f in (plain, peer)]
             figures.append(once(lambda ours=ours, given=given: on_cpu(ours, given)))
             print(f"| {what} | {size} | {' | '.join(map(shown, figures))} |", flush=True)
+    run_long_times()
     return True
+
+
+def run_long_times() -> None:
+    """Print a table of few long sequences: in chunks, and with one program per sequence."""
+    print("\n| what | (B, T, L) | in chunks | in a CUDA graph | one program per sequence | in a CUDA graph |")
+    print("|---|---|---|---|---|---|")
+    for size in LONG:
+        for what, function in (("Viterbi", decode), ("loss with gradient", gradients)):
+            figures = []
+            for tokens in (None, size[1]):
+                with chunks_of(tokens) if tokens else nullcontext():
+                    given = tables(*size, ragged=False)
+                    figures.append(microseconds(lambda f=function, given=given: f(*given)))
+                    figures.append(microseconds(captured(function, given)[0]))
+            print(f"| {what} | {size} | {' | '.join(map(shown, figures))} |", flush=True)
 
 
 def shown(figure: float | None) -> str:

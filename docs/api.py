@@ -1,7 +1,7 @@
 """Pages of the API: one page per package, written from the names of its `__init__` before Sphinx reads the pages.
 
 Names are in the order of the data flow. A method is shown where it is first described: with the base class if that
-has an entry, otherwise with the class that inherits it. Names of classes in docstrings and pages become links.
+has an entry, otherwise with the class that inherits it. Nothing here needs Sphinx.
 """
 
 import ast
@@ -71,6 +71,34 @@ def class_names() -> dict[str, str]:
     return {**known, **{name: found[0] for name, found in short.items() if len(found) == 1 and name[0].isupper()}}
 
 
+def target_of(name: str, module: str = "") -> str | None:
+    """The public path that a name in backticks stands for: MarginLoss, Tagger.load, structperc.chain.viterbi.
+
+    Names of functions need their package or, in a docstring, a function of the same `module`.
+    """
+    name = name.removesuffix("()")
+    head, _, rest = name.partition(".")
+    if name in class_names():
+        return class_names()[name]
+    if module and f"{module}.{name}" in class_names():
+        return f"{module}.{name}"
+    return f"{class_names()[head]}.{rest}" if head in class_names() and rest.isidentifier() else None
+
+
+def found_object(name: str) -> Any:
+    """What a dotted name of the package is; None for other names."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found: Any = import_module(".".join(parts[:n]))
+        except ImportError:
+            continue
+        for part in parts[n:]:
+            found = getattr(found, part, None)
+        return found
+    return None
+
+
 def first_line(one: Any) -> str:
     """The first line of a docstring."""
     return (inspect.getdoc(one) or "").partition("\n")[0]
@@ -89,7 +117,8 @@ def own_methods(kind: type) -> list[str]:
         for name, value in vars(base).items():
             method = isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value)
             written = inspect.isfunction(value) is False or value.__qualname__ != f"create_fn.<locals>.{name}"
-            if method and written and not name.startswith("_") and (base is kind or name not in described):
+            hook = name.startswith(("_", "on_"))  # the latter are hooks of Lightning
+            if method and written and not hook and (base is kind or name not in described):
                 found.setdefault(name)
     return list(found)
 
@@ -202,39 +231,6 @@ def process_docstring(_: Any, kind: str, name: str, one: Any, options: Any, line
     lines[:] = as_rst(lines)
 
 
-# -- links to the API -----------------------------------------------------------------------------------------
-
-
-def found_object(name: str) -> Any:
-    """What a dotted name of the package is; None for other names."""
-    parts = name.split(".")
-    for n in range(len(parts), 0, -1):
-        try:
-            found: Any = import_module(".".join(parts[:n]))
-        except ImportError:
-            continue
-        for part in parts[n:]:
-            found = getattr(found, part, None)
-        return found
-    return None
-
-
-def resolve(app: Any, env: Any, node: Any, text: Any) -> Any:
-    """A link for a name that is public under another path, text for a type that is not public."""
-    if node.get("refdomain") != "py":
-        return None
-    target = node["reftarget"]
-    path = class_names().get(target)
-    known = found_object(target) if path is None and target.startswith(f"{PACKAGE}.") else None
-    path = path or paths().get(id(known))
-    if path is not None and path != target:
-        domain = env.get_domain("py")
-        return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", path, node, text)
-    return text if node.get("optional") or known is not None else None
-
-
-def setup(app: Any) -> None:
-    """Connect the pages, the docstrings and the links to Sphinx."""
-    app.connect("config-inited", write_pages)
-    app.connect("autodoc-process-docstring", process_docstring, priority=400)
-    app.connect("missing-reference", resolve)
+def process_signature(_: Any, kind: str, name: str, one: Any, options: Any, signature: str, returns: str) -> Any:
+    """Leave out the parameters of `torch.nn.Module`, which say nothing."""
+    return ("()" if kind == "class" and signature == "(*args: Any, **kwargs: Any)" else signature), returns

@@ -1,19 +1,11 @@
 """Configuration of the documentation site; `python -m docs.build` runs Sphinx with it."""
 
-import html
 import sys
 from pathlib import Path
 from typing import Any
 
-from docutils.nodes import SkipNode
-from docutils.utils.math.latex2mathml import tex2mathml
-from sphinx.util import logging
+sys.path[:0] = [str(Path(__file__).parents[1])]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-sys.path[:0] = [str(ROOT)]
-
-from docs import api, notebooks  # noqa: E402
 from structperc.version import __version__  # noqa: E402
 
 project = "structperc"
@@ -28,8 +20,10 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "docs.extension",
 ]
 exclude_patterns = ["_build"]
+default_role = "api"
 nitpicky = True
 nitpick_ignore_regex = [  # names of other packages, which a build without a network cannot look up
     ("py:.*", r"(?!structperc\b).*"),
@@ -56,7 +50,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 110
 toc_object_entries_show_parents = "hide"
 add_module_names = False
 
@@ -70,34 +64,3 @@ html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
 html_theme_options = {"navigation_with_keys": True}
-
-
-def mathml(formula: str, node: Any, *, block: bool) -> str:
-    """A formula as MathML, which browsers show without scripts or fonts from elsewhere."""
-    formula = formula.replace(r"\operatorname*", r"\operatorname")
-    if block and r"\\" in formula and r"\begin" not in formula:
-        formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
-    try:
-        return str(tex2mathml(formula, as_block=block))
-    except Exception as error:
-        logging.getLogger(__name__).warning("formula %s: %s", formula, error, location=node)
-        return html.escape(formula)
-
-
-def inline_formula(writer: Any, node: Any) -> None:
-    """Write a formula within a sentence."""
-    writer.body.append(mathml(node.astext(), node, block=False))
-    raise SkipNode
-
-
-def displayed_formula(writer: Any, node: Any) -> None:
-    """Write a formula on a line of its own."""
-    writer.body.append(f'<div class="math">{mathml(node.astext(), node, block=True)}</div>')
-    raise SkipNode
-
-
-def setup(app: Any) -> None:
-    """Add formulas, the pages of the API, and the notebooks."""
-    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
-    api.setup(app)
-    notebooks.setup(app)

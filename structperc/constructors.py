@@ -39,8 +39,9 @@ def parameters_of(made: Any) -> dict[str, Parameter]:
     derived from them.
 
     Example:
-        >>> parameters_of(complex)
-        {}
+        >>> def search(k: int = 3): ...
+        >>> parameters_of(search)
+        {'k': Parameter(hint=<class 'int'>, default=3)}
     """
     found: dict[str, Parameter] = {}
     for function, skipped in _functions(made):

@@ -8,38 +8,39 @@ BLOCK = 1024  # marks
 NONE = np.iinfo(np.int64).max  # comes after all places
 
 
-def entry_type(weights, number):
-    """Return the dtype of the entry of a moved weight, given the weights' type and number: at most 24 bytes."""
-    places = np.uint32 if number <= 2**32 else np.uint64
+def moved_entries(tables):
+    """Return an entry for each marked weight, in their order: its place, its value, and its sum (0 without sums).
+
+    tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,), sums (N,) or (0,).
+    """
+    entries = np.empty(sum(np.count_nonzero(marks) for marks, *_ in tables), _entry_type(tables))
+    begin = 0
+    for table in tables:
+        begin = _write(*table, entries, begin)
+    return entries
+
+
+def _entry_type(tables):
+    """Return the dtype of an entry, at most 24 bytes."""
+    places = np.uint32 if sum(len(marks) for marks, *_ in tables) <= 2**32 else np.uint64
+    weights = np.result_type(*(weights for _, _, weights, _ in tables))
     return np.dtype([("place", places), ("weight", weights), ("sum", np.float64)])
 
 
-def write_moved(tables, entries):
-    """Write an entry for each marked weight, in their order; return the number of marked weights.
-
-    An entry is the place of the weight, its value, and its sum (0 without sums). Those beyond entries (n,) are not
-    written. tables: of each parameter marks (N,) uint8, place of its first weight, weights (N,), sums (N,) or (0,).
-    """
-    found = 0
-    for moved, start, weights, sums in tables:
-        found = _write(moved, start, weights, sums, entries, found)
-    return found
-
-
 @kernel
-def _write(moved, start, weights, sums, entries, found):
-    """Write the entries of one parameter after those found before; return the number found by then.
+def _write(moved, start, weights, sums, entries, begin):
+    """Write the entries of one parameter from entries[begin] on; return where they end.
 
     Two loops, so that the scattered reads of the second overlap. Marks are looked at eight at a time.
     """
     places, eights = np.empty(BLOCK, np.int64), moved[: len(moved) // 8 * 8].view(np.uint64)
     for first in range(0, len(moved), BLOCK):
         n = _marked(moved, eights, first, min(first + BLOCK, len(moved)), places)
-        for i in range(min(n, len(entries) - found)):
-            entry, place = entries[found + i], places[i]
+        for i in range(n):
+            entry, place = entries[begin + i], places[i]
             entry.place, entry.weight, entry.sum = start + place, weights[place], sums[place] if len(sums) else 0.0
-        found += n
-    return found
+        begin += n
+    return begin
 
 
 @subkernel_no_alloc
@@ -61,9 +62,9 @@ def _marked(moved, eights, first, last, places):
 def average_entries(entries, heads, ends, own, moved, start, weights, sums):
     """Write the mean of each weight, and of its sum, over the processes that have moved it.
 
-    entries: as `write_moved` writes them, of all P processes. heads (P,): the first entry of each process that is not
-    averaged yet, advanced here to the next parameter; ends (P,): where its entries end. own: the rank of this process,
-    whose marks in moved (N,) are reset; weights that no other process has moved stay.
+    entries: `moved_entries` of all P processes, one list after the other. heads (P,): the first entry of each process
+    that is not averaged yet, advanced here to the next parameter; ends (P,): where its entries end. own: the rank of
+    this process, whose marks in moved (N,) are reset; weights that no other process has moved stay.
     """
     coming = np.empty_like(heads)
     for p in range(len(heads)):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch.optim import Optimizer
 from structperc.chain import Constraints
 from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
-from structperc.datamodules.distributed import AllGatherLists, process_group
+from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
@@ -144,13 +143,9 @@ class ParameterAveragingLearner(SequenceLearner):
     """
 
     def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, syncs: Callable[[], int]) -> None:
-        from structperc.online.parameter_averaging import entry_type  # needs a compiler
-
         self.learner, self.optimizer, self.syncs = learner, optimizer, syncs
         self.synced = True  # since the last mini-batch
         optimizer.mark_moved()
-        weights = [some for _, _, some, _ in self._tables()]
-        self.all_gather = AllGatherLists(entry_type(np.result_type(*weights), sum(map(len, weights))))
 
     def learn(self, batch: FlatBatch) -> BatchResult:
         """Learn the sequences of a batch in their order, with syncs at even distances.
@@ -170,16 +165,20 @@ class ParameterAveragingLearner(SequenceLearner):
     @torch.no_grad()
     def sync(self) -> bool:
         """Average weights, sums and steps over all processes; return False if nothing has changed since."""
-        from structperc.online.parameter_averaging import average_entries, write_moved  # need a compiler
+        from structperc.online.parameter_averaging import average_entries, moved_entries  # need a compiler
 
         if self.synced:
             return False
         self.synced = True
         group, tables = self.optimizer.param_groups[0], list(self._tables())
-        found = self.all_gather(partial(write_moved, tables), group["steps"])
-        group["steps"] = int(found.numbers.max())
-        for some in tables:
-            average_entries(found.entries, found.begins, found.ends, process_group().rank, *some)
+        group["steps"] = int(all_reduce_max(torch.tensor(group["steps"])))
+        own = moved_entries(tables)
+        lists = [x.numpy().view(own.dtype) for x in all_gather_tensors(torch.from_numpy(own.view(np.uint8)))]
+        lengths = [len(entries) for entries in lists]
+        ends = np.cumsum(lengths)
+        heads = ends - lengths
+        for table in tables:
+            average_entries(np.concatenate(lists), heads, ends, process_group().rank, *table)
         return True
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:

@@ -315,7 +315,7 @@ def first_line(made: Any) -> str:
 
 
 def argument_texts(made: Any) -> dict[str, str]:
-    """Return the descriptions of arguments in docstrings of Google style, also of base classes.
+    r"""Return the descriptions of arguments in docstrings of Google style, also of base classes.
 
     Example:
         >>> def f(k): "Args:\n    k: number of\n        paths."

@@ -5,40 +5,30 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from structperc.online.parameter_averaging import BLOCK, average_entries, entry_type, write_moved
+from structperc.online.parameter_averaging import BLOCK, average_entries, moved_entries
 
 SIZES = (40, 0, BLOCK + 13)  # weights of three parameters, the second one without any, more marks than one block
 
 
 def tables(moved, weights, sums):
-    """What `write_moved` reads of each parameter, of arrays of all weights."""
+    """What `moved_entries` reads of each parameter, of arrays of all weights."""
     bounds = np.cumsum((0, *SIZES))
     spans = [slice(*pair) for pair in pairwise(bounds)]
     return [(moved[s], int(s.start), weights[s], sums[s] if len(sums) else sums) for s in spans]
-
-
-def listed(found, kind):
-    """The entries of all moved weights; where there is less room, the first of them."""
-    room = np.zeros(sum(SIZES), kind)
-    entries = room[: write_moved(found, room)]
-    short = np.zeros(len(entries) // 2, kind)
-    assert write_moved(found, short) == len(entries)
-    assert (short == entries[: len(short)]).all()
-    return entries
 
 
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("processes", [2, 3, 5])
 def test_mean_over_processes_with_updates(processes: int, average: bool) -> None:
     random = np.random.default_rng(processes)
-    N, kind = sum(SIZES), entry_type(np.float32, sum(SIZES))
+    N = sum(SIZES)
     begin, begin_sums = random.standard_normal(N).astype(np.float32), random.standard_normal(N if average else 0)
     moved = (random.random((processes, N)) < 0.3).astype(np.uint8)
     moved[0, :8] = 0  # a process without moves at the first weights, one with all, one with none
     moved[1, :], moved[-1, SIZES[0] :] = 1, 0
     weights = np.where(moved, random.standard_normal((processes, N)).astype(np.float32), begin)
     sums = np.where(moved, random.standard_normal((processes, N)), begin_sums) if average else np.zeros((processes, 0))
-    lists = [listed(tables(*own), kind) for own in zip(moved, weights, sums, strict=True)]
+    lists = [moved_entries(tables(*own)) for own in zip(moved, weights, sums, strict=True)]
     for own, entries in enumerate(lists):
         assert entries["place"].tolist() == np.flatnonzero(moved[own]).tolist()
     ends = np.cumsum([len(one) for one in lists])

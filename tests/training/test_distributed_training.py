@@ -7,10 +7,8 @@ import os
 import socket
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -23,11 +21,11 @@ from structperc.cli.main import main
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, PerceptronLoss, Prior
 from structperc.datamodules.distributed import (
     SINGLE_PROCESS,
-    AllGatherLists,
     ProcessGroup,
     all_gather_objects,
     all_gather_tensors,
     all_reduce_gradients,
+    all_reduce_max,
     all_reduce_sum,
     process_group,
     single_process,
@@ -37,7 +35,6 @@ from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
-from structperc.online.parameter_averaging import entry_type
 from structperc.optim import LBFGS, PassiveAggressive, QuickProp
 from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.bayes_point import BayesPoint
@@ -206,32 +203,14 @@ def gradients(process):
     return [None if p.grad is None else p.grad.to_dense() for p in made]
 
 
-def exchanged(process):
-    """Numbers and lists of two processes: one list is longer than there is room, others are empty."""
-    exchange, found = AllGatherLists(entry_type(np.float32, 10)), []
-    exchange.room = 3
-    for length in (2 - 2 * process, 100 * process, 0, 7 + process):
-        got = exchange(partial(write, [(i, process, length) for i in range(length)]), 5 - process)
-        found.append(
-            [got.numbers.tolist(), *(got.entries[a:b].tolist() for a, b in zip(got.begins, got.ends, strict=True))]
-        )
-    return found
-
-
-def write(entries, room):
-    """Put entries into room, as many as fit; how many there are."""
-    room[: len(entries)] = entries[: len(room)]
-    return len(entries)
-
-
 def work(process, folder):
     results = {"cases": {case: trained(case, 2) for case in CASES}}
     results |= {"start": bayes_start(2), "refused": refused(), "gradients": gradients(process)}
     results["group"] = tuple(process_group())
     results["all_reduce_sum"] = float(all_reduce_sum(torch.tensor(1.0 + process)))
     results["all_gather_objects"] = all_gather_objects(["ab", "c"][process])
-    results["exchanged"] = exchanged(process)
-    results["all_gather_tensors"] = all_gather_tensors(torch.full((3 * process,), 4)).tolist()
+    results["all_reduce_max"] = float(all_reduce_max(torch.tensor(1.0 - process)))
+    results["all_gather_tensors"] = [x.tolist() for x in all_gather_tensors(torch.full((3 * process,), 4))]
     with single_process():
         results["single_process"] = (
             process_group() == SINGLE_PROCESS and float(all_reduce_sum(torch.tensor(1.0 + process))) == 1 + process
@@ -321,10 +300,8 @@ def test_shares_of_processes(two):
     assert [found["group"] for found in two] == [(0, 2), (1, 2)]
     assert [found["all_reduce_sum"] for found in two] == [3, 3]
     assert [found["all_gather_objects"] for found in two] == [["a", "b", "c"]] * 2
-    lengths = [(2, 0), (0, 100), (0, 0), (7, 8)]
-    lists = [[[(i, process, n) for i in range(n)] for process, n in enumerate(pair)] for pair in lengths]
-    assert [found["exchanged"] for found in two] == [[[[5, 4], *pair] for pair in lists]] * 2
-    assert [found["all_gather_tensors"] for found in two] == [[4, 4, 4]] * 2
+    assert [found["all_reduce_max"] for found in two] == [1, 1]
+    assert [found["all_gather_tensors"] for found in two] == [[[], [4, 4, 4]]] * 2
     assert all(found["single_process"] for found in two)
 
 
@@ -332,11 +309,8 @@ def test_one_process_sums_nothing():
     x = torch.ones(2, requires_grad=True)
     assert all_reduce_sum(x) is x
     assert all_gather_objects(iter([1, 2])) == [1, 2]
-    entries = [(i, 2, 3) for i in range(5000)]  # more than a first message has room for
-    single_process = AllGatherLists(entry_type(np.float32, 10))(partial(write, entries), 3)
-    assert single_process.entries[int(single_process.begins[0]) : int(single_process.ends[0])].tolist() == entries
-    assert single_process.numbers.tolist() == [3]
-    assert all_gather_tensors(x) is x
+    assert all_gather_tensors(x)[0] is x
+    assert all_reduce_max(x) is x
     assert process_group() == SINGLE_PROCESS
 
 

@@ -168,6 +168,12 @@ def log_sum(x, axis: constexpr):
 
 
 @triton.jit
+def best_or_log_sum(scores, axis: constexpr, SUMMED: constexpr):
+    """Return the highest scores along an axis or, with SUMMED, the logs of the sums of exponentials."""
+    return log_sum(scores, axis) if SUMMED else tl.max(scores, axis)
+
+
+@triton.jit
 def label_at(labels, s, t, real, T):
     """Load labels (S, C) of label sequences s (S,) at tokens t (C,), 0 where not real (S, C)."""
     return tl.load(labels + s[:, None] * T + t[None, :], mask=real, other=0)
@@ -183,11 +189,6 @@ def suffix_scores(lattice: KernelArguments, dtype: torch.dtype, summed: bool) ->
     with on_device_of(lattice.unary):
         _fill[(lattice.programs(blocks),)](*lattice.tables, suffix, SUMMED=summed, **blocks)
     return suffix
-
-
-@triton.jit
-def _joined(scores, SUMMED: constexpr):
-    return log_sum(scores, 2) if SUMMED else tl.max(scores, 2)
 
 
 @triton.jit(do_not_specialize=SHAPES)
@@ -214,7 +215,7 @@ def _fill(
             if not STATIONARY:
                 table = edges_at(edge, b, t + 1, followed, j, j, eb, et, ei, ej, L).to(work)
                 invalid |= any_invalid(table, followed)
-            joined = tl.where(followed[:, None], _joined(table + after[:, None, :], SUMMED), 0.0)
+            joined = tl.where(followed[:, None], best_or_log_sum(table + after[:, None, :], 2, SUMMED), 0.0)
             after = tl.where(real[:, None], (own - level).to(work) + joined, after)
             put_rows(suffix, after, b, t, real, L, P, T)
         else:
@@ -222,7 +223,7 @@ def _fill(
                 i = first + tl.arange(0, ROWS)
                 slab = edges_at(edge, b, t + 1, followed, i, j, eb, et, ei, ej, L).to(work)
                 invalid |= any_invalid(slab, followed)
-                joined_i = tl.where(followed[:, None], _joined(slab + after[:, None, :], SUMMED), 0.0)
+                joined_i = tl.where(followed[:, None], best_or_log_sum(slab + after[:, None, :], 2, SUMMED), 0.0)
                 place, mine = (b * T + t)[:, None] * L + i[None, :], real[:, None] & (i < L)[None, :]
                 own_i = tl.load(unary + place, mask=mine, other=-float("inf")) - level
                 tl.store(suffix + place, own_i.to(work) + joined_i, mask=mine)

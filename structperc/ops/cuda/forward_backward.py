@@ -4,7 +4,8 @@ Probabilities take one kernel, one pass each way, on logarithms in the type of t
 float32, because each token's scores are reduced by their level, the carried sums by the highest of the token before
 (known by then, so that nothing waits for it), and these are summed in double precision. A pair's probability is that of
 its first label times the share of the second in the sum over what follows: the exponentials of the backward pass serve
-both. For stationary edges the sums of pairs are kept in registers, in double precision.
+both. For stationary edges the sums of pairs are kept in registers, in double precision. Few long sequences are divided
+into chunks; see `chunks`.
 
 Samples take one kernel for sums backwards and one for draws forwards, both in double precision, as the reference. For
 log-sums over the next label, tokens are independent: gradients of edges that all tokens share are summed by one
@@ -17,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language import constexpr
 
+from structperc.ops.cuda import chunks
 from structperc.ops.cuda.blocks import (
     INTERPRETED,
     SHAPES,
@@ -43,56 +45,73 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
     """Implement `structperc.ops.forward_backward`."""
     lattice = KernelArguments(unary, edge, lengths)
     B, T, L = unary.shape
+    chunk = chunks.chunk_length(B, T, L)
+    C = triton.cdiv(T, max(chunk, 1))
     total, nodes = lattice.scratch(B), lattice.scratch(B, T, L)
-    summed = torch.float64 if lattice.stationary and L > WHOLE else unary.dtype  # in place, token by token
-    pairs = lattice.scratch(B, 1 if lattice.stationary else T, L, L, dtype=summed) if with_pairs else lattice.scratch(0)
+    summed = torch.float64 if lattice.stationary and (L > WHOLE or C > 1) else unary.dtype  # else in registers
+    shape = (B, max(C, 1) if lattice.stationary else T, L, L) if with_pairs else (0,)
+    pairs = lattice.scratch(*shape, dtype=summed)
     if not B or not T:
         return total.zero_(), nodes, pairs.zero_().to(unary.dtype)
     blocks, before, later = lattice.blocks(), lattice.scratch(B, T, L), lattice.scratch(B, 2, L)
+    borders = chunks.ChunkBorders(before, before, total, lattice.lengths)  # not read with one chunk
+    if C > 1:
+        borders = chunks.chunk_borders(lattice, chunk, summed=True)
     with on_device_of(unary):
-        _both_passes[(lattice.programs(blocks),)](
-            *lattice.tables, before, later, total, nodes, pairs, PAIRS=with_pairs, **blocks
+        _both_passes[(lattice.programs(blocks), C)](
+            *lattice.tables, *borders, before, later, nodes, pairs, chunk, PAIRS=with_pairs, **blocks
         )  # fmt: skip
-    return total, nodes, pairs.to(unary.dtype)
+    if with_pairs and lattice.stationary and C > 1:
+        pairs = pairs.sum(1, keepdim=True)
+    return borders.log_partition, nodes, pairs.to(unary.dtype)
 
 
-@triton.jit(do_not_specialize=SHAPES)
+@triton.jit(do_not_specialize=[*SHAPES, "chunk"])
 def _both_passes(
-    unary, edge, lengths, B, T, eb, et, ei, ej, before, later, total, nodes, pairs, PAIRS: constexpr,
+    unary, edge, lengths, B, T, eb, et, ei, ej, outside_before, outside_after, total, known_invalid,
+    before, later, nodes, pairs, chunk, PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill total (B,), nodes (B, T, L), pairs (B, T or 1, L, L); before (B, T, L) and later (B, 2, L) are memory."""
+    """Fill total (B,), nodes (B, T, L), pairs (B, T or C, L, L); before (B, T, L) and later (B, 2, L) are memory.
+
+    The programs of the second grid dimension share the tokens of a sequence. With more than one, total is not filled.
+    """
+    c, C = tl.program_id(1), tl.num_programs(1)
     b, length, longest = sequences(lengths, B, T, N)
+    begin, end = c * chunk, tl.minimum((c + 1) * chunk, longest)
+    start = rows_at(outside_before, b, c, (c > 0) & (length > begin), L, P, C, 0.0)
     carry, taken_off, invalid = _forwards(
-        unary, edge, b, length, longest, T, eb, et, ei, ej, before, L, N, P, ROWS, STATIONARY, STAGES
+        unary, edge, b, length, begin, end, T, eb, et, ei, ej, start, before, L, N, P, ROWS, STATIONARY, STAGES
     )  # fmt: skip
+    invalid |= tl.load(known_invalid + b, mask=(b < B) & (C > 1), other=0).to(tl.int32)
     log_z = tl.where(length > 0, log_sum(carry, 1).to(tl.float64) + taken_off, 0.0)
     log_z = tl.where(invalid > 0, float("nan"), log_z)
-    tl.store(total + b, log_z.to(total.dtype.element_ty), mask=b < B)
+    tl.store(total + b, log_z.to(total.dtype.element_ty), mask=(b < B) & (C == 1))
     tl.debug_barrier()
+    carry = rows_at(outside_after, b, c, length > (c + 1) * chunk, L, P, C, 0.0)
     _backwards(
-        unary, edge, b, length, longest, B, T, eb, et, ei, ej, before, later, invalid, nodes, pairs, PAIRS,
+        unary, edge, b, length, begin, end, B, T, eb, et, ei, ej, carry, before, later, invalid, nodes, pairs, PAIRS,
         L, N, P, ROWS, STATIONARY, STAGES,
     )  # fmt: skip
     if tl.max(invalid, 0) > 0:
         tl.debug_barrier()
-        _fill_invalid(b, length, longest, T, invalid, nodes, pairs, PAIRS, L, N, P, ROWS, STATIONARY)
+        _fill_invalid(b, length, begin, end, T, invalid, nodes, pairs, PAIRS, L, N, P, ROWS, STATIONARY)
         tl.debug_barrier()
-    for t in range(padding_from(b, length, B, T), T):
+    for t in range(tl.maximum(begin, padding_from(b, length, B, T)), tl.minimum((c + 1) * chunk, T)):
         padding = (b < B) & (t >= length)
         put_rows(nodes, tl.zeros((N, P), unary.dtype.element_ty), b, t, padding, L, P, T)
         if PAIRS and not STATIONARY:
             _fill_pairs(pairs, 0.0, b, t, padding, T, L, N, P, ROWS)
     if PAIRS and not STATIONARY:
-        _fill_pairs(pairs, 0.0, b, 0, b < B, T, L, N, P, ROWS)
+        _fill_pairs(pairs, 0.0, b, 0, (b < B) & (c == 0), T, L, N, P, ROWS)
 
 
 @triton.jit
 def _forwards(
-    unary, edge, b, length, longest, T, eb, et, ei, ej, before,
+    unary, edge, b, length, begin, end, T, eb, et, ei, ej, start, before,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill before (B, T, L) with log-sums up to each label.
+    """Fill before (B, T, L) with log-sums up to each label of tokens begin..end - 1; start (N, P) are those before.
 
     Return those of the last tokens (N, P), the sum of what was subtracted (N,), and 1 for invalid sequences (N,).
     """
@@ -102,8 +121,8 @@ def _forwards(
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
         invalid = any_invalid(table, length > 1)
-    for t in tl.range(0, longest, num_stages=STAGES):
-        real, joined = t < length, follows_another(t, length)
+    for t in tl.range(begin, end, num_stages=STAGES):
+        real, joined = t < length, follows_another(t, length) & (t > begin)
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
         invalid |= any_invalid(own, real)
         level = finite_or_zero(tl.max(own, 1))
@@ -113,7 +132,7 @@ def _forwards(
             if not STATIONARY:
                 table = edges_at(edge, b, t, joined, j, j, eb, et, ei, ej, L)
                 invalid |= any_invalid(table, joined)
-            sums = tl.where(joined[:, None], log_sum(table + carry[:, :, None], 1), 0.0)
+            sums = tl.where(joined[:, None], log_sum(table + carry[:, :, None], 1), start)
             carry = tl.where(real[:, None], sums - highest[:, None] + (own - level[:, None]), carry)
             put_rows(before, carry, b, t, real, L, P, T)
         else:
@@ -132,15 +151,17 @@ def _forwards(
 
 @triton.jit
 def _backwards(
-    unary, edge, b, length, longest, B, T, eb, et, ei, ej, before, later, invalid, nodes, pairs, PAIRS: constexpr,
+    unary, edge, b, length, begin, end, B, T, eb, et, ei, ej, carry, before, later, invalid, nodes, pairs,
+    PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
-    """Fill nodes and pairs of real tokens with probabilities, by log-sums after each label.
+    """Fill nodes of tokens begin..end - 1, and pairs into the tokens after each, with probabilities.
+
+    `carry` (N, P) are the log-sums from each label of token `end` on.
 
     Over 60 lines, since matrices in registers and slabs of them take turns within one loop over tokens.
     """
     j = tl.arange(0, P)
-    carry = tl.zeros((N, P), unary.dtype.element_ty)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
         if PAIRS:
@@ -148,8 +169,8 @@ def _backwards(
     elif PAIRS and STATIONARY:
         _fill_pairs(pairs, 0.0, b, 0, b < B, 1, L, N, P, ROWS)
         tl.debug_barrier()
-    for back in tl.range(0, longest, num_stages=STAGES):
-        t = longest - 1 - back
+    for back in tl.range(0, end - begin, num_stages=STAGES):
+        t = end - 1 - back
         real, followed = t < length, t + 1 < length
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
         own -= finite_or_zero(tl.max(own, 1))[:, None]
@@ -202,20 +223,20 @@ def _backwards(
         carry = tl.where(real[:, None], after - highest[:, None] + own, carry)
     if PAIRS and STATIONARY and ROWS == P:
         sums = tl.where(((invalid > 0) & (length > 1))[:, None, None], float("nan"), sums)
-        put_pairs(pairs, sums, b, 0, b < B, j, j, 1, L)
+        put_pairs(pairs, sums, b, tl.program_id(1), b < B, j, j, tl.num_programs(1), L)
 
 
 @triton.jit
 def _fill_invalid(
-    b, length, longest, T, invalid, nodes, pairs, PAIRS: constexpr,
+    b, length, begin, end, T, invalid, nodes, pairs, PAIRS: constexpr,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr,
 ):  # fmt: skip
-    """Fill nodes and pairs of the real tokens of invalid sequences with NaN."""
-    for t in range(0, longest):
+    """Fill nodes of tokens begin..end - 1, and pairs into the tokens after each, with NaN for invalid sequences."""
+    for t in range(begin, end):
         spoilt = (invalid > 0) & (t < length)
         put_rows(nodes, tl.full((N, P), float("nan"), nodes.dtype.element_ty), b, t, spoilt, L, P, T)
         if PAIRS and not STATIONARY:
-            _fill_pairs(pairs, float("nan"), b, t, spoilt & (t > 0), T, L, N, P, ROWS)
+            _fill_pairs(pairs, float("nan"), b, t + 1, spoilt & (t + 1 < length), T, L, N, P, ROWS)
     if PAIRS and STATIONARY and ROWS != P:
         _fill_pairs(pairs, float("nan"), b, 0, (invalid > 0) & (length > 1), 1, L, N, P, ROWS)
 

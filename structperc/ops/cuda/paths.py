@@ -59,13 +59,17 @@ def path_counts(
 
 @triton.jit
 def path_totals(
-    unary, edge, labels, s, b, length, longest, T, eb, et, ei, ej, L: constexpr, N: constexpr, TOKENS: constexpr
-):
-    """Return the scores (N,) float64 of label sequences s (N,) on sequences b (N,); NaN for an invalid label."""
+    unary, edge, labels, s, b, length, begin, longest, T, eb, et, ei, ej,
+    L: constexpr, N: constexpr, TOKENS: constexpr,
+):  # fmt: skip
+    """Return the scores (N,) float64 of label sequences s (N,) on sequences b (N,), from token begin on.
+
+    The score is NaN for an invalid label.
+    """
     own = tl.zeros((N,), tl.float64)
     steps = tl.zeros((N,), tl.float64)
     unknown = tl.zeros((N,), tl.int32)
-    for first in range(0, longest, TOKENS):
+    for first in range(begin, longest, TOKENS):
         t = first + tl.arange(0, TOKENS)
         real, later = t[None, :] < length[:, None], t[None, :] > 0
         here = label_at(labels, s, t, real, T)
@@ -95,7 +99,7 @@ def _score(
 ):
     s, listed, b, length = _paths(lengths, rows, S, N)
     length = tl.minimum(length, T)
-    total = path_totals(unary, edge, labels, s, b, length, tl.max(length, 0), T, eb, et, ei, ej, L, N, TOKENS)
+    total = path_totals(unary, edge, labels, s, b, length, 0, tl.max(length, 0), T, eb, et, ei, ej, L, N, TOKENS)
     tl.store(scores + s, total.to(scores.dtype.element_ty), mask=listed)
 
 

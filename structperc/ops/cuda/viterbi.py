@@ -1,7 +1,7 @@
 """Viterbi on CUDA, and best scores before and after each label with their gradients.
 
 Viterbi is one kernel: backwards over the tokens, keeping each label's best successor (2 bytes), forwards along these,
-then the score of the path, many tokens at once.
+then the score of the path, many tokens at once. Few long sequences are searched in chunks; see `chunks`.
 
 Best scores before and after run at the same time, two programs per sequence, in double precision, so that ties are
 those of the reference. Their gradients take three loops in one program per sequence: best labels before; best labels
@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language import constexpr
 
+from structperc.ops.cuda import chunks
 from structperc.ops.cuda.blocks import (
     SHAPES,
     SOME_TOKENS,
@@ -42,8 +43,11 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     scores, labels = lattice.scratch(B), lattice.scratch(B, T, dtype=torch.int64)
     if not B or not T:
         return scores.zero_(), labels
-    blocks = lattice.blocks()
-    following, carried = lattice.scratch(B, T, L, dtype=torch.int16), lattice.scratch(B, 2, L)
+    blocks, following = lattice.blocks(), lattice.scratch(B, T, L, dtype=torch.int16)
+    chunk = chunks.chunk_length(B, T, L)
+    if chunk < T:
+        return _search_in_chunks(lattice, chunk, following, labels), labels
+    carried = lattice.scratch(B, 2, L)
     with on_device_of(unary):
         _search[(lattice.programs(blocks),)](
             *lattice.tables, following, carried, scores, labels, TOKENS=SOME_TOKENS // blocks["N"], **blocks
@@ -59,14 +63,116 @@ def _search(
 ):  # fmt: skip
     """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are memory."""
     b, length, longest = sequences(lengths, B, T, N)
+    nothing = tl.zeros((N, P), unary.dtype.element_ty)
+    after, invalid = _successors(
+        unary, edge, b, length, 0, longest, T, eb, et, ei, ej, nothing, following, carried,
+        L, N, P, ROWS, STATIONARY, STAGES,
+    )  # fmt: skip
+    legal = ((tl.max(after, 1) > -float("inf")) | (length <= 0)) & (invalid == 0)
+    label = tl.where(legal, tl.argmax(after, 1), 0).to(tl.int64)
+    tl.store(labels + b * T, label, mask=length > 0)
+    tl.debug_barrier()
+    for t in range(1, longest):
+        label = tl.load(following + (b * T + t - 1) * L + label, mask=legal & (t < length), other=0).to(tl.int64)
+        tl.store(labels + b * T + t, label, mask=t < length)
+    tl.debug_barrier()
+    total = path_totals(unary, edge, labels, b, b, length, 0, longest, T, eb, et, ei, ej, L, N, TOKENS)
+    total = tl.where(invalid > 0, float("nan"), tl.where(legal, total, -float("inf")))
+    tl.store(scores + b, total.to(scores.dtype.element_ty), mask=b < B)
+    for first in range(0, T, TOKENS):
+        tokens = first + tl.arange(0, TOKENS)
+        padding = (b < B)[:, None] & (tokens < T)[None, :] & (tokens[None, :] >= length[:, None])
+        tl.store(labels + b[:, None] * T + tokens[None, :], tl.zeros((N, TOKENS), tl.int64), mask=padding)
+
+
+def _search_in_chunks(lattice: KernelArguments, chunk: int, following: Tensor, labels: Tensor) -> Tensor:
+    """Fill labels (B, T) by a scan over chunks, and return scores (B,); following (B, T, L) is memory."""
+    blocks, C = lattice.blocks(), triton.cdiv(lattice.T, chunk)
+    sizes = {name: blocks[name] for name in ("L", "N", "num_warps", "enable_fp_fusion")}
+    _, after, _, invalid = chunks.chunk_borders(lattice, chunk, summed=False)
+    jumps, first = lattice.scratch(lattice.B, C, lattice.L, dtype=torch.int16), torch.empty_like(lattice.lengths)
+    scores, grid = lattice.scratch(lattice.B, C, dtype=torch.float64), (lattice.programs(blocks), C)
+    with on_device_of(lattice.unary):
+        _search_chunk[grid](*lattice.tables, after, invalid, following, jumps, first, chunk, **blocks)
+        _follow_chunk[grid](lattice.lengths, lattice.B, lattice.T, following, jumps, first, labels, chunk, **sizes)
+        _score_chunk[grid](*lattice.tables, labels, scores, chunk, TOKENS=SOME_TOKENS // blocks["N"], **sizes)
+    score = torch.where(first >= 0, scores.sum(1), -torch.inf)
+    return score.masked_fill(invalid > 0, torch.nan).to(lattice.unary.dtype)
+
+
+@triton.jit(do_not_specialize=[*SHAPES, "chunk"])
+def _search_chunk(
+    unary, edge, lengths, B, T, eb, et, ei, ej, after, invalid, following, jumps, first, chunk,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill following (B, T, L); jumps (B, C, L), the best label of the first token after a chunk for each of its first.
+
+    The first label of each sequence is written to first (B,), -1 if the sequence is invalid or impossible.
+    """
+    c, C = tl.program_id(1), tl.num_programs(1)
+    b, length, longest = sequences(lengths, B, T, N)
+    begin, end = c * chunk, tl.minimum((c + 1) * chunk, longest)
+    carry = rows_at(after, b, c, length > end, L, P, C, 0.0)
+    carry, _ = _successors(
+        unary, edge, b, length, begin, end, T, eb, et, ei, ej, carry, following, after, L, N, P, ROWS, STATIONARY,
+        STAGES,
+    )  # fmt: skip
+    if c == 0:
+        legal = ((tl.max(carry, 1) > -float("inf")) | (length <= 0)) & (tl.load(invalid + b, mask=b < B, other=1) == 0)
+        tl.store(first + b, tl.where(legal, tl.argmax(carry, 1), -1).to(tl.int64), mask=b < B)
+    tl.debug_barrier()
+    label = tl.zeros((N, P), tl.int64) + tl.arange(0, P)[None, :]
+    for t in range(begin, end):
+        known = (t + 1 < length)[:, None] & (label < L)
+        label = tl.load(following + ((b * T + t) * L)[:, None] + label, mask=known, other=0).to(tl.int64)
+    put_rows(jumps, label, b, c, b < B, L, P, C)
+
+
+@triton.jit(do_not_specialize=["B", "T", "chunk"])
+def _follow_chunk(lengths, B, T, following, jumps, first, labels, chunk, L: constexpr, N: constexpr):
+    """Fill labels (B, T)."""
+    c, C = tl.program_id(1), tl.num_programs(1)
+    b, length, _ = sequences(lengths, B, T, N)
+    label = tl.load(first + b, mask=b < B, other=-1)
+    legal, label = label >= 0, tl.maximum(label, 0)
+    for earlier in range(0, c):
+        label = tl.load(jumps + (b * C + earlier) * L + label, mask=legal, other=0).to(tl.int64)
+    for t in range(c * chunk, tl.minimum((c + 1) * chunk, T)):
+        tl.store(labels + b * T + t, label, mask=b < B)  # 0 in the padding
+        known = legal & (t + 1 < length)
+        label = tl.load(following + (b * T + t) * L + label, mask=known, other=0).to(tl.int64)
+
+
+@triton.jit(do_not_specialize=[*SHAPES, "chunk"])
+def _score_chunk(
+    unary, edge, lengths, B, T, eb, et, ei, ej, labels, scores, chunk, L: constexpr, N: constexpr, TOKENS: constexpr
+):
+    """Fill scores (B, C) with those of the tokens of each chunk and of the edges into them."""
+    c, C = tl.program_id(1), tl.num_programs(1)
+    b, length, longest = sequences(lengths, B, T, N)
+    begin, end = c * chunk, (c + 1) * chunk
+    length, longest = tl.minimum(length, end), tl.minimum(longest, end)
+    total = path_totals(unary, edge, labels, b, b, length, begin, longest, T, eb, et, ei, ej, L, N, TOKENS)
+    tl.store(scores + b * C + c, total, mask=b < B)
+
+
+@triton.jit
+def _successors(
+    unary, edge, b, length, begin, end, T, eb, et, ei, ej, after, following, carried,
+    L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
+):  # fmt: skip
+    """Fill following (B, T, L) with the best successor of each label at tokens begin..end - 1.
+
+    `after` (N, P) are the best scores from each label of token `end` on, 0 where it is padding.
+    Return those of token `begin`, and 1 for sequences with an invalid score (N,).
+    """
     j = tl.arange(0, P)
-    after = tl.zeros((N, P), unary.dtype.element_ty)
     invalid = tl.zeros((N,), tl.int32)
     if STATIONARY and ROWS == P:
         table = edges_at(edge, b, 0, length > 0, j, j, eb, et, ei, ej, L)
         invalid = any_invalid(table, length > 1)
-    for back in tl.range(0, longest, num_stages=STAGES):
-        t = longest - 1 - back
+    for back in tl.range(0, end - begin, num_stages=STAGES):
+        t = end - 1 - back
         real, followed = t < length, t + 1 < length
         own = rows_at(unary, b, t, real, L, P, T, -float("inf"))
         invalid |= any_invalid(own, real)
@@ -93,21 +199,7 @@ def _search(
                 tl.store(carried + row, tl.where(followed[:, None], own_i + best, own_i), mask=mine)
             tl.debug_barrier()
             after = rows_at(carried, b, t % 2, real, L, P, 2, -float("inf"))
-    legal = ((tl.max(after, 1) > -float("inf")) | (length <= 0)) & (invalid == 0)
-    label = tl.where(legal, tl.argmax(after, 1), 0).to(tl.int64)
-    tl.store(labels + b * T, label, mask=length > 0)
-    tl.debug_barrier()
-    for t in range(1, longest):
-        label = tl.load(following + (b * T + t - 1) * L + label, mask=legal & (t < length), other=0).to(tl.int64)
-        tl.store(labels + b * T + t, label, mask=t < length)
-    tl.debug_barrier()
-    total = path_totals(unary, edge, labels, b, b, length, longest, T, eb, et, ei, ej, L, N, TOKENS)
-    total = tl.where(invalid > 0, float("nan"), tl.where(legal, total, -float("inf")))
-    tl.store(scores + b, total.to(scores.dtype.element_ty), mask=b < B)
-    for first in range(0, T, TOKENS):
-        tokens = first + tl.arange(0, TOKENS)
-        padding = (b < B)[:, None] & (tokens < T)[None, :] & (tokens[None, :] >= length[:, None])
-        tl.store(labels + b[:, None] * T + tokens[None, :], tl.zeros((N, TOKENS), tl.int64), mask=padding)
+    return after, invalid
 
 
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
