@@ -318,7 +318,7 @@ def argument_texts(made: Any) -> dict[str, str]:
     r"""Return the descriptions of arguments in docstrings of Google style, also of base classes.
 
     Example:
-        >>> def f(k): "Args:\n    k: number of\n        paths."
+        >>> def f(k): "Args:\n    k: number of paths."
         >>> argument_texts(f)
         {'k': 'number of paths.'}
     """
