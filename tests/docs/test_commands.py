@@ -100,9 +100,9 @@ def test_tagging_new_text(here, ran, structperc_says):
 
 
 def test_the_first_configuration_of_data_trains(here, structperc_says):
-    own, *_ = blocks("data", "yaml")
+    own, *_ = blocks("how_to/own_data", "yaml")
     (here / "own.yaml").write_text(own.replace("[word, _, label]", "[word, label]").replace("IOB2", "none"))
-    assert "structperc fit -c own.yaml" in blocks("data", "bash")[0]
+    assert ["fit", "-c", "own.yaml"] in commands("how_to/own_data")
     structperc_says("fit", "-c", "own.yaml", *SHORT)
 
 

@@ -1,15 +1,18 @@
-"""The examples of docs/head.md run, each by itself, and learn what they are shown."""
+"""The examples of docs/get_started/head.md run and learn what they are shown."""
+
+import re
 
 import pytest
 import torch
 
 from tests.docs.written import blocks
 
-EXAMPLES = {"BiLSTM": 0, "transformers": 1, "new text": 2, "Lightning": 3, "pytorch-crf": 4}
+NAMES = ("BiLSTM", "legal", "candidates", "transformers", "new text", "Lightning", "pytorch-crf", "its weights")
+EXAMPLES = {name: number for number, name in enumerate(NAMES)}
 
 
 def example(name):
-    return blocks("head", "python")[EXAMPLES[name]]
+    return blocks("get_started/head", "python")[EXAMPLES[name]]
 
 
 def run(name, names=None):
@@ -27,6 +30,12 @@ def test_examples_are_short(name):
 def test_a_bilstm(capsys):
     names = run("BiLSTM")
     assert capsys.readouterr().out.strip() == str(names["gold"].tolist())
+
+
+def test_legal_labels_candidates_and_confidence(capsys):
+    run("candidates", run("legal"))
+    printed = re.findall(r"print\(.*\)  # (.*)$", example("legal") + example("candidates"), re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == printed
 
 
 def test_lightning():
@@ -48,4 +57,8 @@ def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch, capsys):
 
 
 def test_pytorch_crf():
-    assert [len(row) for row in run("pytorch-crf")["best"]] == [4, 2]
+    names = run("pytorch-crf")
+    assert [len(row) for row in names["best"]] == [4, 2]
+    run("its weights", names)
+    expected = -names["crf"](names["emissions"], names["tags"], names["mask"], reduction="mean")
+    torch.testing.assert_close(names["same"], expected)

@@ -1,4 +1,4 @@
-"""What docs/migration.md says of other libraries holds: their numbers are ours."""
+"""What docs/how_to/migrate.md says of other libraries is true: their numbers are ours."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def as_crf(names: dict[str, Any]) -> CRF:
 
 
 def test_equals_pytorch_crf(ran):
-    names = ran("migration")
+    names = ran("how_to/migrate")
     crf, emissions, tags = as_crf(names), names["emissions"], names["tags"]
     lengths = torch.tensor([6, 1, 4])
     mask = torch.arange(6) < lengths[:, None]
@@ -41,7 +41,7 @@ def test_equals_pytorch_crf(ran):
 
 def test_sub_words_are_left_out(ran):
     """Sentence by sentence what pytorch-crf says of the words alone, with no transitions at the ends."""
-    names = ran("migration")
+    names = ran("how_to/migrate")
     crf = as_crf({**names, "start": torch.zeros(names["L"]), "end": torch.zeros(names["L"])})
     total = torch.zeros(())
     for row, kept in enumerate(names["word_labels"] != -100):
@@ -53,7 +53,7 @@ def test_sub_words_are_left_out(ran):
 
 
 def test_potentials_of_torch_struct(ran):
-    names = ran("migration")
+    names = ran("how_to/migrate")
     potentials, lengths = torch.randn(2, 3, 3, 3).double(), torch.tensor([4, 2])
     lattice = names["chain_lattice"](potentials, lengths)
     pairs = edge_marginals(lattice)
@@ -98,7 +98,7 @@ WORDS = ["Anna", "met", "Bo"]
 
 
 def test_equals_crfsuite(here, ran):
-    names = ran("migration")
+    names = ran("how_to/migrate")
     peer, objective = crfsuite(here, c1=0.0, c2=names["c2"])
     tagger = names["tagger"]
     torch.testing.assert_close(
@@ -112,10 +112,10 @@ def test_equals_crfsuite(here, ran):
 
 
 def test_c1_of_crfsuite(here, ran):
-    names = ran("migration")
+    names = ran("how_to/migrate")
     c1 = 0.5
     _, objective = crfsuite(here, c1=c1, c2=0.0)
-    code = blocks("migration", "python")[-1]
+    code = blocks("how_to/migrate", "python")[-1]
     for ours, theirs in (("optimizer=LBFGS", "optimizer=OWLQN"), ("prior=Prior(C=1 / (2 * c2))", "prior=None")):
         assert ours in code
         code = code.replace(ours, theirs)
@@ -125,8 +125,8 @@ def test_c1_of_crfsuite(here, ran):
 
 def test_template_file_of_crfpp(here, ran, structperc_says):
     """crf_learn -c 2 has the objective of CRFsuite with c2 = 0.25, which the page trains in Python."""
-    names = ran("migration")
-    (config,) = blocks("migration", "yaml")
+    names = ran("how_to/migrate")
+    (config,) = blocks("how_to/migrate", "yaml")
     (here / "crfpp.yaml").write_text(config, encoding="utf-8")
     structperc_says("fit", "-c", "crfpp.yaml", f"--model.prior.C={1 / (2 * names['c2'])}")
     tagger = Tagger.load("runs/crfpp/1/model")
