@@ -1,6 +1,6 @@
-"""Constraints: -inf in the lattice, so that every search, sum and criterion sees the same impossible paths.
+"""Constraints on labels, as scores of -inf in a lattice, which all searches, sums and criteria respect.
 
-Gradients flow to the other scores.
+Gradients reach all other scores.
 """
 
 import torch
@@ -12,7 +12,24 @@ from structperc.structures import Lattice
 
 
 def allow(lattice: Lattice, mask: Tensor) -> Lattice:
-    """Keep the labels of a bool mask that broadcasts to (B, T, L), such as partial labels or a tag dictionary."""
+    """Forbid all labels outside a mask, such as partial labels or the entries of a tag dictionary.
+
+    Args:
+        lattice: scores of B sequences.
+        mask: bool, True at allowed labels; of any shape that broadcasts to (B, T, L).
+
+    Returns:
+        The lattice with unary scores of -inf at all other labels.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import allow, viterbi
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> allowed = torch.tensor([[[True, False], [True, True]]])  # the first label must be 0
+        >>> viterbi(allow(lattice, allowed))
+        (tensor([2.]), tensor([[0, 0]]))
+    """
     return lattice._replace(unary=lattice.unary.masked_fill(~mask, -torch.inf))
 
 
@@ -24,10 +41,29 @@ def constrain(
     first: Tensor | None = None,
     last: Tensor | None = None,
 ) -> Lattice:
-    """Keep the first labels, pairs (label before, label) and last labels that bool masks (L,), (L, L), (L,) allow.
+    """Forbid first labels, pairs of labels and last labels, for example those that a tag scheme excludes.
 
-    `first` and `last` (B, T) bool mark the tokens where paths begin and end: by default the ends of the sequence, for
-    documents also those of their sentences. A stationary edge stays one matrix. Half precision becomes float32.
+    A stationary transition matrix stays one matrix. Half precision becomes float32.
+
+    Args:
+        lattice: scores of B sequences.
+        start: (L,) bool, True at labels that may begin a sentence.
+        transition: (L, L) bool, True at pairs (label before, label) that may follow one another.
+        end: (L,) bool, True at labels that may end a sentence.
+        first: (B, T) bool, True at the first tokens of sentences; by default, each sequence is one sentence.
+        last: (B, T) bool, True at the last tokens of sentences.
+
+    Returns:
+        The lattice with scores of -inf for all that is forbidden.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import constrain, viterbi
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> every, pairs = torch.ones(2).bool(), torch.tensor([[True, True], [False, True]])  # no 0 after 1
+        >>> viterbi(constrain(lattice, every, pairs, every))
+        (tensor([2.]), tensor([[0, 0]]))
     """
     if first is None or last is None:
         steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)
@@ -40,9 +76,24 @@ def constrain(
 
 
 class Constraints(nn.Module):
-    """The function `constrain` with the masks of a label set, which are not saved.
+    """Module that forbids what the tag scheme of a label set excludes; see `constrain`.
 
-    start, end: (L,) bool. transition: (L, L) bool.
+    Attributes:
+        start: (L,) bool, labels that may begin a sentence.
+        transition: (L, L) bool, pairs (label before, label) that may follow one another.
+        end: (L,) bool, labels that may end a sentence.
+        unconstrained: True if the scheme is "none", so that nothing is forbidden.
+
+    The masks move with the module to a device, and are not part of its state.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Constraints
+        >>> from structperc.data import LabelSet
+        >>> constraints = Constraints()
+        >>> constraints.allocate(LabelSet(("O", "B-PER", "I-PER"), "IOB2"))
+        >>> constraints.start
+        tensor([ True,  True, False])
     """
 
     start: Tensor
@@ -51,13 +102,13 @@ class Constraints(nn.Module):
     unconstrained = False  # without a tag scheme
 
     def allocate(self, labels: LabelSet) -> None:
-        """Set the masks of the labels that may begin, end and follow one another."""
+        """Create the masks of the labels that may begin a sentence, end it, and follow one another."""
         for name, mask in (("start", labels.start), ("transition", labels.transition), ("end", labels.end)):
             self.register_buffer(name, mask, persistent=False)
         self.unconstrained = labels.scheme == "none"
 
     def forward(self, lattice: Lattice, first: Tensor | None = None, last: Tensor | None = None) -> Lattice:
-        """Return the lattice with -inf for what the tag scheme forbids; see `constrain`."""
+        """Return the lattice with -inf for all that the tag scheme forbids; see `constrain`."""
         if self.unconstrained:
             return lattice._replace(
                 unary=full_precision(lattice.unary), edge=full_precision(narrow_edges(lattice).edge)

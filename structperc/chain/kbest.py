@@ -18,7 +18,21 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
-    """Raise InputError if lists of k candidates for unary scores of this shape (B, T, L) do not fit into memory."""
+    """Check that lists of k candidates fit into memory.
+
+    Args:
+        k: number of candidates.
+        shape: shape (B, T, L) of the unary scores.
+        device: device of the candidates.
+
+    Raises:
+        InputError: the candidates need more memory than is free.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.kbest import check_memory
+        >>> check_memory(20, torch.Size([8, 50, 9]), torch.device("cpu"))
+    """
     B, T, L = shape
     needed = k * B * (T * BYTES_PER_TOKEN + L * BYTES_PER_LABEL)
     if needed < UNCHECKED:
@@ -31,7 +45,14 @@ def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Return the free bytes of a device, those that a cgroup allows included; None if unknown."""
+    """Return the free bytes of a device, within the limits of a cgroup; None if unknown.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.kbest import free_memory
+        >>> free_memory(torch.device("meta")) is None
+        True
+    """
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
@@ -49,19 +70,29 @@ def free_memory(device: torch.device) -> int | None:
 def kbest(lattice: Lattice, k: int) -> Candidates:
     """Return the k best label sequences of each sequence, best first, without duplicates.
 
-    Ties are in lexicographic order: the first is that of `viterbi`, the first k - 1 are those of k - 1. An empty
-    sequence has one candidate of score 0. Memory is O(T k). There are no gradients: use `path_score`.
+    Ties are in lexicographic order: the first candidate is the result of `viterbi`, and the first k - 1 candidates are
+    those of k - 1. An empty sequence has one candidate, of score 0. Memory is O(T k). There are no gradients: use
+    `path_score`. The algorithm is exact (Soong and Huang 1991, Huang and Chiang 2005).
+
+    Args:
+        lattice: scores of B sequences.
+        k: number of candidates, at least 1.
+
+    Returns:
+        Labels (B, k, T), scores (B, k), and `valid` (B, k), False where a sequence has fewer than k label sequences.
 
     Raises:
-        InputError: k < 1, the lists do not fit into memory, or shapes are wrong.
+        InputError: k < 1, too little memory for the candidates, or wrong shapes.
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
 
     Example:
         >>> import torch
-        >>> scores = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> kbest(Lattice(scores, torch.zeros(1, 1, 2, 2), torch.tensor([2])), 3).labels
-        tensor([[[1, 0],
-                 [0, 0],
-                 [1, 1]]])
+        >>> from structperc.chain import kbest
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> candidates = kbest(lattice, k=3)
+        >>> candidates.labels.tolist(), candidates.scores.tolist()
+        ([[[1, 0], [0, 0], [1, 1]]], [[3.0, 2.0, 1.0]])
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(f"k must be an integer >= 1, got {k!r}")
@@ -72,7 +103,22 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
 
 
 class KBest(nn.Module):
-    """The function `kbest` as a module with the option k."""
+    """Module that searches for the k best label sequences; see the function `kbest`.
+
+    Args:
+        k: number of candidates, at least 1.
+
+    Raises:
+        InputError: k < 1.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import KBest
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> KBest(k=2)(lattice).scores
+        tensor([[3., 2.]])
+    """
 
     def __init__(self, k: int = 20):
         super().__init__()

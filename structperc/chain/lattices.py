@@ -10,13 +10,28 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def validate_lattice(lattice: Lattice) -> Lattice:
-    """Return the lattice as operators need it: float32 or float64, expanded edges narrowed, lengths on its device.
+    """Return a lattice as operators need it.
 
-    Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Only shapes are checked,
-    so that devices need not be synchronised.
+    Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Expanded edge scores are
+    narrowed, and lengths are moved to the device of the scores. Only shapes and types are checked, so that devices need
+    not be synchronised.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The lattice in float32 or float64, with lengths int64.
 
     Raises:
-        InputError: a shape or the type of the lengths is wrong.
+        InputError: a wrong shape, or lengths that are not integers.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import validate_lattice
+        >>> from structperc.structures import Lattice
+        >>> half = Lattice(torch.zeros(1, 3, 2).half(), torch.zeros(1, 1, 2, 2).half(), torch.tensor([3]))
+        >>> validate_lattice(half).unary.dtype
+        torch.float32
     """
     unary, edge, lengths = lattice
     if unary.dim() != 3 or not unary.shape[2]:
@@ -43,9 +58,23 @@ def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
 
 
 def narrow_edges(lattice: Lattice) -> Lattice:
-    """Return the lattice without expanded dimensions of the edge scores, so that their gradient is small, too.
+    """Remove expanded dimensions of the edge scores, so that their gradient is small, too.
 
     A leaf that requires a gradient keeps its shape while gradients are enabled.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The lattice with edge scores (B or 1, T or 1, L, L).
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import narrow_edges
+        >>> from structperc.structures import Lattice
+        >>> edge = torch.zeros(2, 2).expand(1, 3, 2, 2)
+        >>> narrow_edges(Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))).edge.shape
+        torch.Size([1, 1, 2, 2])
     """
     edge = lattice.edge
     if edge.is_leaf and edge.requires_grad and torch.is_grad_enabled():
@@ -57,41 +86,90 @@ def narrow_edges(lattice: Lattice) -> Lattice:
 
 
 def expand_edges(lattice: Lattice) -> Tensor:
-    """Return edge scores (B, T, L, L) as an expanded view."""
+    """Return edge scores (B, T, L, L) as an expanded view.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import expand_edges
+        >>> from structperc.structures import Lattice
+        >>> expand_edges(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))).shape
+        torch.Size([1, 3, 2, 2])
+    """
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Convert half precision to float32."""
+    """Convert half precision to float32; other types are not changed.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import full_precision
+        >>> full_precision(torch.zeros(1, dtype=torch.bfloat16)).dtype
+        torch.float32
+    """
     return x.float() if x.dtype in HALF else x
 
 
 def to_double(lattice: Lattice) -> Lattice:
-    """Convert a lattice to double precision, where the device has it."""
+    """Convert a lattice to double precision, where the device has it.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import to_double
+        >>> from structperc.structures import Lattice
+        >>> to_double(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))).edge.dtype
+        torch.float64
+    """
     if lattice.unary.device.type == "mps":
         return lattice
     return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
 
 
 def token_mask(lattice: Lattice) -> Tensor:
-    """Return the mask (B, T) of real tokens."""
+    """Return a mask (B, T) bool, True at tokens and False in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import token_mask
+        >>> from structperc.structures import Lattice
+        >>> token_mask(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2])))
+        tensor([[ True,  True, False]])
+    """
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
 
 def is_stationary(edge: Tensor) -> bool:
-    """Return True if all sequences and tokens share one transition matrix."""
+    """Return True if all sequences and tokens share one transition matrix.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import is_stationary
+        >>> is_stationary(torch.zeros(1, 1, 2, 2)), is_stationary(torch.zeros(4, 3, 2, 2))
+        (True, False)
+    """
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))
 
 
 def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn a mask of any form (holes, left padding, [CLS]) into lengths: move masked tokens to the left of each row.
+    """Move the tokens that a mask marks to the left of each row, so that lengths can replace the mask.
+
+    Use this before a search if a mask has holes, such as special tokens and further subwords, or if the padding is on
+    the left. `scatter` is the inverse.
 
     Args:
-        values: (B, T, ...).
-        mask: (B, T) bool.
+        values: scores, labels or other values of the positions, (B, T, ...).
+        mask: (B, T) bool, True at tokens.
 
     Returns:
-        values (B, T', ...) with 0 in the padding, and lengths (B,), 0 for rows without masked tokens.
+        The values of the tokens (B, T', ...), 0 in the padding, where T' is the largest number of tokens in a row, and
+        the lengths (B,) int64.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import compact
+        >>> mask = torch.tensor([[False, True, False, True]])
+        >>> compact(torch.tensor([[5, 6, 7, 8]]), mask)
+        (tensor([[6, 8]]), tensor([2]))
     """
     lengths = mask.sum(1)
     real = real_tokens(lengths, int(lengths.max()) if len(lengths) else 0)
@@ -101,29 +179,71 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
-    """Put values (B, T', ...) of `compact` back in their places (B, T, ...), with `fill` where the mask is False."""
+    """Move values that `compact` returned back to the positions of their tokens.
+
+    Args:
+        values: (B, T', ...), one value for each token of a row.
+        mask: (B, T) bool, the mask that `compact` was called with.
+        fill: value of all positions where the mask is False.
+
+    Returns:
+        The values (B, T, ...).
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import scatter
+        >>> mask = torch.tensor([[False, True, False, True]])
+        >>> scatter(torch.tensor([[6, 8]]), mask, fill=-100)
+        tensor([[-100,    6, -100,    8]])
+    """
     scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
     scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
     return scattered
 
 
 def separate_sentences(lattice: Lattice, first: Tensor) -> Lattice:
-    """Set the edge scores into the first tokens of sentences, marked by `first` (B, T) bool, to 0.
+    """Make the sentences of documents independent: set the edge scores into their first tokens to 0.
 
-    The unary scores have -inf for labels that may not begin or end a sentence. Differentiable.
+    Labels that may not begin or end a sentence must have unary scores of -inf already; see `constrain`. Differentiable.
+
+    Args:
+        lattice: scores of B documents.
+        first: (B, T) bool, True at the first token of each sentence.
+
+    Returns:
+        The lattice with edge scores (B, T, L, L).
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import separate_sentences
+        >>> from structperc.structures import Lattice
+        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
+        >>> separate_sentences(document, torch.tensor([[True, False, True]])).edge[0, :, 0, 0]
+        tensor([0., 1., 0.])
     """
     return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
 
 
 def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
-    """Return each sentence as a sequence, and the places of its tokens.
+    """Turn each sentence of a document into a sequence of its own.
 
     Args:
-        lattice: of B sequences.
-        first: (B, T) bool, the first tokens of sentences, that of each sequence included.
+        lattice: scores of B documents.
+        first: (B, T) bool, True at the first token of each sentence, and so at the first token of each document.
 
     Returns:
-        A lattice (S, T', ...), differentiable, and indices (S, T') int64 into the flattened (B, T), 0 in the padding.
+        The lattice (S, T', ...) of the S sentences, which gradients pass through, and the indices (S, T') int64 of
+        their tokens in the flattened (B, T), 0 in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import split_sentences
+        >>> from structperc.structures import Lattice
+        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
+        >>> sentences, indices = split_sentences(document, torch.tensor([[True, False, True]]))
+        >>> sentences.lengths, indices
+        (tensor([2, 1]), tensor([[0, 1],
+                [2, 0]]))
     """
     (B, T, L), device = lattice.unary.shape, lattice.unary.device
     real = real_tokens(lattice.lengths.to(device), T)

@@ -14,30 +14,103 @@ from structperc.structures import Lattice
 
 
 def log_partition(lattice: Lattice) -> Tensor:
-    """Return log Z (B,) = log sum_y exp(score(y)) over all label sequences y; 0 for an empty sequence.
+    """Return the log-partition of each sequence, log Z = log sum_y exp(score(y)) over all label sequences y.
 
-    Its gradients are the marginals, those of one transition matrix in the shape of the matrix; further derivatives are
-    taken in tensor operations. Without a possible path log Z is -inf and the gradient 0.
+    The gradient of log Z is the marginals. Higher derivatives are available too.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        log Z (B,), 0 for an empty sequence; -inf, with a gradient of 0, where no label sequence is possible.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import log_partition
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> log_partition(lattice)
+        tensor([3.4402])
     """
     lattice = validate_lattice(lattice)
     return forward_backward(*lattice, torch.is_grad_enabled() and lattice.edge.requires_grad)[0]
 
 
 def marginals(lattice: Lattice) -> Tensor:
-    """Return p(y_t = y | x) as (B, T, L), 0 where impossible and in the padding. Differentiable."""
+    """Return the probability p(y_t = y | x) of each label at each token. Differentiable.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The probabilities (B, T, L), 0 where impossible and in the padding.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> marginals(lattice)
+        tensor([[[0.2689, 0.7311],
+                 [0.8808, 0.1192]]])
+    """
     return forward_backward(*validate_lattice(lattice), False)[1]
 
 
 def edge_marginals(lattice: Lattice) -> Tensor:
-    """Return p(y_{t-1} = i, y_t = j | x) as (B, T, L, L), 0 at t = 0 and in the padding. Differentiable."""
+    """Return the probability p(y_{t-1} = i, y_t = j | x) of each pair of labels at each token. Differentiable.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The probabilities (B, T, L, L), 0 at the first token, where impossible, and in the padding.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import edge_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> edge_marginals(lattice)[0, 1]
+        tensor([[0.2369, 0.0321],
+                [0.6439, 0.0871]])
+    """
     return _forward_backward(validate_lattice(lattice))[2]
 
 
 @torch.no_grad()
 def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
-    """Return n label sequences (B, n, T) int64 of each sequence, drawn independently from p(y | x).
+    """Draw label sequences independently from p(y | x).
 
-    Labels are 0 in the padding and for a sequence without a possible path.
+    Args:
+        lattice: scores of B sequences.
+        n: number of label sequences drawn for each sequence.
+        generator: random number generator, on the device of the lattice.
+
+    Returns:
+        Labels (B, n, T) int64, 0 in the padding and where no label sequence is possible.
+
+    Raises:
+        InputError: wrong shapes.
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import sample
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> labels = sample(lattice, n=1000, generator=torch.Generator().manual_seed(0))
+        >>> 0.7 < labels[0, :, 0].float().mean() < 0.76  # the marginal is 0.73
+        tensor(True)
     """
     lattice = validate_lattice(lattice)
     B, T, _ = lattice.unary.shape
@@ -56,10 +129,26 @@ MAX_PAIRS = 1 << 23  # above, the sums are taken token by token, in memory for t
 
 @torch.no_grad()
 def next_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
-    """Return p(y_{t+1} = j | y_t = label, x) as (B, T, L), in double precision, for labels (B, T) int64.
+    """Return the probability p(y_{t+1} = j | y_t, x) of each next label, given a label at each token.
 
-    It is 0 at last tokens, in the padding (whose labels are ignored) and where the label is impossible; NaN at all
-    tokens of a sequence with a score of +inf or NaN.
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels y_t; ignored in the padding.
+
+    Returns:
+        The probabilities (B, T, L) float64, 0 at last tokens, in the padding, and where the given label is impossible;
+        NaN for a sequence with a score of +inf or NaN.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import next_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> next_marginals(lattice, torch.tensor([[1, 0]]))[0, 0]  # of the labels after label 1
+        tensor([0.8808, 0.1192], dtype=torch.float64)
     """
     lattice = to_double(validate_lattice(lattice))
     if _has_small_tables(lattice):
@@ -77,7 +166,27 @@ def next_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def previous_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
-    """Return p(y_{t-1} = i | y_t = label, x) as (B, T, L), 0 at first tokens; the rest is as in `next_marginals`."""
+    """Return the probability p(y_{t-1} = i | y_t, x) of each previous label, given a label at each token.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels y_t; ignored in the padding.
+
+    Returns:
+        The probabilities (B, T, L) float64, 0 at first tokens, in the padding, and where the given label is impossible;
+        NaN for a sequence with a score of +inf or NaN.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import previous_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> previous_marginals(lattice, torch.tensor([[1, 0]]))[0, 1]  # of the labels before label 0
+        tensor([0.2689, 0.7311], dtype=torch.float64)
+    """
     lattice = to_double(validate_lattice(lattice))
     if _has_small_tables(lattice):
         _, nodes, pairs = _forward_backward(lattice)
@@ -126,14 +235,33 @@ def _ratio(both: Tensor, given: Tensor) -> Tensor:
 
 
 def locally_normalised(lattice: Lattice) -> Lattice:
-    """Return the lattice of a MEMM: path scores are log p(y | x) = sum_t log p(y_t | y_{t-1}, x) (Ratnaparkhi 1996).
+    """Return the lattice of a maximum-entropy Markov model (MEMM, Ratnaparkhi 1996).
 
-    p(y_0 = j) is the softmax over j of unary[0, j], p(y_t = j | y_{t-1} = i) that of unary[t, j] + edge[t, i, j]. The
-    normaliser of label i at t - 1 is subtracted from unary[t - 1, i] and the edges are unchanged, so that only scores
-    of whole paths are log-probabilities.
+    The score of a label sequence becomes log p(y | x) = sum_t log p(y_t | y_{t-1}, x). Here p(y_0 = j) is the softmax
+    over j of unary[0, j], and p(y_t = j | y_{t-1} = i) is the softmax over j of unary[t, j] + edge[t, i, j]. The log of
+    the sum that normalises the labels after label i is subtracted from the unary score of i, and the edge scores are
+    unchanged: only scores of whole label sequences are log-probabilities.
 
-    What is impossible stays so. A label that no label can follow, before the last token, is impossible too: its share
-    is lost, and the probabilities of all paths sum to less than 1. Lattices of a tag scheme have no such label.
+    Impossible labels stay impossible. A label becomes impossible if no label can follow it, unless it is at the last
+    token: the probabilities of all label sequences then sum to less than 1. Lattices of a tag scheme have no such
+    label.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The normalised lattice. Differentiable.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import locally_normalised, path_score
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> path_score(locally_normalised(lattice), torch.tensor([[1, 0]])).exp()
+        tensor([0.6439])
     """
     unary, edge, lengths = lattice = validate_lattice(lattice)
     normalisers = local_log_partition(*lattice)
@@ -151,30 +279,81 @@ def _log_sum(scores: Tensor) -> Tensor:
 
 
 def entropy(lattice: Lattice) -> Tensor:
-    """Return the entropy H(y | x) in nats (B,), a sum of conditional entropies, which avoids differences of large sums.
+    """Return the entropy H(y | x) of each sequence, in nats.
 
-    It is 0 for an empty sequence and for one without a possible path, NaN where a score is +inf or NaN. Differentiable.
-    It takes memory for the pairs of one token; with gradients, for those of all.
+    It is computed as a sum of conditional entropies, without differences of large sums. It needs memory for the label
+    pairs of one token; with gradients, for those of all tokens. Differentiable.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The entropy (B,), 0 for an empty sequence and where no label sequence is possible; NaN where a score is +inf or
+        NaN.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import entropy
+        >>> from structperc.structures import Lattice
+        >>> entropy(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))  # 3 log 2
+        tensor([2.0794])
     """
     return _expected_sum(lattice, lattice, lambda own, _: -own)
 
 
 def cross_entropy(lattice: Lattice, other: Lattice) -> Tensor:
-    """Return -sum over y of p(y) log q(y) in nats (B,), p of the first lattice and q of the other. Differentiable.
+    """Return the cross-entropy -sum_y p(y) log q(y) of two distributions over label sequences, in nats. Differentiable.
 
-    Both must have the same lengths, which is not checked. It is +inf where the first allows a path that the other does
-    not, 0 where the first allows none.
+    Args:
+        lattice: scores of B sequences, which define p.
+        other: scores of the same shape and the same lengths, which define q. Lengths are not compared.
+
+    Returns:
+        The cross-entropy (B,), +inf if a label sequence is possible in the first lattice only, 0 if none is possible
+        there.
 
     Raises:
-        InputError: shapes differ.
+        InputError: wrong or different shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import cross_entropy
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> uniform = lattice._replace(unary=torch.zeros(1, 2, 2))
+        >>> cross_entropy(lattice, uniform)  # 2 log 2
+        tensor([1.3863])
     """
     return _expected_sum(lattice, other, lambda _, others: -others)
 
 
 def divergence(lattice: Lattice, other: Lattice) -> Tensor:
-    """Return KL(p || q), the sum over y of p(y) log(p(y) / q(y)), in nats (B,), without differences of large sums.
+    """Return the Kullback-Leibler divergence KL(p || q) = sum_y p(y) log(p(y) / q(y)), in nats. Differentiable.
 
-    Arguments and errors are those of `cross_entropy`.
+    It is computed without differences of large sums.
+
+    Args:
+        lattice: scores of B sequences, which define p.
+        other: scores of the same shape and the same lengths, which define q. Lengths are not compared.
+
+    Returns:
+        The divergence (B,), +inf if a label sequence is possible in the first lattice only, 0 if none is possible
+        there.
+
+    Raises:
+        InputError: wrong or different shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import divergence
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> uniform = lattice._replace(unary=torch.zeros(1, 2, 2))
+        >>> divergence(lattice, uniform)
+        tensor([0.4388])
     """
     return _expected_sum(lattice, other, lambda own, others: own - others)
 

@@ -19,9 +19,15 @@ from structperc.structures import Lattice
 
 
 class Segments(NamedTuple):
-    """S segments of a batch: segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s].
+    """Segments of a batch: segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s].
 
-    Each has at least one token, and all its tokens are real.
+    Each segment has at least one token, and lies within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments
+        >>> Segments(rows=torch.tensor([0, 0]), starts=torch.tensor([0, 2]), ends=torch.tensor([2, 3])).ends
+        tensor([2, 3])
     """
 
     rows: Tensor  # (S,) int64
@@ -32,19 +38,31 @@ class Segments(NamedTuple):
 def max_score_with_segment(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Return the score (S,) of the best path that agrees with `labels` (B, T) on each segment; -inf without one.
+    """Return the score of the best label sequence that agrees with given labels on a segment, for each segment.
 
-    Differentiable once: the gradient is that of the score of this path, the lowest label among equals from the segment
-    outwards.
+    Differentiable once. The gradient is the gradient of the score of this label sequence; of several such sequences, it
+    is the one with the lowest labels, from the segment outwards.
 
     Args:
-        lattice: of B sequences.
-        labels: (B, T) int64.
-        segments: S of them.
-        passes: results of `best_before_and_after(lattice)`, if several scores share them.
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+        passes: results of `best_before_and_after(lattice)`, to share them between calls.
+
+    Returns:
+        The scores (S,), -inf where no label sequence is possible.
 
     Raises:
-        InputError: a label is outside 0..L-1; a segment is empty or not within its sequence.
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, max_score_with_segment
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> max_score_with_segment(lattice, torch.tensor([[1, 0]]), first_token)
+        tensor([3.])
     """
     lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
@@ -59,9 +77,31 @@ def max_score_with_segment(
 def max_score_without_segment(
     lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Return the score (S,) of the best path that differs from `labels` (B, T) in each segment; -inf without one.
+    """Return the score of the best label sequence that differs from given labels in a segment, for each segment.
 
-    Arguments and errors are those of `max_score_with_segment`. Ties go to the first token, then to the lowest label.
+    Differentiable once. Of several best label sequences, the gradient is that of the first token that differs, and
+    there of the lowest label.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+        passes: results of `best_before_and_after(lattice)`, to share them between calls.
+
+    Returns:
+        The scores (S,), -inf where no label sequence is possible.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, max_score_without_segment
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> max_score_without_segment(lattice, torch.tensor([[1, 0]]), first_token)
+        tensor([2.])
     """
     lattice = validate_segments(lattice, labels, segments)
     before, after = passes or best_before_and_after(*lattice)
@@ -73,18 +113,60 @@ def max_score_without_segment(
 
 @torch.no_grad()
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Return scores (S,) and labels (S, T) of the best paths that agree with `labels` (B, T) on each segment.
+    """Return the best label sequence that agrees with given labels on a segment, for each segment.
 
-    Without one the score is -inf and labels are 0. `path_score(lattice, labels, segments.rows)` has gradients.
+    For scores with gradients use `path_score(lattice, labels, segments.rows)` with the result.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+
+    Returns:
+        Scores (S,) and labels (S, T); -inf and 0 where no label sequence is possible.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, best_with
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> best_with(lattice, torch.tensor([[0, 1]]), first_token)
+        (tensor([2.]), tensor([[0, 0]]))
     """
     return viterbi(_agreeing(validate_segments(lattice, labels, segments), labels[segments.rows], segments))
 
 
 @torch.no_grad()
 def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
-    """Return scores (S,) and labels (S, T) of the best paths that differ from `labels` (B, T) in each segment.
+    """Return the best label sequence that differs from given labels in a segment, for each segment.
 
-    The score is the largest max-marginal of another label at a token of the segment; see `best_with`.
+    Its score is the largest max-marginal of another label at a token of the segment. For scores with gradients use
+    `path_score(lattice, labels, segments.rows)` with the result.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+
+    Returns:
+        Scores (S,) and labels (S, T); -inf and 0 where no label sequence is possible.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, best_without
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> best_without(lattice, torch.tensor([[0, 1]]), first_token)
+        (tensor([3.]), tensor([[1, 0]]))
     """
     lattice = validate_segments(lattice, labels, segments)
     scores, tokens, others = _pivots(lattice, *best_before_and_after(*lattice), labels, segments)
@@ -95,10 +177,30 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
 
 @torch.no_grad()
 def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, following: Tensor | None = None) -> Tensor:
-    """Return the probability (S,) of the labels (B, T) on each segment.
+    """Return the probability of given labels on a segment, for each segment.
 
-    It is p(first label) times the conditional probabilities of the next ones, which avoids differences of large sums.
-    `following` is `next_marginals(lattice, labels)`, if others need it, too.
+    It is p(first label) times the conditional probabilities of the next labels, without differences of large sums.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+        following: results of `next_marginals(lattice, labels)`, to share them between calls.
+
+    Returns:
+        The probabilities (S,), 0 where the labels are impossible, NaN for a sequence with a score of +inf or NaN.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, segment_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> both_tokens = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([2]))
+        >>> segment_marginals(lattice, torch.tensor([[1, 0]]), both_tokens)
+        tensor([0.6439])
     """
     lattice = validate_segments(lattice, labels, segments)
     if following is None:
@@ -157,7 +259,20 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
 
 
 def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
-    """Return the lattice as operators read it; check segments and labels."""
+    """Return the lattice as operators need it, after checks of labels and segments.
+
+    Raises:
+        InputError: wrong shapes; a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segments import Segments, validate_segments
+        >>> lattice = Lattice(torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> three = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
+        >>> validate_segments(lattice, torch.tensor([[1, 0]]), three)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        structperc.errors.InputError: segment 0..3 of sequence 0 with 2 tokens is empty or reaches beyond it; ...
+    """
     lattice = validate_lattice(lattice)
     if labels.shape != lattice.unary.shape[:2]:
         raise InputError(f"labels: expected shape {tuple(lattice.unary.shape[:2])}, got {tuple(labels.shape)}")
@@ -181,19 +296,57 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
 
 
 def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
-    """Return the log (S,) of the sum of exp(score) over the paths that agree with `labels` (B, T) on each segment.
+    """Return the log of the sum of exp(score) over the label sequences that agree with given labels on a segment.
 
-    It is -inf without one, and differentiable as `log_partition`. Errors are those of `max_score_with_segment`.
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+
+    Returns:
+        The logs (S,), -inf where no label sequence is possible; derivatives are those of `log_partition`.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, log_partition_with_segment
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> log_partition_with_segment(lattice, torch.tensor([[1, 0]]), first_token)  # log(e^3 + e^1)
+        tensor([3.1269])
     """
     lattice = validate_segments(lattice, labels, segments)
     return log_partition(_agreeing(lattice, labels[segments.rows], segments))
 
 
 def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
-    """Return the log (S,) of the sum of exp(score) over the paths that differ from `labels` (B, T) in each segment.
+    """Return the log of the sum of exp(score) over the label sequences that differ from given labels in a segment.
 
-    Each path counts at the first token where it differs, which avoids differences of large sums; there is a lattice for
-    each token of a segment. See `log_partition_with_segment`.
+    Each label sequence is counted at the first token where it differs, without differences of large sums. This takes
+    one lattice for each token of a segment.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, the given labels.
+        segments: S segments of these sequences.
+
+    Returns:
+        The logs (S,), -inf where no label sequence is possible; derivatives are those of `log_partition`.
+
+    Raises:
+        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments, log_partition_without_segment
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+        >>> log_partition_without_segment(lattice, torch.tensor([[1, 0]]), first_token)  # log(e^2 + e^0)
+        tensor([2.1269])
     """
     lattice = validate_segments(lattice, labels, segments)
     sizes = segments.ends - segments.starts

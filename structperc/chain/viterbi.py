@@ -1,4 +1,4 @@
-"""The best label sequence (Viterbi 1967), scores of given ones, and max-marginals."""
+"""The best label sequence (Viterbi 1967), scores of given label sequences, and max-marginals."""
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,32 @@ from structperc.structures import Lattice
 
 
 def max_marginals(lattice: Lattice) -> Tensor:
-    """Return m (B, T, L), where m[b, t, y] is the best score of a path of sequence b with label y at token t.
+    """Return the best score of a label sequence with a given label at a given token, for all labels and tokens.
 
-    It is -inf where there is none, and in the padding. Up to rounding, max_y m[b, t, y] is the Viterbi score at every
-    t, and the second best path scores max over t and y != v_t of m[b, t, y], v being the best path.
+    At each token the largest entry is the Viterbi score, up to rounding. The second best label sequence has the largest
+    score of all entries whose label is not that of the best label sequence.
 
-    The gradient of an entry is that of the score of its path, the lowest labels among equals from token t outwards; 0
-    where there is none. A score of +inf or NaN makes all entries of its sequence NaN.
+    The gradient of an entry is the gradient of the score of its label sequence. Of several such sequences, it is the
+    one with the lowest labels, from the token outwards. It is 0 where there is none.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        The scores (B, T, L), -inf where no label sequence is possible and in the padding, NaN for a sequence with a
+        score of +inf or NaN.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import max_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> max_marginals(lattice)
+        tensor([[[2., 3.],
+                 [3., 1.]]])
     """
     lattice = validate_lattice(lattice)
     before, after = best_scores(*lattice)
@@ -28,26 +47,56 @@ def max_marginals(lattice: Lattice) -> Tensor:
 
 
 def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """Return the best score of all before and of all after each label, (B, T, L) each; see `structperc.ops`."""
+    """Return the best scores of all that is before, and of all that is after, each label.
+
+    The sum of both and of the label's own unary score is its max-marginal. Functions of `segments` share the results.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        Two tensors (B, T, L), 0 at the ends and in the padding, -inf where nothing is possible. Differentiable.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import best_before_and_after
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> before, after = best_before_and_after(lattice)
+        >>> before.tolist(), after.tolist()
+        ([[[0.0, 0.0], [1.0, 1.0]]], [[[2.0, 2.0], [0.0, 0.0]]])
+    """
     before, after = best_scores(*validate_lattice(lattice))
     return before, after
 
 
 @torch.no_grad()
 def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """Return the score (B,) and the labels (B, T) int64 of the best label sequences, 0 in the padding.
+    """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
-    Ties go to the first in lexicographic order. A sequence without a possible path gets score -inf and labels 0; an
-    empty one scores 0. There are no gradients: use `path_score`.
+    Of several best label sequences, the first in lexicographic order is returned. There are no gradients: use
+    `path_score`.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        Scores (B,) and labels (B, T) int64, 0 in the padding. Without a possible label sequence the score is -inf and
+        all labels are 0. An empty sequence has score 0.
 
     Raises:
-        InputError: shapes are wrong.
+        InputError: wrong shapes.
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
 
     Example:
         >>> import torch
+        >>> from structperc.chain import viterbi
         >>> from structperc.structures import Lattice
-        >>> scores = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> viterbi(Lattice(scores, torch.zeros(1, 1, 2, 2), torch.tensor([2])))
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> viterbi(lattice)
         (tensor([3.]), tensor([[1, 0]]))
     """
     scores, labels = best_path(*validate_lattice(lattice))
@@ -55,26 +104,47 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
 
 
 class Viterbi(nn.Module):
-    """The function `viterbi` as a module."""
+    """Module that searches for the best label sequence; see the function `viterbi`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Viterbi
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> Viterbi()(lattice)
+        (tensor([3.]), tensor([[1, 0]]))
+    """
 
     def forward(self, lattice: Lattice) -> tuple[Tensor, Tensor]:
-        """Return the score (B,) and the labels (B, T) of the best label sequences."""
+        """Return the scores (B,) and labels (B, T) of the best label sequences."""
         return viterbi(lattice)
 
 
 def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> Tensor:
-    """Return the scores of given label sequences; the only way for gradients of searches to reach a lattice.
+    """Return the scores of given label sequences.
+
+    The searches have no gradients. To train, search for label sequences first, and then compute their scores here: the
+    gradient reaches the scores of the labels and label pairs on the path.
 
     Args:
-        lattice: of B sequences.
-        labels: (B, T), or (B, K, T) for several of each sequence, or (S, T) with rows; ignored in the padding.
-        rows: (S,) int64, the sequence of each label sequence.
+        lattice: scores of B sequences.
+        labels: (B, T), one label sequence for each sequence; (B, K, T), several for each; or (S, T) with `rows`. Labels
+            in the padding are ignored.
+        rows: (S,) int64, the sequence that each label sequence belongs to.
 
     Returns:
-        (B,), (B, K) or (S,). The score of an invalid label is NaN on other devices than a CPU.
+        The scores (B,), (B, K) or (S,). On other devices than a CPU the score is NaN if a label is outside 0..L-1.
 
     Raises:
-        InputError: shapes are wrong, or, on a CPU, a label of a real token is outside 0..L-1.
+        InputError: wrong shapes; on a CPU also a label of a token outside 0..L-1.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import path_score
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> path_score(lattice, torch.tensor([[[1, 0], [1, 1]]]))
+        tensor([[3., 1.]])
     """
     lattice = validate_lattice(lattice)
     B, T, _ = lattice.unary.shape
@@ -93,10 +163,27 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
 
 @torch.no_grad()
 def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """Return the results of `viterbi` for T >= 1 by operations of torch alone, for export without structperc.
+    """Return the results of `viterbi` by operations of torch only, for a program that runs without structperc.
 
-    An exported `viterbi` is an operator of this library; here loops over tokens are scans, one node each for sequences
-    of any length. Scores may differ in their last digit; `viterbi` is faster.
+    An exported `viterbi` is an operator of this library. Here a loop over tokens is exported as one scan, for sequences
+    of any length >= 1. Scores may differ from those of `viterbi` in the last digit, and `viterbi` is faster.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        Scores (B,) and labels (B, T) int64.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import exportable_viterbi
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> exportable_viterbi(lattice)
+        (tensor([3.]), tensor([[1, 0]]))
     """
     scores, labels = implementation("reference", "viterbi")(*validate_lattice(lattice))
     return scores, labels
@@ -104,17 +191,52 @@ def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def exportable_marginals(lattice: Lattice) -> tuple[Tensor, Tensor]:
-    """Return the results of `log_partition` and `marginals` for T >= 1 by operations of torch alone.
+    """Return the results of `log_partition` and `marginals` by operations of torch only, for export; T >= 1.
 
     With the score of `exportable_viterbi`, exp(score - log Z) is the probability of its label sequence.
+
+    Args:
+        lattice: scores of B sequences.
+
+    Returns:
+        log Z (B,) and the marginals (B, T, L).
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import exportable_marginals
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> log_z, probabilities = exportable_marginals(lattice)
+        >>> probabilities
+        tensor([[[0.2689, 0.7311],
+                 [0.8808, 0.1192]]])
     """
     log_z, probabilities, _ = implementation("reference", "forward_backward")(*validate_lattice(lattice), False)
     return log_z, probabilities
 
 
 class ExportableViterbi(nn.Module):
-    """The function `exportable_viterbi` as a module of tensors."""
+    """Module that searches for the best label sequence by operations of torch only; see `exportable_viterbi`.
+
+    Its arguments are tensors, as torch.export requires.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import ExportableViterbi
+        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
+        >>> ExportableViterbi()(unary, edge, torch.tensor([2]))
+        (tensor([3.]), tensor([[1, 0]]))
+    """
 
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores (B,), labels (B, T) from unary (B, T, L), edge (B, T, L, L) or (1, 1, L, L), lengths (B,)."""
+        """Return the scores (B,) and labels (B, T) of the best label sequences.
+
+        Args:
+            unary: (B, T, L) scores of labels.
+            edge: (B, T, L, L) or (1, 1, L, L) scores of label pairs.
+            lengths: (B,) int64.
+        """
         return exportable_viterbi(Lattice(unary, edge, lengths))

@@ -16,7 +16,16 @@ from structperc.structures import Batch, Candidates, Lattice, Scored, real_token
 
 
 class ComparedSequences(NamedTuple):
-    """The sequences that a criterion compares: those of a batch, or each of their sentences as a row."""
+    """Sequences that a criterion compares: those of a batch, or each of their sentences as a row.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.candidate_scorer import ComparedSequences
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))
+        >>> ComparedSequences(lattice, gold=torch.tensor([[0, 1, 1]]), places=None).gold.shape
+        torch.Size([1, 3])
+    """
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding
@@ -24,14 +33,24 @@ class ComparedSequences(NamedTuple):
 
 
 class CandidateScorer:
-    """Searches for candidates and scores them together with gold; shared by `ChainHead` and `Tagger`.
+    """Search for candidates, and scores of candidates and gold; shared by `ChainHead` and `Tagger`.
 
     Args:
-        constraints: of the tag scheme; no segment crosses the boundary of a sentence.
-        criterion: transforms the lattice, and compares gold with candidates.
-        search: Lattice -> Candidates for training.
-        nonlocal_features: score whole label sequences.
+        constraints: masks of the tag scheme. No segment crosses the boundary of a sentence.
+        criterion: the loss, which may transform the lattice.
+        search: search for candidates in training.
+        nonlocal_features: features of whole label sequences.
         labels: the label set of all of these.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn import ChainHead
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> from structperc.structures import Lattice
+        >>> scorer = ChainHead(["O", "B-PER", "I-PER"]).scorer
+        >>> batch = build_batch(TokenPositions.from_mask(torch.tensor([[True, True]])), None, None, None)
+        >>> scorer.lattice(Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2])), batch).unary[0, 0]
+        tensor([0., 0., -inf])
     """
 
     def __init__(
@@ -102,14 +121,45 @@ class CandidateScorer:
 
 
 def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
-    """Return candidates in the order of their total scores (B, K); equal scores keep the order they had."""
+    """Sort candidates by their total scores, best first; equal scores keep their order.
+
+    Args:
+        candidates: K label sequences for each sequence.
+        total_scores: (B, K).
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.candidate_scorer import best_first
+        >>> from structperc.structures import Candidates
+        >>> two = Candidates(torch.tensor([[[0], [1]]]), torch.tensor([[5.0, 4.0]]), torch.ones(1, 2).bool())
+        >>> best_first(two, torch.tensor([[5.0, 6.0]])).labels
+        tensor([[[1],
+                 [0]]])
+    """
     scores, order = total_scores.sort(dim=1, descending=True, stable=True)
     labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
     return Candidates(labels, scores, candidates.valid.gather(1, order))
 
 
 def check_criterion(criterion: Criterion, search: KBest, nonlocal_features: bool, place: str = "") -> None:
-    """Raise InputError for an invalid combination of parts; `place` is that of their options, such as "model."."""
+    """Check that a criterion, a search and non-local features can be used together.
+
+    Args:
+        criterion: the loss.
+        search: search for candidates in training.
+        nonlocal_features: whether there are any.
+        place: place of their options for the message, such as "model.".
+
+    Raises:
+        InputError: the search returns too few candidates; the criterion compares sentences, but features whole
+            sequences.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import CRFLoss
+        >>> from structperc.nn.candidate_scorer import check_criterion
+        >>> check_criterion(CRFLoss(), KBest(1), nonlocal_features=False)
+    """
     name, needed = type(criterion).__name__, criterion.min_candidates
     if search.k < needed:
         raise InputError(f"{place}search.k is {search.k}, but {name} compares gold with candidates: set it >= {needed}")

@@ -42,7 +42,18 @@ SearchResult = TypeVar("SearchResult")  # of a search
 
 
 class Confidence(NamedTuple):
-    """The best label sequence of each row, and its probability; 0 if the row has no legal one."""
+    """The best label sequence of each row and its probability, as returned by `ChainHead.confidence`.
+
+    Probabilities are 0 in a row without a legal label sequence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn import ChainHead
+        >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
+        >>> labels, tokens, rows = ChainHead(["O", "B-PER", "I-PER"]).confidence(logits)
+        >>> labels, tokens, rows
+        (tensor([[1, 2]]), tensor([[0.9879, 0.8984]]), tensor([0.8984]))
+    """
 
     labels: Tensor  # (B, T) int64, -100 at positions without a token
     tokens: Tensor  # (B, T) p(y_t = label | x), 0 at positions without a token
@@ -53,34 +64,48 @@ class ChainHead(nn.Module):
     """Linear-chain CRF head for any network.
 
     The network computes a score for each label at each position. The head computes the loss for training, and the best
-    label sequences for prediction.
+    label sequences for prediction. The score of a label sequence is
 
-    score(y) = sum of logits[t, y_t] + transitions[y_{t-1}, y_t], with start_transitions at the first and
-    end_transitions at the last token of each sentence; illegal pairs of labels score -inf.
+        score(y) = sum over t of (logits[t, y_t] + transitions[y_{t-1}, y_t]),
 
-    Tokens are the positions in `mask` with a gold label other than -100. A chain connects successive tokens across
-    padding on either side, special tokens and further subwords. At prediction there is no gold, and `mask` must mark
-    the same positions, see `first_subwords`. Results are float32 also for logits of half precision and under autocast.
-    A row without tokens has loss 0 and no labels. A row without any legal label sequence has loss 0, without a
-    gradient; its labels are 0, its probabilities 0, its score -inf.
+    with start_transitions at the first and end_transitions at the last token of each sentence. Pairs of labels that are
+    illegal in the tag scheme have score -inf.
 
-    Logits that are +inf or NaN at a token make the loss of their row NaN, and its probabilities in `marginals`.
-    Searches raise InvalidScoreError for them on a CPU; on other devices, to avoid a synchronisation, the labels of the
-    row are 0 and its scores NaN.
+    Tokens are the positions in `mask` whose gold label is not -100. A chain connects successive tokens, across padding
+    on either side, special tokens and further subwords. At prediction there is no gold, and `mask` must mark the same
+    positions; see `first_subwords`. Results are float32, also for logits of half precision and under autocast. A row
+    without tokens has loss 0 and no labels. A row without a legal label sequence has loss 0, without a gradient; its
+    labels and probabilities are 0, and its score is -inf.
+
+    If a logit at a token is +inf or NaN, the loss of the row is NaN, and so are its probabilities in `marginals`.
+    Searches then raise InvalidScoreError on a CPU; on other devices, to avoid a synchronisation, labels are 0 and
+    scores NaN.
 
     The names of the labels are part of the state: `load_state_dict` raises InputError for other names or another order.
 
     Args:
         labels: a LabelSet, names of labels in the order of the logits, or a mapping of numbers to names (id2label).
-        criterion: the loss; by default CRFLoss, that of a conditional random field.
-        nonlocal_features: score whole label sequences; they read `words`, and `sentences` of documents.
-        search: Lattice -> Candidates for training; by default as many as needed, or 20 with non-local features.
-        decoder: Lattice -> Candidates, re-scored by non-local features; by default 100.
-        transitions: train the scores of pairs, of first and of last labels, which start at zero.
-        scheme: tag scheme of names of labels.
+        criterion: the loss; by default CRFLoss, the negative log-likelihood of a conditional random field.
+        nonlocal_features: features of whole label sequences. Calls then need `words`, and for documents `sentences`.
+        search: search for candidates in training; by default for as many as the criterion needs, or 20 with non-local
+            features.
+        decoder: search for candidates in prediction, which non-local features score again; by default for 100.
+        transitions: if True, train the scores of label pairs and of first and last labels, which start at zero.
+        scheme: tag scheme, if `labels` are names.
 
     Raises:
-        InputError: invalid combination of parts.
+        InputError: an invalid combination of parts, or invalid labels.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn import ChainHead
+        >>> head = ChainHead(["O", "B-PER", "I-PER"])
+        >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])  # of any network
+        >>> head.decode(logits)
+        tensor([[1, 2]])
+        >>> loss = head(logits, gold=torch.tensor([[1, 2]]))
+        >>> round(loss.item(), 4)
+        0.1071
     """
 
     def __init__(
@@ -127,7 +152,11 @@ class ChainHead(nn.Module):
         return to_state(self.labels)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Compare the labels of a state with those of the head. Raises InputError, with the first difference."""
+        """Check that a state has the labels of this head, as part of `load_state_dict`.
+
+        Raises:
+            InputError: other labels, with the first difference.
+        """
         check_state(state, self.labels)
 
     # -- learning --------------------------------------------------------------------------------------------
@@ -142,19 +171,31 @@ class ChainHead(nn.Module):
         sentences: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
-        """Return the loss, () float32: the mean over rows with tokens, the sum, or the losses (B,).
+        """Return the loss.
 
         Args:
             logits: (B, T, L) scores of labels.
             gold: (B, T) numbers of labels; -100 at positions without a token.
-            mask: (B, T) bool or numbers, not 0 at tokens; None: gold marks them.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100.
             words: the words of the tokens of each row; for non-local features.
-            sentences: (B, T) numbers of sentences within a row; None: each row is one sentence.
-            reduction: of the losses of the rows.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+            reduction: "mean" over the rows with tokens, "sum", or "none" for the loss of each row.
+
+        Returns:
+            The loss, float32, () or for "none" (B,).
 
         Raises:
-            InputError: wrong shapes; on a CPU also unknown or illegal labels (on other devices, to avoid a
-                synchronisation, the loss is then NaN or infinite).
+            InputError: wrong shapes; on a CPU also unknown or illegal labels. On other devices, to avoid a
+                synchronisation, the loss is then NaN or infinite.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
+            >>> loss = head(logits, gold=torch.tensor([[1, -100]]))  # only the first position is a token
+            >>> round(loss.item(), 4)
+            0.1269
         """
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
@@ -189,9 +230,30 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Tensor:
-        """Return the best labels (B, T) int64, -100 at positions without a token; arguments and errors as in `forward`.
+        """Return the best label sequence of each row.
 
-        In an exported head it has operations of torch only.
+        An exported head computes it by operations of torch only.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            words: the words of the tokens of each row; for non-local features.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+
+        Returns:
+            Labels (B, T) int64, -100 at positions without a token.
+
+        Raises:
+            InputError: wrong shapes.
+            InvalidScoreError: on a CPU, a logit of +inf or NaN at a token.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 3.0]]])
+            >>> head.decode(logits, mask=torch.tensor([[True, False, True]]))
+            tensor([[   1, -100,    2]])
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if self.nonlocal_features:
@@ -208,10 +270,34 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
     ) -> Candidates:
-        """Return the k best label sequences, best first: labels (B, k, T), -100 without a token or a sequence.
+        """Return the k best label sequences of each row, best first.
 
-        With non-local features they are the best by total score among the decoder's candidates, or among the k best by
-        local score if that is more.
+        With non-local features they are the best by total score among the candidates of the decoder, or among the k
+        best by local score if k is larger than the decoder's.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            k: number of label sequences.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            words: the words of the tokens of each row; for non-local features.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+
+        Returns:
+            Labels (B, k, T), -100 at positions without a token and in missing label sequences, with scores (B, k) and
+            valid (B, k).
+
+        Raises:
+            InputError: wrong shapes, k < 1, or too little memory for the candidates.
+            InvalidScoreError: on a CPU, a logit of +inf or NaN at a token.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
+            >>> candidates = head.kbest(logits, k=2)
+            >>> candidates.labels.tolist(), candidates.scores.tolist()
+            ([[[1, 2], [1, 0]]], [[5.0, 2.0]])
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         labels, scores, valid = self._ranked(logits, places, batch, lattice, k)
@@ -237,9 +323,23 @@ class ChainHead(nn.Module):
             raise
 
     def marginals(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Tensor:
-        """Return p(y_t = y | x) as (B, T, L), 0 at positions without a token. Differentiable.
+        """Return the probability p(y_t = y | x) of each label at each position. Differentiable.
 
-        Raises InputError unless the head is trained by likelihood, without non-local features.
+        Arguments are those of `decode`.
+
+        Returns:
+            The probabilities (B, T, L), 0 at positions without a token.
+
+        Raises:
+            InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
+            >>> head.marginals(logits)[0, 0].detach()
+            tensor([0.0121, 0.9879, 0.0000])
         """
         self._check_probabilistic()
         places, _, lattice = self._read(logits, mask, None, sentences)
@@ -249,9 +349,19 @@ class ChainHead(nn.Module):
 
     @torch.no_grad()
     def confidence(self, logits: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
-        """Return the best label sequence, the probabilities of its labels, and that of the whole sequence.
+        """Return the best label sequence of each row, and the probabilities of its labels and of the whole sequence.
 
-        Raises InputError as `marginals` does.
+        Arguments are those of `decode`.
+
+        Raises:
+            InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> head.confidence(torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])).rows
+            tensor([0.8984])
         """
         self._check_probabilistic()
         places, _, lattice = self._read(logits, mask, None, sentences)

@@ -15,19 +15,28 @@ CRFReduction = Literal["none", "sum", "mean", "token_mean"]
 
 
 class CRF(nn.Module):
-    """The module `torchcrf.CRF` of pytorch-crf 0.7.2: the same arguments, parameters, results and errors.
+    """Conditional random field with the interface of `torchcrf.CRF` of pytorch-crf 0.7.2.
 
-    Models change only their import, and load their saved weights. Differences: the searches are those of this library,
-    scores of half precision are summed in float32, tags in the padding are arbitrary, and a chain connects successive
-    tokens across holes of a mask (pytorch-crf scores transitions from masked tags there). Use `ChainHead` in new
-    models.
+    It has the same arguments, parameters, results and errors, so that models change only their import and load their
+    saved weights. Differences: searches are those of this library, scores of half precision are summed in float32, and
+    tags in the padding are arbitrary. Across holes of a mask, a chain connects successive tokens; pytorch-crf scores
+    transitions from masked tags there. In new models use `ChainHead`.
 
     Args:
-        num_tags: L.
-        batch_first: tensors are (B, T, ...); otherwise (T, B, ...).
+        num_tags: number of tags, L.
+        batch_first: if True, tensors are (B, T, ...); otherwise (T, B, ...).
 
     Raises:
         InputError: num_tags is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn import CRF
+        >>> crf = CRF(num_tags=2, batch_first=True)
+        >>> emissions = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> crf.decode(emissions)
+        [[1, 0]]
+        >>> loss = -crf(emissions, tags=torch.tensor([[1, 0]]))
     """
 
     def __init__(self, num_tags: int, batch_first: bool = False) -> None:
@@ -49,16 +58,27 @@ class CRF(nn.Module):
         return f"{type(self).__name__}(num_tags={self.num_tags})"
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
-        """Return log p(tags | emissions): (B,) with reduction none, else (); 0 if all sequences of tags are -inf.
+        """Return the log-likelihood log p(tags | emissions).
 
         Args:
-            emissions: (B, T, L), or (T, B, L) unless batch_first.
+            emissions: (B, T, L) scores of tags, or (T, B, L) unless batch_first.
             tags: (B, T) or (T, B) int64.
-            mask: (B, T) or (T, B), on at tokens, of which the first of each row is one; None: all.
-            reduction: none, sum or mean over rows, or token_mean, the sum divided by the number of tokens.
+            mask: (B, T) or (T, B), on at tokens; the first position of each row must be a token. By default all are.
+            reduction: "none"; "sum" or "mean" over rows; or "token_mean", the sum divided by the number of tokens.
+
+        Returns:
+            (B,) with reduction "none", else (). It is 0 for a row in which all sequences of tags have score -inf.
 
         Raises:
-            InputError: wrong shapes, an unknown reduction, a row with a masked first token.
+            InputError: wrong shapes, an unknown reduction, a row with a masked first position.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import CRF
+            >>> crf = CRF(num_tags=2, batch_first=True)
+            >>> emissions, tags = torch.zeros(3, 4, 2), torch.zeros(3, 4, dtype=torch.int64)
+            >>> crf(emissions, tags, reduction="none").shape
+            torch.Size([3])
         """
         self._check(emissions, tags, mask)
         if reduction not in get_args(CRFReduction):
@@ -75,7 +95,23 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
-        """Return the best tags of each row's tokens. Arguments and errors are those of `forward`."""
+        """Return the best tags of each row's tokens.
+
+        Args:
+            emissions: (B, T, L) scores of tags, or (T, B, L) unless batch_first.
+            mask: (B, T) or (T, B), on at tokens; the first position of each row must be a token. By default all are.
+
+        Raises:
+            InputError: wrong shapes, a row with a masked first position.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import CRF
+            >>> crf = CRF(num_tags=2, batch_first=True)
+            >>> mask = torch.tensor([[1, 1], [1, 0]])
+            >>> crf.decode(torch.tensor([[[0.0, 1.0], [2.0, 0.0]], [[0.0, 1.0], [2.0, 0.0]]]), mask)
+            [[1, 0], [1]]
+        """
         self._check(emissions, None, mask)
         places, lattice = self._lattice(emissions, mask)
         labels = viterbi(lattice)[1].tolist()

@@ -18,9 +18,18 @@ IGNORE_INDEX = -100  # label of positions without a token, as in torch and trans
 
 
 class TokenPositions(NamedTuple):
-    """The positions of the tokens in each row; a chain has the length of its row, padded on the right.
+    """Positions of the tokens in each row; a chain is the tokens of a row without gaps, padded on the right.
 
     No size depends on the mask: this avoids synchronisation, and one exported program supports all masks.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions
+        >>> positions = TokenPositions.from_mask(torch.tensor([[False, True, False, True]]))
+        >>> positions.gather(torch.tensor([[5, 6, 7, 8]]))  # those of the tokens first
+        tensor([[6, 8, 5, 7]])
+        >>> positions.scatter(torch.tensor([[1, 2, 0, 0]]))
+        tensor([[-100,    1, -100,    2]])
     """
 
     order: Tensor  # (B, T) int64, the positions of the tokens in their order, then all others
@@ -45,7 +54,7 @@ class TokenPositions(NamedTuple):
         return values.gather(1, order.expand_as(values))
 
     def scatter(self, values: Tensor, fill: float = IGNORE_INDEX) -> Tensor:
-        """Move values (B, T) or (B, K, T) of chains back to the positions of their tokens, and `fill` the others."""
+        """Move values (B, T) or (B, K, T) of chains back to the positions of their tokens; others become `fill`."""
         order, real = self.order, self.mask
         if values.dim() == 3:
             order, real = order[:, None].expand_as(values), real[:, None]
@@ -53,7 +62,24 @@ class TokenPositions(NamedTuple):
 
 
 def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int) -> None:
-    """Raise InputError with the name of the tensor unless logits are (B, T, L) scores, mask and gold (B, T)."""
+    """Check that logits are scores (B, T, L), and that mask and gold are (B, T).
+
+    Args:
+        logits: (B, T, L) floating-point numbers.
+        mask: (B, T) or None.
+        gold: (B, T) integers or None.
+        L: number of labels.
+
+    Raises:
+        InputError: with the name of the wrong tensor.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import check_shapes
+        >>> check_shapes(torch.zeros(1, 2, 5), None, None, L=3)
+        Traceback (most recent call last):
+        structperc.errors.InputError: logits: the shape is (1, 2, 5), expected (B, T, 3), a score for each label
+    """
     if logits.dim() != 3 or logits.shape[2] != L:
         raise InputError(f"logits: the shape is {tuple(logits.shape)}, expected (B, T, {L}), a score for each label")
     if not logits.is_floating_point():
@@ -69,7 +95,21 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
 
 
 def check_logits(logits: Tensor, places: TokenPositions) -> None:
-    """Raise InvalidScoreError for the first score (B, T, L) at a token that is +inf or NaN."""
+    """Check the scores of the tokens.
+
+    Args:
+        logits: (B, T, L).
+        places: positions of the tokens.
+
+    Raises:
+        InvalidScoreError: a score is +inf or NaN; with the first position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, check_logits
+        >>> logits = torch.tensor([[[0.0, 1.0], [float("nan"), 0.0]]])
+        >>> check_logits(logits, TokenPositions.from_mask(torch.tensor([[True, False]])))  # NaN outside the mask
+    """
     at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.mask)
     wrong = at.unsqueeze(2) & ~(logits < torch.inf)
     if bool(wrong.any()):
@@ -80,7 +120,22 @@ def check_logits(logits: Tensor, places: TokenPositions) -> None:
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
-    """Raise InputError for the first unknown label of gold (B, T) at the tokens, kept (B, T) bool."""
+    """Check the gold labels of the tokens.
+
+    Args:
+        gold: (B, T) numbers of labels.
+        kept: (B, T) bool, True at tokens.
+        labels: the label set.
+
+    Raises:
+        InputError: a number outside 0..L-1; with the first position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import check_gold, label_set
+        >>> labels = label_set(["O", "B-PER", "I-PER"], "IOB2")
+        >>> check_gold(torch.tensor([[0, -100]]), torch.tensor([[True, False]]), labels)
+    """
     wrong = kept & ((gold < 0) | (gold >= len(labels)))
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()
@@ -90,7 +145,23 @@ def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
 
 
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
-    """Raise InputError for the first gold label of a batch that is illegal in the tag scheme."""
+    """Check that the gold labels of a batch are legal in their tag scheme.
+
+    Args:
+        batch: chains with gold labels.
+        labels: the label set.
+        places: positions of the tokens in the rows, for the message.
+
+    Raises:
+        InputError: an illegal label; with the first position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_legal, label_set
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
+        >>> batch = build_batch(places, torch.tensor([[1, 2]]), None, None)
+        >>> check_legal(batch, label_set(["O", "B-PER", "I-PER"], "IOB2"), places)
+    """
     gold, real = batch.gold, places.mask
     assert gold is not None
     before = gold.roll(1, 1)
@@ -112,8 +183,22 @@ RowWords = Sequence[Sequence[str]]  # words of the tokens of each row
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:
     """Return chains as a Batch without features.
 
-    gold: (B, T), any label at positions without a token. sentences: (B, T), the number of each token's sentence; None:
-    each row is one sentence. words: of the tokens; None: not used.
+    Args:
+        places: positions of the tokens in each row.
+        gold: (B, T) numbers of labels, any number at positions without a token; None for text without labels.
+        sentences: (B, T) number of each token's sentence; None: each row is one sentence.
+        words: the words of each row's tokens; None if no feature needs them.
+
+    Raises:
+        InputError: a wrong number of words.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> places = TokenPositions.from_mask(torch.tensor([[False, True, True]]))
+        >>> batch = build_batch(places, torch.tensor([[-100, 1, 0]]), None, None)
+        >>> batch.gold, batch.lengths
+        (tensor([[1, 0, 0]]), tensor([2]))
     """
     real, (B, T) = places.mask, places.order.shape
     number = torch.zeros_like(places.order) if sentences is None else places.gather(sentences.long())
@@ -134,7 +219,22 @@ def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor |
 
 
 def padded_words(words: RowWords, places: TokenPositions) -> Words:
-    """Return the numbers (B, T) of the tokens' words. Raises InputError for a wrong number of words."""
+    """Return the numbers (B, T) of the tokens' words.
+
+    Args:
+        words: the words of each row's tokens.
+        places: positions of the tokens.
+
+    Raises:
+        InputError: a wrong number of rows or words.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, padded_words
+        >>> numbers = padded_words([["To", "to"]], TokenPositions.from_mask(torch.tensor([[True, True]])))
+        >>> bool(numbers.exact[0, 0] == numbers.exact[0, 1]), bool(numbers.folded[0, 0] == numbers.folded[0, 1])
+        (False, True)
+    """
     lengths = places.lengths.tolist()
     if isinstance(words, str) or len(words) != len(lengths):
         raise InputError(f"words: expected a list of words for each of the {len(lengths)} rows, got {len(words)}")
@@ -151,10 +251,20 @@ EXPECTED = "give a LabelSet, the names in the order of the logits, or id2label, 
 
 
 def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str, str], scheme: str) -> LabelSet:
-    """Return labels as a LabelSet: a LabelSet as it is, or names of a scheme, in order or by number.
+    """Return labels as a LabelSet.
+
+    Args:
+        labels: a LabelSet, which is returned as it is; names in the order of their numbers; or a mapping of numbers to
+            names.
+        scheme: tag scheme of the names.
 
     Raises:
-        InputError: other types; numbers other than 0..L-1; names that are invalid in a LabelSet.
+        InputError: another type, numbers other than 0..L-1, or names that are invalid in a LabelSet.
+
+    Example:
+        >>> from structperc.nn.inputs import label_set
+        >>> label_set({1: "B-PER", 0: "O", 2: "I-PER"}, "IOB2").names
+        ('O', 'B-PER', 'I-PER')
     """
     if isinstance(labels, LabelSet):
         return labels
@@ -188,13 +298,34 @@ def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
 
 
 def to_state(labels: LabelSet) -> Tensor:
-    """Return names and scheme as UTF-8 JSON in a uint8 tensor, for files of tensors."""
+    """Return names and scheme of labels as UTF-8 JSON in a uint8 tensor, for files of tensors.
+
+    Example:
+        >>> from structperc.nn.inputs import label_set, to_state
+        >>> bytes(to_state(label_set(["O", "B-X", "I-X"], "IOB2")).tolist()).decode()
+        '{"scheme": "IOB2", "labels": ["O", "B-X", "I-X"]}'
+    """
     text = json.dumps({"scheme": labels.scheme, "labels": labels.names}, ensure_ascii=False)
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 
 
 def check_state(state: Tensor, labels: LabelSet) -> None:
-    """Raise InputError with the first difference unless a state from `to_state` has these labels."""
+    """Check that a state of `to_state` has these labels.
+
+    Args:
+        state: (n,) uint8.
+        labels: the labels of the head.
+
+    Raises:
+        InputError: other labels, with the first difference, or a state that cannot be read.
+
+    Example:
+        >>> from structperc.nn.inputs import check_state, label_set, to_state
+        >>> old, new = label_set(["O", "B-X", "I-X"], "IOB2"), label_set(["O", "B-Y", "I-Y"], "IOB2")
+        >>> check_state(to_state(old), new)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        structperc.errors.InputError: state: label 1 is B-X in the saved state, but B-Y in this head; ...
+    """
     try:
         saved = json.loads(bytes(state.detach().to("cpu", torch.uint8).tolist()))
         scheme, names = saved["scheme"], saved["labels"]

@@ -26,19 +26,23 @@ FILLERS: dict[str, int | bool] = {"attention_mask": 0, "token_type_ids": 0, "wor
 
 
 def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[int] | None = None) -> Tensor:
-    """Return a mask (B, T) bool, True at the first subword of each word.
+    """Return a mask that marks the first subword of each word.
 
     Args:
-        word_ids: the number of each position's word in each row, None at special tokens, as from `word_ids(row)` of a
-            tokenizer's `BatchEncoding`.
-        counts: numbers of words of the rows, to detect truncation.
+        word_ids: for each row, the number of each position's word, None at special tokens, as returned by
+            `word_ids(row)` of a tokenizer's `BatchEncoding`.
+        counts: number of words of each row, to detect truncation.
+
+    Returns:
+        A mask (B, T) bool, True at first subwords.
 
     Raises:
-        InputError: rows of different lengths; a word without a subword; with counts, missing words at the end.
+        InputError: rows of different lengths; a word without a subword; with `counts`, missing words at the end.
 
     Example:
-        >>> first_subwords([[None, 0, 0, 1, None]], counts=[2]).tolist()
-        [[False, True, False, True, False]]
+        >>> from structperc.nn import first_subwords
+        >>> first_subwords([[None, 0, 0, 1, None]], counts=[2])
+        tensor([[False,  True, False,  True, False]])
     """
     rows = [list(row) for row in word_ids]
     if len({len(row) for row in rows}) > 1:
@@ -53,19 +57,31 @@ def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[in
 def tokenize_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]] | None = None
 ) -> list[TokenRow]:
-    """Return sentences of words as rows for a model and a head.
-
-    Each row has `input_ids`, `attention_mask`, the mask `words`, True at the first subword of each word, and with
-    labels `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of them. Nothing is truncated.
+    """Split the words of sentences into subwords, as rows for a model and a head. Nothing is truncated.
 
     Args:
         tokenizer: a fast tokenizer of transformers.
         sentences: the words of each sentence.
-        labels: the numbers of the labels of each sentence's words; None for new text.
+        labels: the label numbers of each sentence's words; None for text without labels.
+
+    Returns:
+        A row for each sentence, with `input_ids`, `attention_mask`, and the mask `words`, True at the first subword of
+        each word. With labels it has also `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of
+        rows.
 
     Raises:
         InputError: a tokenizer without word_ids, different numbers of labels and words, a word without a subword, a
             sentence with more subwords than `tokenizer.model_max_length`.
+
+    Example:
+        >>> from structperc.nn import tokenize_words
+        >>> class Encoding(dict):
+        ...     word_ids = lambda self, row: [None, 0, 1, 1, None]  # [CLS], a word, a word of two subwords, [SEP]
+        >>> class Tokenizer:  # in place of AutoTokenizer.from_pretrained(...)
+        ...     is_fast = True
+        ...     __call__ = lambda self, *_, **__: Encoding(input_ids=[[2, 7, 8, 9, 3]], attention_mask=[[1] * 5])
+        >>> tokenize_words(Tokenizer(), [["Ada", "Lovelace"]], labels=[[1, 2]])[0]["labels"]
+        [-100, 1, 2, -100, -100]
     """
     if not getattr(tokenizer, "is_fast", False):
         raise InputError(f"tokenizer: {type(tokenizer).__name__} has no word_ids; use a fast tokenizer")
@@ -99,24 +115,26 @@ def tokenize_words(
 
 
 class TokenCollator:
-    """Pads rows, such as those of `tokenize_words`, to one length: a `data_collator` for a Trainer or a DataLoader.
+    """Collator that pads rows, such as those of `tokenize_words`, to one length, for a Trainer or a DataLoader.
 
-    Padding is `pad_token_id` for input_ids, False for `words`, -100 for labels, and 0 for attention_mask and
-    token_type_ids. `fillers` adds other names with one value for each position.
+    The padding is `pad_token_id` for input_ids, False for `words`, -100 for labels, and 0 for attention_mask and
+    token_type_ids.
 
     Args:
         pad_token_id: that of the tokenizer.
-        side: of the padding, "right" or "left".
-        fillers: padding of further names.
+        side: side of the padding, "right" or "left".
+        fillers: padding of further names, which have one value for each position.
 
     Raises:
         InputError: an unknown side; on a call, a name without a filler, rows with different names, or values of one row
             that differ in length.
 
     Example:
+        >>> from structperc.nn import TokenCollator
         >>> rows = [{"input_ids": [5, 6], "words": [True, False]}, {"input_ids": [7], "words": [True]}]
-        >>> TokenCollator(pad_token_id=0)(rows)["input_ids"].tolist()
-        [[5, 6], [7, 0]]
+        >>> TokenCollator(pad_token_id=0)(rows)["input_ids"]
+        tensor([[5, 6],
+                [7, 0]])
     """
 
     def __init__(

@@ -21,10 +21,27 @@ from structperc.ops.registration import operator
 
 @operator("viterbi")
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores (B,) and labels (B, T) int64 of the best label sequences (Viterbi 1967).
+    """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
-    Ties go to the first in lexicographic order. Without a possible label sequence the score is -inf; the score of an
-    empty sequence is 0. Labels are 0 in both cases and in the padding.
+    Ties go to the first in lexicographic order.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+
+    Returns:
+        Scores (B,), -inf without a possible label sequence, 0 for an empty sequence; and labels (B, T) int64, 0 in both
+        cases and in the padding.
+
+    Raises:
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> ops.viterbi(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        (tensor([3.]), tensor([[1, 0]]))
     """
     B, T, _ = unary.shape
     return unary.new_empty(B), lengths.new_empty(B, T, dtype=torch.int64)
@@ -32,11 +49,31 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 @operator("kbest")
 def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return labels (B, k, T) int64, scores (B, k) and valid (B, k) bool of the k best label sequences, best first.
+    """Return the k best label sequences of each sequence, best first.
 
-    All are different; ties are in lexicographic order. Missing ones have labels 0, score -inf and valid False. An
-    empty sequence has one, of score 0. Which ones are among the k best is decided by their losses against the best
-    one, in the precision of the lattice; scores are those of `path_score`.
+    All are different, and ties are in lexicographic order. Their losses against the best one, in the precision of the
+    lattice, decide which ones are among the k best; their scores are those of `path_score`.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        k: number of label sequences.
+
+    Returns:
+        Labels (B, k, T) int64, scores (B, k) and valid (B, k) bool. Missing label sequences have labels 0, score -inf
+        and valid False. An empty sequence has one label sequence, of score 0.
+
+    Raises:
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> labels, scores, valid = ops.kbest(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), 3)
+        >>> labels.tolist(), scores.tolist()
+        ([[[1, 0], [0, 0], [1, 1]]], [[3.0, 2.0, 1.0]])
     """
     (B, T, _), dtype = unary.shape, torch.int64
     return lengths.new_empty(B, k, T, dtype=dtype), unary.new_empty(B, k), lengths.new_empty(B, k, dtype=torch.bool)
@@ -75,19 +112,53 @@ def _reference_gradients(
 def best_before_and_after_backward(
     unary: Tensor, edge: Tensor, lengths: Tensor, grad_before: Tensor, grad_after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of unary and edge from those of both results of `best_before_and_after`, (B, T, L) each.
+    """Return the gradients of unary and edge scores, from those of the results of `best_before_and_after`.
 
-    They are pushed outwards along the best labels, those of many paths at once; no path is kept.
+    The gradients are pushed outwards along the best labels, those of many paths together; no path is kept.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        grad_before: (B, T, L), gradient of the first result.
+        grad_after: (B, T, L), gradient of the second result.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
+        >>> ones = torch.ones(1, 2, 2)
+        >>> ops.best_before_and_after_backward(unary, edge, torch.tensor([2]), ones, ones)[0]
+        tensor([[[0., 2.],
+                 [2., 0.]]])
     """
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
 
 @operator("viterbi", _save_inputs, _analytic_or_reference(search.best_before_and_after, best_before_and_after_backward))
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the best score of all before and of all after each label, (B, T, L) each, its own unary excluded.
+    """Return the best scores of all that is before, and of all that is after, each label.
 
-    They are 0 at the ends and in the padding, -inf where nothing is possible. The gradient of an entry is that of the
-    score of its best prefix or suffix, the lowest label among equals at each step outwards; 0 where there is none.
+    The unary score of the label itself is excluded.
+
+    The gradient of an entry is that of the score of its best prefix or suffix, the lowest label among equals at each
+    step outwards; 0 where there is none.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+
+    Returns:
+        Two tensors (B, T, L), 0 at the ends and in the padding, -inf where nothing is possible.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> before, after = ops.best_before_and_after(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> before.tolist(), after.tolist()
+        ([[[0.0, 0.0], [1.0, 1.0]]], [[[2.0, 2.0], [0.0, 0.0]]])
     """
     return torch.empty_like(unary), torch.empty_like(unary)
 
@@ -122,14 +193,30 @@ def _from_probabilities(
 
 @operator("forward_backward", _save_probabilities, _from_probabilities)
 def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log Z (B,), marginal probabilities of labels (B, T, L) and of label pairs (Baum 1972, Rabiner 1989).
+    """Return log Z, and the marginal probabilities of labels and of label pairs (Baum 1972, Rabiner 1989).
 
-    Those of pairs are (B, T, L, L), of the pair into each token; for edges that are the same at all tokens
-    (B, 1, L, L), summed over the tokens; empty without `with_pairs`.
+    The gradient of log Z is the probabilities. The gradient of the probabilities, and all further derivatives, are
+    computed in tensor operations.
 
-    log Z is -inf without a possible label sequence and 0 for an empty one. Probabilities are 0 where impossible, in
-    the padding, and for pairs at the first token. The gradient of log Z is the probabilities; theirs, covariances, and
-    all further derivatives are taken in tensor operations.
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        with_pairs: whether to compute the probabilities of pairs.
+
+    Returns:
+        log Z (B,), -inf without a possible label sequence, 0 for an empty sequence. The probabilities of labels (B, T,
+        L), 0 where impossible and in the padding. Those of the pair into each token (B, T, L, L), 0 also at the first
+        token; for edges that are the same at all tokens their sum over the tokens (B, 1, L, L); empty without
+        `with_pairs`.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> log_z, labels, pairs = ops.forward_backward(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), True)
+        >>> log_z, labels[0, 0]
+        (tensor([3.4402]), tensor([0.2689, 0.7311]))
     """
     (B, T, L), each = unary.shape, edge.shape[1] if edge.shape[1] == 1 else unary.shape[1]
     pairs = unary.new_empty(B, each, L, L) if with_pairs else unary.new_empty(0)
@@ -138,17 +225,51 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
 
 @operator("forward_backward")
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
-    """Return label sequences (B, n, T) int64 drawn from p(y | x): filtering backwards, sampling forwards.
+    """Return label sequences drawn from p(y | x), by filtering backwards and sampling forwards.
 
-    noise is (B, n, T) float64, uniform in [0, 1). Each label is the first one whose cumulative probability, given the
-    label before, exceeds the noise. Labels are 0 in the padding and where no label sequence is possible.
+    Each label is the first one whose cumulative probability, given the label before, exceeds the noise.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        noise: (B, n, T) float64, uniform in [0, 1).
+
+    Returns:
+        Labels (B, n, T) int64, 0 in the padding and where no label sequence is possible.
+
+    Raises:
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary, noise = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.tensor([[[0.2, 0.5], [0.5, 0.9]]]).double()
+        >>> ops.sample(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), noise)
+        tensor([[[0, 0],
+                 [1, 1]]])
     """
     return lengths.new_empty(noise.shape, dtype=lengths.dtype)
 
 
 @operator("forward_backward")
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of unary and edge from that of `local_log_partition` (B, T, L)."""
+    """Return the gradients of unary and edge scores, from that of the result of `local_log_partition`.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        grad: (B, T, L), gradient of the result.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
+        >>> ops.local_log_partition_backward(unary, edge, torch.tensor([2]), torch.ones(1, 2, 2))[0]
+        tensor([[[0.0000, 0.0000],
+                 [1.7616, 0.2384]]])
+    """
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
 
@@ -158,9 +279,24 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
     _analytic_or_reference(sums.local_log_partition, local_log_partition_backward),
 )
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
-    """Return log sum_j exp(unary[t + 1, j] + edge[t + 1, i, j]) for label i of token t, (B, T, L).
+    """Return log sum_j exp(unary[t + 1, j] + edge[t + 1, i, j]) for each label i of each token t.
 
-    It is 0 at last tokens and in the padding, +inf where no label can follow: a label less that is impossible.
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+
+    Returns:
+        The log-sums (B, T, L), 0 at last tokens and in the padding. They are +inf where no label can follow, so that a
+        score less this sum is impossible.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> ops.local_log_partition(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        tensor([[[2.1269, 2.1269],
+                 [0.0000, 0.0000]]])
     """
     return torch.empty_like(unary)
 
@@ -178,10 +314,27 @@ def _count_paths(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 @operator("paths", _save_paths, _count_paths)
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
-    """Return the score (S,) of each label sequence labels[s] on sequence rows[s].
+    """Return the score of each given label sequence.
 
-    labels (S, T) and rows (S,) are int64. Labels in the padding are not read. A label of a real token outside 0..L-1
-    makes the score NaN; on a CPU it raises InputError.
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+        labels: (S, T) int64; labels in the padding are not read.
+        rows: (S,) int64, the sequence of each label sequence.
+
+    Returns:
+        The scores (S,). On other devices than a CPU the score is NaN if a label of a token is outside 0..L-1.
+
+    Raises:
+        InputError: on a CPU, a label of a token outside 0..L-1.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> unary, labels = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.tensor([[1, 0], [1, 1]])
+        >>> ops.path_score(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), labels, torch.tensor([0, 0]))
+        tensor([3., 1.])
     """
     return unary.new_empty(labels.shape[0])
 
@@ -198,8 +351,27 @@ def _score_paths(ctx: Any, unary: Tensor, edge: Tensor) -> tuple[Tensor | None, 
 def path_counts(
     weights: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor, unary: Sequence[int], edge: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Return tables of the shapes `unary` and `edge` with the summed weights (S,) of the paths through each entry.
+    """Return the summed weights of the label sequences through each label and each label pair.
 
     This is the transpose of `path_score`. Labels outside 0..L-1 are left out.
+
+    Args:
+        weights: (S,), one for each label sequence.
+        lengths: (B,) int64.
+        labels: (S, T) int64.
+        rows: (S,) int64, the sequence of each label sequence.
+        unary: shape of the unary scores.
+        edge: shape of the edge scores.
+
+    Returns:
+        Two tables of these shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> weights, labels, rows = torch.tensor([1.0, -1.0]), torch.tensor([[1, 0], [1, 1]]), torch.tensor([0, 0])
+        >>> ops.path_counts(weights, torch.tensor([2]), labels, rows, [1, 2, 2], [1, 1, 2, 2])[0]
+        tensor([[[ 0.,  0.],
+                 [ 1., -1.]]])
     """
     return weights.new_empty(unary), weights.new_empty(edge)

@@ -29,9 +29,16 @@ def operator(
     tensors of the right shapes, for meta and fake tensors.
 
     Args:
-        module: name of the modules in `reference`, `cpu` and `cuda` that implement it.
-        save, backward: the functions `setup_context` and `backward` of torch.library.register_autograd; None for an
-            operator without a derivative.
+        module: name of the modules in `reference`, `cpu` and `cuda` that implement the operator.
+        save: the function `setup_context` of torch.library.register_autograd; None for an operator without a
+            derivative.
+        backward: the function `backward` of torch.library.register_autograd.
+
+    Example:
+        >>> from structperc.ops.registration import MODULES
+        >>> import structperc.ops
+        >>> MODULES["viterbi"], MODULES["path_score"]
+        ('viterbi', 'paths')
     """
 
     def register(shapes: Function) -> Function:
@@ -82,9 +89,18 @@ def _autograd_function(
 
 @cache
 def implementation(device: str, name: str) -> Callable[..., Any]:
-    """Return the function that implements an operator on a device: "reference", "cpu" or "cuda".
+    """Return the function that implements an operator on a device.
 
-    The reference stands in for CUDA where Triton is not installed.
+    Args:
+        device: "reference", "cpu" or "cuda". The reference replaces "cuda" where Triton is not installed.
+        name: name of the operator.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops import implementation
+        >>> search = implementation("reference", "viterbi")
+        >>> search(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        (tensor([3.]), tensor([[1, 0]]))
     """
     if device == "cuda" and util.find_spec("triton") is None:
         device = "reference"

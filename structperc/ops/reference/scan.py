@@ -12,10 +12,24 @@ Reduce = Callable[[Tensor], Tensor]  # along the last dimension
 
 
 def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, inputs: Rows) -> Tensor:
-    """Return the stacked outputs of the steps; each gets the carry of the one before and its row of the inputs.
+    """Run steps over tokens, and return their stacked outputs.
 
-    During export this is the scan of torch: a loop would be unrolled for one T. Elsewhere that would be compiled again
-    for every shape.
+    During export this is the scan of torch, since a loop would be unrolled for one T. Elsewhere torch's scan would be
+    compiled again for every shape.
+
+    Args:
+        step: function of the carry and a row of each input; returns the next carry and an output.
+        carry: first carry.
+        inputs: tensors whose first dimension is the tokens.
+
+    Returns:
+        The outputs (T, ...).
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.scan import scan
+        >>> scan(lambda total, row: (total + row[0], total + row[0]), torch.tensor(0), (torch.tensor([1, 2, 3]),))
+        tensor([1, 3, 6])
     """
     if torch.compiler.is_exporting():
         return exported_scan(step, carry, inputs)
@@ -27,9 +41,24 @@ def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, i
 
 
 def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
-    """Reduce the scores of all paths before each label -> (B, T, L); 0 at the first token and in the padding.
+    """Reduce the scores of all label sequences before each label.
 
-    own is (B, T, L), edge (B or 1, T or 1, L, L), real (B, T).
+    Args:
+        own: (B, T, L) unary scores.
+        edge: (B or 1, T or 1, L, L).
+        real: (B, T) bool, True at tokens.
+        reduce: reduction along the last dimension, such as torch.amax or torch.logsumexp.
+
+    Returns:
+        (B, T, L), 0 at the first token and in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.scan import prefix_scores
+        >>> own, edge, real = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.ones(1, 2).bool()
+        >>> prefix_scores(own, edge, real, lambda scores: scores.amax(-1))
+        tensor([[[0., 0.],
+                 [1., 1.]]])
     """
     steps = torch.arange(own.shape[1], device=own.device)
 
@@ -43,7 +72,16 @@ def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Te
 
 
 def suffix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
-    """Reduce the scores of all paths after each label; arguments and shapes are those of `prefix_scores`."""
+    """Reduce the scores of all label sequences after each label; arguments and shapes are those of `prefix_scores`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.scan import suffix_scores
+        >>> own, edge, real = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.ones(1, 2).bool()
+        >>> suffix_scores(own, edge, real, lambda scores: scores.amax(-1))
+        tensor([[[2., 2.],
+                 [0., 0.]]])
+    """
     T = own.shape[1]
     followed = real.roll(-1, 1) & (torch.arange(T, device=own.device) < T - 1)
 
@@ -77,7 +115,23 @@ def subtract_levels(unary: Tensor) -> Tensor:
 
 
 def any_invalid(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
-    """Return for each sequence (B,) bool whether a score of a token, or of an edge into one, is +inf or NaN."""
+    """Return for each sequence whether a score of one of its tokens, or of an edge into one, is +inf or NaN.
+
+    Args:
+        unary: (B, T, L).
+        edge: (B or 1, T or 1, L, L).
+        lengths: (B,) int64.
+
+    Returns:
+        (B,) bool.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops import any_invalid
+        >>> unary = torch.tensor([[[0.0, 1.0]], [[0.0, float("nan")]]])
+        >>> any_invalid(unary, torch.zeros(1, 1, 2, 2), torch.tensor([1, 1]))
+        tensor([False,  True])
+    """
     steps, lengths = steps_and_lengths(unary, lengths)
     own, into = (~(unary < torch.inf)).any(2), (~(edge < torch.inf)).flatten(2).any(2)
     return ((own | (into & (steps > 0))) & (steps < lengths.unsqueeze(1))).any(1)
