@@ -36,6 +36,7 @@ OVERLAYS = (
     "extending",
     "how_to/migrate",
 )
+BASES = {"how_to/guided_tagging": ROOT / "configs" / "overlays" / "data" / "embedded.yaml"}  # others: the quickstart
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("how_to/choose_a_learner", number): before
     for number, before in {2: (1,), 3: (1,), 5: (4,), 6: (4,), 7: (1, 4), 8: (1,)}.items()
@@ -52,9 +53,9 @@ def test_code_of_pages(page, ran):
 @pytest.mark.usefixtures("parts_made_once")
 @pytest.mark.parametrize(("page", "number"), [(page, n) for page in OVERLAYS for n in range(len(blocks(page, "yaml")))])
 def test_configurations_are_accepted_and_built(page, number, here):
-    """Each as an overlay to the quickstart, with the blocks of the page that it says it comes after."""
+    """Each as an overlay to its base, with the blocks of the page that it says it comes after."""
     parts = [*BEFORE.get((page, number), ()), number]
-    files = [str(QUICKSTART)]
+    files = [str(BASES.get(page, QUICKSTART))]
     for part in parts:
         (here / f"overlay{part}.yaml").write_text(blocks(page, "yaml")[part], encoding="utf-8")
         files.append(f"overlay{part}.yaml")
