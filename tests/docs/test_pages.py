@@ -2,14 +2,17 @@
 
 import ast
 import re
+from inspect import signature
 
 import pytest
 
 import structperc
+from structperc import Tagger
+from structperc.datamodules import SequenceDataModule
 from structperc.experiments.experiment import dry_run
 from tests.docs.written import FILES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
-# Code of extending, migration, tagging, hub, export_and_devices and README runs in tests of its own.
+# Code of add_a_part, migration, tag, confidence, share_models, export and README runs in tests of its own.
 RUN = (
     "concepts/lattice_and_search",
     "concepts/online_learning",
@@ -20,21 +23,23 @@ RUN = (
     "how_to/own_data",
     "how_to/rerank",
     "how_to/scikit_learn",
-    "loading",
     "reference/file_formats",
+    "reference/loading",
 )
 OVERLAYS = (
-    "how_to/long_documents",
-    "how_to/own_data",
-    "how_to/feature_templates",
-    "how_to/hashed_features",
-    "how_to/neural_encoders",
-    "tagging",
+    "get_started/tag",
+    "get_started/train",
+    "how_to/add_a_part",
     "how_to/choose_a_learner",
-    "how_to/nonlocal_features",
+    "how_to/feature_templates",
     "how_to/guided_tagging",
-    "extending",
+    "how_to/hashed_features",
+    "how_to/long_documents",
     "how_to/migrate",
+    "how_to/neural_encoders",
+    "how_to/nonlocal_features",
+    "how_to/own_data",
+    "results/recommended",
 )
 BASES = {"how_to/guided_tagging": ROOT / "configs" / "overlays" / "data" / "embedded.yaml"}  # others: the quickstart
 BEFORE = {  # of a page and block, the blocks that it says it comes after
@@ -63,9 +68,14 @@ def test_configurations_are_accepted_and_built(page, number, here):
     dry_run([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
 
 
-def test_experiment_of_the_page():
-    shown, *_ = blocks("configurations", "yaml")
-    assert shown == (ROOT / "configs" / "conll2003" / "margin.yaml").read_text(encoding="utf-8")
+def test_configurations_of_the_page():
+    """They are files of the repository; its tables have every option."""
+    shown = blocks("reference/configuration", "yaml")
+    for text, file in zip(shown, ("quickstart", "conll2003/margin"), strict=True):
+        assert text == (ROOT / "configs" / f"{file}.yaml").read_text(encoding="utf-8")
+    _, model, data, _ = re.split(r"^##+ (?:`model`|`data`|Options on).*$", PAGES["reference/configuration"], flags=re.M)
+    for table, part in ((model, Tagger), (data, SequenceDataModule)):
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(signature(part).parameters)
 
 
 @each_page
@@ -93,7 +103,7 @@ def test_named_files_exist(page):
     ):
         if not re.search(r"[A-Z]", path.removesuffix("README.md").removesuffix("RESULTS.md")):
             assert list(ROOT.glob(path)), path
-    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded)/\w+) \|", PAGES[page]):
+    for name in re.findall(r"\| ((?:conll2000|conll2003|ud_ewt|wsj|embedded|best)/\w+) \|", PAGES[page]):
         assert (ROOT / "configs" / f"{name}.yaml").exists(), name
 
 
