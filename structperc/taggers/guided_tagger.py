@@ -50,7 +50,8 @@ class GuidedTagger(BaseTagger):
         >>> from structperc import FeatureExtractor
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.guided import ContextFeatures
-        >>> tagger = GuidedTagger(FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), ContextFeatures(["t[-1]", "t[1]"]), beam=1)
+        >>> features, context = FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), ContextFeatures(["t[-1]", "t[1]"])
+        >>> tagger = GuidedTagger(features, context, beam=1)
         >>> quiet = dict(logger=False, enable_checkpointing=False)
         >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
         >>> pl.Trainer(max_epochs=3, **quiet).fit(tagger, datamodule=Synthetic(train=20, dev=0, test=0))
