@@ -15,6 +15,13 @@ import torch
 from structperc.cli.main import main
 from tests.docs.written import ROOT, blocks
 
+GIVEN: dict[str, dict[str, Any]] = {  # names that the code of a page reads and does not define
+    "README": {
+        "logits": torch.randn(2, 5, 3),
+        "gold": torch.tensor([[0, 1, 2, 0, 0], [1, 0, 0, 0, 0]]),
+        "mask": torch.tensor([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], dtype=torch.bool),
+    }
+}
 QUIET = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
 
 
@@ -62,7 +69,7 @@ def ran(here) -> Callable[[str], dict[str, Any]]:
 
     @cache
     def run(page: str) -> dict[str, Any]:
-        names: dict[str, Any] = {"__name__": page}
+        names: dict[str, Any] = {"__name__": page, **GIVEN.get(page, {})}
         torch.manual_seed(0)
         for number, code in enumerate(blocks(page, "python")):
             with redirect_stdout(StringIO()) as printed:
