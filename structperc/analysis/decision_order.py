@@ -16,12 +16,12 @@ from structperc.taggers.guided_tagger import GuidedTagger
 
 BATCH_SIZE = 64
 DECISION_NOTES = (
-    "step: number of the decision on the token; the easiest ones come first",
+    "step: number of the decision; the easiest tokens come first",
     "left, right: labels of neighbours that were decided before; U: score of the decision",
-    "gold, where it is known: correct, or wrong with the correct label in brackets",
-    "so far: the sentence at this step; # is the token of the step, = were decided before, . are open",
-    "at first: the label in the best sequence of decisions at this step, where another one has won in the end; "
-    "all other columns show that one",
+    "gold, if known: correct, or wrong with the correct label in brackets",
+    "so far: the sentence at this step; # is the token of this step, = was decided before, . is undecided",
+    "at first: the label in the best hypothesis at this step, if another hypothesis won in the end; all other columns "
+    "show the winner",
 )
 
 

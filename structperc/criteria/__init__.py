@@ -1,10 +1,10 @@
-"""Criteria, which compute losses from the scores of gold and candidates.
+"""Criteria, which compute losses from the scores of the gold sequences and the candidates.
 
-base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: gold against one candidate
+base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
 perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
 local_and_nonlocal.py   margins of local and of total scores on n-best candidates
 crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy
-mce.py, wrong_paths.py  minimum classification error, and sums over all paths except gold
+mce.py, wrong_paths.py  minimum classification error, and sums over all wrong paths
 mce_f.py                MCE-F: the F score of the corpus
 priors.py               Gaussian and Laplacian priors of weights
 """

@@ -1,6 +1,6 @@
-"""The contract of a criterion, the perceptron-like losses that compare gold with one candidate, and their update rule.
+"""The contract of a criterion, the perceptron-like losses that compare the gold sequence with one candidate.
 
-A wrong candidate is one that differs from gold; the rival is the wrong candidate that gold is compared with.
+A wrong candidate differs from the gold sequence; the rival is the wrong candidate that it is compared with.
 """
 
 from abc import ABC, abstractmethod
@@ -16,11 +16,25 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored, real_tokens
 
-ComparisonUnit = Literal["sequence", "sentence"]  # gold is compared sequence by sequence or sentence by sentence
+ComparisonUnit = Literal["sequence", "sentence"]  # label sequences are compared as a whole or sentence by sentence
 
 
 class UpdateRule(NamedTuple):
-    """An update rule of local weights, evaluated by tensors and by compiled loops; see `PairwiseLoss`."""
+    """Update rule of a `PairwiseLoss` as a function and numbers, for tensors and for compiled loops.
+
+    Attributes:
+        exclude_gold: the rival is the best wrong candidate; otherwise the best candidate.
+        should_update: function of the gap and the threshold, see `PairwiseLoss.should_update`.
+        threshold: its second argument.
+        cost: added to the score of a candidate for each of its wrong labels.
+        unit: unit of comparison, "sequence" or "sentence".
+
+    Example:
+        >>> from structperc.criteria import MarginLoss
+        >>> rule = MarginLoss(C=2.0).rule()
+        >>> rule.should_update(1.5, rule.threshold), rule.should_update(2.5, rule.threshold)
+        (True, False)
+    """
 
     exclude_gold: bool
     should_update: Callable[..., Any]
@@ -30,9 +44,25 @@ class UpdateRule(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The rival of each sequence and the weights that its update changes."""
+    """Rival of each sequence and the weights that its update changes.
 
-    rival: Tensor  # (B,) int64, an index among the candidates
+    Attributes:
+        rival: (B,) int64, index of the rival among the candidates.
+        updates: (B,) bool, True where weights change.
+        whole: (B,) bool, True where all weights change, False where only those of local features do.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import PerceptronLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1))  # the best path is 1 0
+        >>> PerceptronLoss().decide(scored)
+        Decision(rival=tensor([0]), updates=tensor([True]), whole=tensor([True]))
+    """
+
+    rival: Tensor  # (B,) int64, index among the candidates
     updates: Tensor  # (B,) bool, True where weights change
     whole: Tensor  # (B,) bool, True where all weights change, False where only those of local features do
 
@@ -40,12 +70,26 @@ class Decision(NamedTuple):
 class Criterion(nn.Module, ABC):
     """Base class of criteria.
 
-    `forward(scored)` returns losses (B,), one per sequence; the tagger sums them.
+    `forward(scored)` returns losses (B,), one per sequence; the tagger sums them. A subclass defines
+    `losses_and_updates`.
 
     Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would split the
-    gradient. A sequence without an update still has a loss of 0 with a gradient of 0, and so has one without any legal
-    path, for instance where every label of a token is -inf. Where only gold is impossible, the loss may be infinite.
+    gradient. A sequence without an update has loss 0 and gradient 0, and so has a sequence without a legal path, for
+    instance if every label of a token is -inf. If only the gold path is impossible, the loss may be infinite.
     Scores of +inf or NaN make the loss of their sequence NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import Criterion, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> class SquaredLead(Criterion):
+        ...     def losses_and_updates(self, scored):
+        ...         lead = (scored.candidate_scores[:, 0] - scored.gold_scores).relu()
+        ...         return lead**2, lead > 0
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> SquaredLead()(score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1)))  # (3 - 1)^2
+        tensor([4.])
     """
 
     min_candidates = 1  # candidates the search must deliver per sequence
@@ -104,12 +148,28 @@ class InferenceCriterion(Criterion):
 
 
 class CandidateLoss(Criterion):
-    """Base class of losses that compare gold with one candidate.
+    """Base class of losses that compare the gold sequence with one candidate.
 
-    The loss is [update] (s(rival) - s(gold)), where the rival is the candidate that `decide` returns. With step size 1
-    the gradient step is Phi(gold) - Phi(rival). With the optimizers Perceptron and PassiveAggressive, sparse features
-    and a CPU, weights are learned sequence by sequence, without the losses. These are therefore fixed: a subclass that
-    changes them raises TypeError.
+    loss = [update] (s(rival) - s(y*)), y* the gold sequence and the rival the candidate that `decide` chooses. With
+    step size 1 the gradient step is Phi(y*) - Phi(rival). With the optimizers Perceptron and PassiveAggressive, sparse
+    features and a CPU, weights are learned sequence by sequence from `decide`, without computing the losses. A
+    subclass must therefore not redefine `forward` and `losses_and_updates`.
+
+    Raises:
+        TypeError: a subclass redefines `forward` or `losses_and_updates`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import CandidateLoss, Decision, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> class FirstWrongLabelLoss(CandidateLoss):  # updates only if the best candidate errs at the first token
+        ...     def decide(self, scored):
+        ...         updates = scored.candidates.labels[:, 0, 0] != scored.gold[:, 0]
+        ...         return Decision(torch.zeros_like(scored.gold[:, 0]), updates, torch.ones_like(updates))
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> FirstWrongLabelLoss()(score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=1)))  # 3 - 2
+        tensor([1.])
     """
 
     cost = 0.0  # added to the score of a candidate for each of its wrong labels
@@ -129,11 +189,11 @@ class CandidateLoss(Criterion):
         """Return the rival and the update masks, without gradients; costs are part of the scores."""
 
     def local_rule(self) -> UpdateRule | None:
-        """Return the rule of the updates of local weights that follow those of `decide`; None without such updates."""
+        """Return the update rule of local weights, applied after `decide`; None without such updates."""
         return None
 
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Return the lattice with `cost` added to the score of every wrong label, given gold (B, T) int64."""
+        """Return the lattice with `cost` added to the score of every wrong label, given gold labels (B, T) int64."""
         if not self.cost:
             return lattice
         right = nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
@@ -151,7 +211,8 @@ class CandidateLoss(Criterion):
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), 0 without an update, and the update mask (B,) bool.
 
-        Raises InputError where a local rule compares sentences, whose losses are not those of whole sequences.
+        Raises:
+            InputError: `local_rule` compares sentences, for which there are no losses of whole sequences.
         """
         if self.local_rule() is not None:
             raise InputError(
@@ -164,20 +225,29 @@ class CandidateLoss(Criterion):
 
 
 class PairwiseLoss(CandidateLoss):
-    """Base class of losses whose update depends on a single number.
+    """Base class of losses whose update depends on one number, the gap between the gold sequence and a rival.
 
-    This is gap = s(gold) - s(rival) - cost of the rival. The rival is the candidate of highest score plus cost; with
-    `exclude_gold`, the best wrong one. A subclass gives `should_update` and sets the attributes `exclude_gold`,
-    `threshold`, `cost` and `unit`. This one definition serves gradients of mini-batches and the compiled loop over
-    sequences.
+    gap = s(y*) - s(rival) - cost of the rival. The rival is the candidate of highest score plus cost; with
+    `exclude_gold`, the best wrong candidate. A subclass defines `should_update` and may set the attributes
+    `exclude_gold`, `threshold`, `cost` and `unit`. The same definition is used for gradients of mini-batches and in
+    the compiled loop over sequences.
+
+    Raises:
+        TypeError: a subclass redefines another method that the compiled loop does not call.
 
     Example:
-        >>> class HalfMargin(PairwiseLoss):
-        ...     threshold = 4.0
-        ...
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import PairwiseLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> class SmallGapLoss(PairwiseLoss):
+        ...     threshold = -1.5
         ...     @staticmethod
         ...     def should_update(gap, threshold):
-        ...         return gap < threshold / 2
+        ...         return gap >= threshold  # ignore sequences that are far from right
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> SmallGapLoss()(score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=1)))  # gap = 2 - 3
+        tensor([1.])
     """
 
     exclude_gold = False
@@ -202,9 +272,9 @@ class PairwiseLoss(CandidateLoss):
     @staticmethod
     @abstractmethod
     def should_update(gap: Any, threshold: Any) -> Any:
-        """Return True if a rival at this gap requires an update; for a tensor of gaps, a mask.
+        """Return True if the gap requires an update; for a tensor of gaps, a mask.
 
-        Write it with operators that floats and tensors have (`<`, `&`, `+`), without `if` and `and`: numba compiles it.
+        Numba compiles it: use operators of floats and tensors (`<`, `&`, `+`), without `if` and `and`.
         """
 
     def rule(self) -> UpdateRule:
@@ -228,7 +298,7 @@ class PairwiseLoss(CandidateLoss):
 
 
 def losses(scored: Scored, decision: Decision) -> Tensor:
-    """Return the losses (B,) of a decision: the lead of the rival over gold, 0 without an update."""
+    """Return the losses (B,) of a decision: the lead of the rival over the gold sequence, 0 without an update."""
     gaps = torch.where(decision.whole, total_gap(scored, decision.rival), local_gap(scored, decision.rival))
     # where() and not a product: the gap of a sequence without rival is infinite
     return torch.where(decision.updates, -gaps, 0.0)
@@ -251,58 +321,105 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
         raise ValueError(f"{name} needs a rival: search gave K={K}; set search.k >= {k}")
 
 
-# -- gold and candidates --------------------------------------------------------------------------------------
+# -- scores of gold sequences and candidates -------------------------------------------------------------------
 
 
 def score_candidates(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
-    """Return gold (B, T) and candidates with their scores in a lattice, with gradients; non-local scores are zeros."""
+    """Score the gold sequences and the candidates in a lattice: the input of a criterion.
+
+    Args:
+        lattice: local scores, with gradients.
+        gold: gold labels (B, T) int64, 0 in the padding.
+        candidates: candidates of a search, for instance of `structperc.chain.kbest`.
+
+    Returns:
+        `Scored` with differentiable local scores; non-local scores are zeros.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> scored = score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=2))
+        >>> scored.gold_scores, scored.candidate_scores
+        (tensor([2.]), tensor([[3., 2.]]))
+    """
     scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
     zeros = scores.new_zeros(scores.shape)
     return Scored(lattice, gold, candidates, scores[:, 0], scores[:, 1:], zeros[:, 0], zeros[:, 1:])
 
 
 def slice_candidates(scored: Scored, places: slice) -> Scored:
-    """Return gold and the candidates at some places."""
+    """Keep the candidates at some ranks, with their scores.
+
+    Args:
+        scored: gold sequences and K candidates.
+        places: slice of the ranks 0..K-1.
+
+    Returns:
+        `Scored` with the remaining candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import score_candidates, slice_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> scored = score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=4))  # scores 3, 2, 1, 0
+        >>> slice_candidates(scored, slice(0, 2)).candidate_scores
+        tensor([[3., 2.]])
+    """
     candidates = Candidates(*(part[:, places] for part in scored.candidates))
     local, further = scored.candidate_scores[:, places], scored.candidate_nonlocal[:, places]
     return scored._replace(candidates=candidates, candidate_scores=local, candidate_nonlocal=further)
 
 
 def empty_candidates(lattice: Lattice) -> Candidates:
-    """Return an empty list of candidates per sequence, for criteria that compare gold with all paths."""
+    """Return no candidates, (B, 0, T), for criteria that compare the gold sequence with all paths.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import CRFLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1]]), empty_candidates(lattice))
+        >>> (-CRFLoss()(scored)).exp()  # p = 3 / (1 + 3)
+        tensor([0.7500])
+    """
     B, T, _ = lattice.unary.shape
     none = lattice.unary.new_zeros(B, 0)
     return Candidates(lattice.lengths.new_zeros(B, 0, T), none, none.bool())
 
 
 def is_gold(scored: Scored) -> Tensor:
-    """Return (B, K) bool, True where the candidate equals gold at every real token; both are 0 in the padding."""
+    """Return (B, K) bool, True for candidates that equal the gold sequence at every token; padding is 0 in both."""
     return (scored.candidates.labels == scored.gold[:, None]).all(-1)
 
 
 def best(scored: Scored, among: Tensor) -> Tensor:
-    """Return the index (B,) of the candidate of highest total score among (B, K) bool; the earlier one on ties."""
+    """Return the index (B,) of the best candidate by total score among (B, K) bool; of equal scores the first."""
     return highest(scored.candidate_scores + scored.candidate_nonlocal, among & scored.candidates.valid)
 
 
 def highest(scores: Tensor, among: Tensor) -> Tensor:
-    """Return the index (B,) of the highest of the scores (B, K) among (B, K) bool; the earlier one on ties."""
+    """Return the index (B,) of the highest of the scores (B, K) among (B, K) bool; of equal scores the first."""
     return scores.detach().masked_fill(~among, -torch.inf).argmax(1)
 
 
 def local_gap(scored: Scored, rival: Tensor) -> Tensor:
-    """Return the local score of gold less that of the candidate `rival` (B,), as (B,)."""
+    """Return the local score of the gold sequence minus that of the candidate `rival` (B,), as (B,)."""
     return scored.gold_scores - scored.candidate_scores.gather(1, rival[:, None]).squeeze(1)
 
 
 def total_gap(scored: Scored, rival: Tensor) -> Tensor:
-    """Return the total score of gold less that of the candidate `rival` (B,), as (B,)."""
+    """Return the total score of the gold sequence minus that of the candidate `rival` (B,), as (B,)."""
     nonlocal_gap = scored.gold_nonlocal - scored.candidate_nonlocal.gather(1, rival[:, None]).squeeze(1)
     return local_gap(scored, rival) + nonlocal_gap
 
 
 def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
-    """Return (B,) bool, True for sequences without a legal path; `impossible` (B,) bool is True where gold is not."""
+    """Return (B,) bool, True for sequences without a legal path; `impossible` (B,) bool marks illegal gold paths."""
     if impossible.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(impossible.any()):
         return impossible  # without the sum over all paths
     with torch.no_grad():
@@ -310,5 +427,18 @@ def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context without autocast, which some kinds of devices do not have in the first place."""
+    """Return a context that turns autocast off, on every kind of device.
+
+    Args:
+        device: device of the tensors; a device without autocast gets a context that does nothing.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import without_autocast
+        >>> ones = torch.ones(1, 1)
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     with without_autocast(ones.device):
+        ...         (ones @ ones).dtype
+        torch.float32
+    """
     return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

@@ -1,4 +1,4 @@
-"""Negative log-likelihoods of gold: of conditional random fields (CRF), maximum-entropy taggers (MEMM) and tokens."""
+"""Negative log-likelihoods: conditional random fields (CRF), maximum-entropy taggers (MEMM) and tokens."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,16 @@ from structperc.structures import Lattice, Scored
 class CRFLoss(Criterion):
     """Negative log-likelihood of a conditional random field (CRF). Lafferty, McCallum & Pereira 2001.
 
-    loss = log Z - s(y*) = -log p(y* | x) >= 0, of local scores.
+    loss = log Z - s(y*) = -log p(y* | x) >= 0, with local scores s and Z = sum over all paths y of exp(s(y)).
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import CRFLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]))
+        >>> loss = CRFLoss()(score_candidates(lattice, torch.tensor([[0, 2]]), empty_candidates(lattice)))
+        >>> (-loss).exp()  # the gold path is one of 3 * 3 equal paths
+        tensor([0.1111])
     """
 
     probabilistic = needs_lattice = True
@@ -27,7 +36,7 @@ class CRFLoss(Criterion):
 
 
 class _GoldLogProbability(Criterion):
-    """Base class of losses -s(y*) of lattices whose scores are log-probabilities."""
+    """Base class of losses -s(y*), for lattices whose scores are log-probabilities."""
 
     probabilistic = needs_lattice = True
     min_candidates = 0
@@ -42,13 +51,23 @@ class _GoldLogProbability(Criterion):
 class MEMMLoss(_GoldLogProbability):
     """Negative log-likelihood of a maximum-entropy Markov model (MEMM). Ratnaparkhi 1996.
 
-    loss = -sum over t of log p(y*_t | y*_{t-1}, x), of local scores; convex in the weights.
+    loss = -sum over t of log p(y*_t | y*_{t-1}, x), with local scores; convex in the weights.
 
     A sum of softmax cross-entropies, one per token, each given the previous gold label. It is the first model of
     Collins (2002, Ranking Algorithms for Named-Entity Extraction), whose candidates have log-probabilities.
-    The tagger's lattice is `locally_normalised`: every search finds paths by their probability. Unlike in a
+    The tagger's lattice is `locally_normalised`: every search ranks paths by their probability. Unlike in a
     CRF, later tokens do not change the probability of earlier labels. Differs: the history is one label;
     Ratnaparkhi's tagger has two.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import MEMMLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> criterion, unary = MEMMLoss(), torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = criterion.transform_lattice(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2])))
+        >>> loss = criterion(score_candidates(lattice, torch.tensor([[1, 0]]), empty_candidates(lattice)))
+        >>> (-loss).exp()  # 3/4 * 1/2
+        tensor([0.3750])
     """
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
@@ -59,11 +78,21 @@ class MEMMLoss(_GoldLogProbability):
 class TokenCrossEntropyLoss(_GoldLogProbability):
     """Cross-entropy of the label of each token.
 
-    loss = -sum over t of log softmax(unary[t])[y*_t], of local scores.
+    loss = -sum over t of log softmax(unary[t])[y*_t], with local scores.
 
     The baseline for chain models (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
     scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
     scheme; metrics interpret it like conlleval. Set `transitions: false`: a transition matrix is not trained.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import TokenCrossEntropyLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> criterion, unary = TokenCrossEntropyLoss(), torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = criterion.transform_lattice(Lattice(unary, torch.ones(1, 1, 2, 2), torch.tensor([2])))
+        >>> loss = criterion(score_candidates(lattice, torch.tensor([[1, 0]]), empty_candidates(lattice)))
+        >>> (-loss).exp()  # 3/4 * 1/2
+        tensor([0.3750])
     """
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:

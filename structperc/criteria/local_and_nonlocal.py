@@ -25,23 +25,24 @@ from structperc.structures import Scored
 class LocalAndNonlocal(CandidateLoss):
     """Loss with a margin of the total model and one of the local model. Kazama & Torisawa 2007, Algorithm 4.2.
 
-    (A) The rival is the best candidate by total score that is not gold, the gap that of the total scores. When
-        gap <= C, loss = -gap: the weights of all features move along Phi(gold) - Phi(rival).
-    (B) The rival is the best candidate by local score that is not gold, the gap that of the local scores. When
+    (A) The rival is the best wrong candidate by total score, and gap = s(y*) - s(rival) in total scores. If
+        gap <= C, loss = -gap: the weights of all features move along Phi(y*) - Phi(rival).
+    (B) The rival is the best wrong candidate by local score, and gap = s(y*) - s(rival) in local scores. If
         gap <= C_local, loss = -gap: only the weights of the local features move.
 
-    A sequence has at most one of the two updates: the second is tried only if the first makes none. (B) keeps gold
-    among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) gold may remain outside the list,
-    where no total score can choose it.
+    A sequence has at most one of the two updates: the second is tried only if the first makes none. (B) keeps the gold
+    sequence y* among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) y* may remain outside the
+    list, where no total score can choose it.
 
     On a set that local features separate by delta, one sequence per step, there are at most
-    (2 max(C, C_local) + R^2) / delta^2 updates, and gold then leads all other candidates by a total margin of at
+    (2 max(C, C_local) + R^2) / delta^2 updates, and y* then leads all other candidates by a total margin of at
     least delta C / (2C + R^2) for C = C_local (the paper's appendix A).
 
     Args:
         C: total margin, the paper's C^a.
         C_local: local margin, the paper's C^l; by default equal to C, as in the paper.
-        local: condition of (B). "aggressive": gap <= C_local; "conservative": gold is not among the candidates.
+        local: condition of (B). "aggressive": gap <= C_local; "conservative": the gold sequence is not among the
+            candidates.
         first: the update that is tried first, (A) "total" or (B) "local".
         local_unit: unit of comparison of (B): the "sequence", as in the paper, or each "sentence" of a document, one
             after the other, after (A) and independently of it, since an update of a document changes little for most
@@ -54,6 +55,18 @@ class LocalAndNonlocal(CandidateLoss):
     Raises:
         InputError: a margin or the cost is negative, an option has an invalid value.
         ValueError: the search gives fewer than two candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import LocalAndNonlocal, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2))  # scores 3 and 2
+        >>> scored = scored._replace(gold_nonlocal=torch.tensor([5.0]))
+        >>> criterion = LocalAndNonlocal(C=4.0)  # the total gap is 6, the local gap is 1
+        >>> criterion(scored), criterion.decide(scored).whole
+        (tensor([-1.]), tensor([False]))
     """
 
     min_candidates = 2

@@ -1,6 +1,7 @@
 """Minimum classification error (MCE): a smooth count of wrong sequences, with its measures and smoothings.
 
-A measure d is the lead of the rivals over gold, d >= 0 for a mistake; a smoothing of d replaces the 0-1 loss.
+A measure d is the lead of the rivals over the gold sequence, d >= 0 for a mistake; a smoothing of d replaces the 0-1
+loss.
 """
 
 import math
@@ -16,9 +17,9 @@ from structperc.structures import Scored
 
 
 class Smoothing(nn.Module, ABC):
-    """Base class of smoothings of the 0-1 loss. Suzuki et al. 2006, Eq. 8.
+    """Base class of smoothings of the 0-1 loss. Suzuki, McDermott & Isozaki 2006, Eq. 8.
 
-    `forward` returns l(d), an increasing function, element by element.
+    `forward(d)` returns l(d), an increasing function, element by element.
 
     Args:
         alpha: steepness; larger values are closer to a step function.
@@ -26,6 +27,15 @@ class Smoothing(nn.Module, ABC):
 
     Raises:
         InputError: alpha is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import Smoothing
+        >>> class Ramp(Smoothing):
+        ...     def forward(self, d):
+        ...         return (0.5 + self.alpha * d + self.beta).clamp(0, 1)
+        >>> Ramp(alpha=0.5)(torch.tensor([-2.0, 0.0, 0.5]))
+        tensor([0.0000, 0.5000, 0.7500])
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 0.0) -> None:
@@ -42,7 +52,20 @@ class Smoothing(nn.Module, ABC):
 class Sigmoid(Smoothing):
     """Sigmoid smoothing, between 0 and 1: large errors have little weight.
 
-    l_sig = 1 / (1 + exp(-alpha d - beta)).
+    l_sig(d) = 1 / (1 + exp(-alpha d - beta)). Suzuki, McDermott & Isozaki 2006, Eq. 8.
+
+    Args:
+        alpha: steepness; larger values are closer to a step function.
+        beta: offset; the step is at d = -beta / alpha.
+
+    Raises:
+        InputError: alpha is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import Sigmoid
+        >>> Sigmoid()(torch.tensor([1.0, 3.0]).log())  # 1/2 and 3/4
+        tensor([0.5000, 0.7500])
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -57,7 +80,20 @@ class Sigmoid(Smoothing):
 class Logistic(Smoothing):
     """Logistic smoothing, unbounded and convex in d.
 
-    l_log = log(1 + exp(alpha d + beta)) / alpha; its derivative is l_sig.
+    l_log(d) = log(1 + exp(alpha d + beta)) / alpha; its derivative is l_sig, see `Sigmoid`.
+
+    Args:
+        alpha: steepness; larger values are closer to max(0, d + beta / alpha).
+        beta: offset; the bend is at d = -beta / alpha.
+
+    Raises:
+        InputError: alpha is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import Logistic
+        >>> Logistic()(torch.tensor([0.5, 1.5]).log()).exp()  # 1 + 0.5 and 1 + 1.5
+        tensor([1.5000, 2.5000])
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -67,10 +103,23 @@ class Logistic(Smoothing):
 
 
 class Measure(nn.Module, ABC):
-    """Base class of misclassification measures.
+    """Base class of misclassification measures. Suzuki, McDermott & Isozaki 2006, Eq. 5 to 7.
 
-    `forward` returns d (B,), and a mask (B,) bool of the sequences with a rival, which is a wrong path or candidate.
-    d is differentiable, and 0 without a rival.
+    `forward(scored)` returns d (B,), and a mask (B,) bool of the sequences with a rival, which is a wrong path or
+    candidate. d is differentiable, and 0 without a rival.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import Measure, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> class BestLead(Measure):  # the best candidate, right or wrong
+        ...     min_candidates = 1
+        ...     def forward(self, scored):
+        ...         return scored.candidate_scores[:, 0] - scored.gold_scores, scored.candidates.valid[:, 0]
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> BestLead()(score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1)))  # 3 - 1
+        (tensor([2.]), tensor([True]))
     """
 
     min_candidates = 0  # candidates the search must deliver per sequence
@@ -85,7 +134,16 @@ class MaxMeasure(Measure):
 
     d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
 
-    The rival is the best candidate that is not gold: exact for local scores and a search for two candidates.
+    The maximum runs over the candidates: it is exact for local scores and a search for two candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import MaxMeasure, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> MaxMeasure()(score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2)))  # 2 - 3
+        (tensor([-1.]), tensor([True]))
     """
 
     min_candidates = 2
@@ -102,12 +160,12 @@ class SoftMaxMeasure(Measure):
 
     d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
 
-    The sum runs over all legal paths except gold, so that it needs no candidates; A = 1 / their number, which is
+    The sum runs over all legal paths except y*, so that it needs no candidates; A = 1 / their number, which is
     1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
     Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d approaches that of `MaxMeasure`.
 
-    Without A, psi = 1 and the smoothing Logistic(1, 0) the criterion is that of a CRF (the paper's appendix). With
-    A, d is that of the average rival: for small psi it lies far below 0 in long sequences, where a sigmoid is flat.
+    With A = 1, psi = 1 and the smoothing Logistic(1, 0) the criterion is the loss of a CRF (the paper's appendix). With
+    A, d compares with the average rival: for small psi it is far below 0 for long sequences, where a sigmoid is flat.
 
     Args:
         psi: sharpness of the maximum; larger values give the best rivals more weight.
@@ -115,6 +173,15 @@ class SoftMaxMeasure(Measure):
 
     Raises:
         InputError: psi is not positive, or infinite.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import SoftMaxMeasure, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 4.0, 5.0]]]).log(), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1]]), empty_candidates(lattice))
+        >>> SoftMaxMeasure(normalised=False)(scored)[0].exp(), SoftMaxMeasure()(scored)[0].exp()  # 6 / 4 and 3 / 4
+        (tensor([1.5000]), tensor([0.7500]))
     """
 
     def __init__(self, psi: float = 1.0, normalised: bool = True) -> None:
@@ -154,9 +221,24 @@ class PowerMean(PowerMeasure):
 
     d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
 
-    Rivals are the candidates except gold, A is 1 / their number, scores are total ones. Differs: the paper leaves g
-    open though powers require g >= 0; here g is the probability exp(s(y)) / (sum over gold and rivals of exp(s)), so
+    Rivals are the wrong candidates, A is 1 / their number, scores are total scores. Differs: the paper leaves g
+    open though powers require g >= 0; here g is the probability exp(s(y)) / (sum over y* and rivals of exp(s)), so
     that d is between -1 and 1.
+
+    Args:
+        psi: sharpness of the maximum; larger values give the best rivals more weight.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import PowerMean, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> PowerMean()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # -3/4 + 1/4
+        (tensor([-0.5000]), tensor([True]))
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -167,13 +249,28 @@ class PowerMean(PowerMeasure):
 
 
 class PowerRatio(PowerMeasure):
-    """Misclassification measure by the ratio of a power mean to gold.
+    """Misclassification measure by the ratio of a power mean to the value of the gold sequence.
 
     d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
 
-    Rivals are the candidates except gold, A is 1 / their number, scores are total ones. A common factor of all g
-    cancels: they may be probabilities. d is positive, and 1 where gold equals the mean of its rivals: a smoothing
+    Rivals are the wrong candidates, A is 1 / their number, scores are total scores. A common factor of all g
+    cancels: they may be probabilities. d is positive, and 1 if g* equals the mean of the rivals: a smoothing
     with beta = -alpha has its step there. Beyond the root of the largest float d is constant, with gradient 0.
+
+    Args:
+        psi: sharpness of the maximum; larger values give the best rivals more weight.
+
+    Raises:
+        InputError: psi is not positive, or infinite.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import PowerRatio, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 4.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> PowerRatio()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # 1 / 4
+        (tensor([0.2500]), tensor([True]))
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -183,14 +280,14 @@ class PowerRatio(PowerMeasure):
 
 
 def _leads(scored: Scored) -> tuple[Tensor, Tensor]:
-    """Return leads over gold (B, K) in total score, -inf for other places, and a mask (B,) of sequences with rivals."""
+    """Return leads of the rivals (B, K) in total score, -inf elsewhere, and a mask (B,) of sequences with rivals."""
     rivals = scored.candidates.valid & ~is_gold(scored)
     gold = scored.gold_scores + scored.gold_nonlocal
     leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
     exists = rivals.any(1)
     # 0 in rows without rivals: the logarithm of an empty sum has no gradient
     leads = leads.where(rivals, torch.where(exists, -torch.inf, 0.0).unsqueeze(1))
-    return leads.clamp(max=_max_exponent(leads)), exists  # those over impossible gold are infinite
+    return leads.clamp(max=_max_exponent(leads)), exists  # leads over impossible gold paths are infinite
 
 
 def _max_exponent(leads: Tensor) -> float:
@@ -212,16 +309,25 @@ def _check_psi(measure: Measure, psi: float) -> None:
 class MCELoss(Criterion):
     """Minimum classification error loss, l(d). Suzuki, McDermott & Isozaki 2006, Eq. 9 and 10.
 
-    It is not divided by N, and the prior is added elsewhere. The gradient is l'(d) times that of d. With MaxMeasure it
-    is a perceptron step against the best rival on every sequence, weighted by how close the decision was. A sequence
-    whose only legal path is gold has loss 0 and no update.
+    The loss is not divided by N, and the prior is added elsewhere. Its gradient is l'(d) times that of d. With
+    MaxMeasure it is a perceptron step against the best rival on every sequence, weighted by how close the decision
+    was. A sequence whose only legal path is the gold path has loss 0 and no update.
 
     Args:
-        measure: misclassification measure d; by default that of the strongest rival (Eq. 5).
-        smoothing: l; by default Sigmoid(), the paper's MCE(sig). Logistic() is its MCE(log).
+        measure: misclassification measure d; by default MaxMeasure() (Eq. 5).
+        smoothing: smoothing l; by default Sigmoid(), the paper's MCE(sig). Logistic() is its MCE(log).
 
     Raises:
         ValueError: the search gives fewer candidates than the measure compares.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import MCELoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> MCELoss()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # 1 / (1 + 3)
+        tensor([0.2500])
     """
 
     measure: Measure
@@ -234,7 +340,7 @@ class MCELoss(Criterion):
         self.needs_lattice = not self.min_candidates
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,), and the update mask (B,) bool: True where gold has a rival."""
+        """Return losses (B,), and the update mask (B,) bool: True where there is a rival."""
         check_candidates(self, scored)
         d, exists = self.measure(scored)
         return torch.where(exists, self.smoothing(d), 0.0), exists

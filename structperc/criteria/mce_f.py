@@ -26,11 +26,10 @@ from structperc.structures import Lattice, Scored
 class CorpusCriterion(Criterion):
     """Base class of criteria that are not a sum over sequences.
 
-    The objective is a function of S soft counts, summed over the whole corpus.
-
-    A subclass gives `n_counts` = S, `counts` and `objective`. The loss of a sequence is linear in its counts,
-    counts @ c with c = d objective / d totals held constant: if totals are the counts under the same weights, the
-    gradients of all sequences add up to the gradient of the objective. The sum of the losses is meaningless.
+    The objective is a function of S soft counts, summed over the whole corpus. A subclass sets `n_counts` = S and
+    defines `counts` and `objective`. The loss of a sequence is linear in its counts, counts @ c with the constant
+    c = d objective / d totals: if totals are the counts under the same weights, the gradients of all sequences add up
+    to the gradient of the objective. The sum of the losses is meaningless.
 
     Exact: set `totals` to the counts of the corpus, summed in a pass without gradients.
     In batches: while `totals` is None, they are estimated from the current and recent batches, whose weight
@@ -42,6 +41,18 @@ class CorpusCriterion(Criterion):
 
     Raises:
         InputError: memory is out of range.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import CorpusCriterion
+        >>> class LogErrors(CorpusCriterion):
+        ...     n_counts = 1
+        ...     def counts(self, scored):
+        ...         return torch.sigmoid(scored.candidate_scores[:, :1] - scored.gold_scores[:, None])
+        ...     def objective(self, totals):
+        ...         return totals.log().sum()
+        >>> LogErrors().rates(torch.tensor([4.0]))  # d log(t) / dt = 1 / t
+        tensor([0.2500])
     """
 
     corpus_level = True
@@ -76,7 +87,7 @@ class CorpusCriterion(Criterion):
         return True
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
-        """Return losses (B,) and the update mask (B,) bool. Training keeps the counts while totals is None."""
+        """Return losses (B,) and the update mask (B,) bool; in training mode, store the counts if totals is None."""
         counts = self.counts(scored)
         rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
         return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
@@ -99,7 +110,7 @@ class CorpusCriterion(Criterion):
 
 
 def _keep_counts(criterion: CorpusCriterion, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Keep the counts of recent batches if the state has none: checkpoints have them, saved models do not."""
+    """Keep the counts of recent batches if the state has none: checkpoints contain them, saved models do not."""
     for name in ("recent", "recent_size"):
         state.setdefault(prefix + name, getattr(criterion, name))
 
@@ -107,18 +118,48 @@ def _keep_counts(criterion: CorpusCriterion, state: dict[str, Any], prefix: str,
 class SoftCounts(nn.Module, ABC):
     """Base class of the units that `MCEFLoss` counts.
 
-    `forward` returns the units of labels (B, T) int64. real (B, T) bool is False in the padding, starts (B, T) bool is
-    True at the first token of each sentence. Units are equal if their tokens and kinds are. Rows without real tokens
-    have no units.
+    `forward(labels, real, starts, label_set)` returns the units of label sequences. Two units are equal if they cover
+    the same tokens and are of the same kind. Rows without real tokens have no units.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments
+        >>> from structperc.criteria import SoftCounts
+        >>> class AllTokens(SoftCounts):
+        ...     def forward(self, labels, real, starts, label_set):
+        ...         rows, tokens = real.nonzero().unbind(1)
+        ...         return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
+        >>> AllTokens()(torch.tensor([[1, 0]]), torch.tensor([[True, True]]), None, None)[1]
+        tensor([1, 0])
     """
 
     @abstractmethod
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
-        """Return the places of U units, and their kinds (U,) int64 in 0..L-1."""
+        """Find the units of label sequences.
+
+        Args:
+            labels: label numbers (B, T) int64.
+            real: (B, T) bool, False in the padding.
+            starts: (B, T) bool, True at the first token of each sentence.
+            label_set: names and tag scheme of the labels.
+
+        Returns:
+            The tokens of U units, and their kinds (U,) int64 in 0..L-1.
+        """
 
 
 class SegmentCounts(SoftCounts):
-    """Soft counts of segments, as in the evaluation; the kind is the type. Suzuki et al. 2006, Eq. 15."""
+    """Soft counts of segments, as in the evaluation; the kind is the type. Suzuki et al. 2006, Eq. 15.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import SegmentCounts
+        >>> from structperc.data import LabelSet
+        >>> labels, label_set = torch.tensor([[1, 2, 0]]), LabelSet(("O", "B-PER", "I-PER"), "IOB2")
+        >>> real, starts = torch.tensor([[True, True, True]]), torch.tensor([[True, False, False]])
+        >>> SegmentCounts()(labels, real, starts, label_set)[0]
+        Segments(rows=tensor([0]), starts=tensor([0]), ends=tensor([2]))
+    """
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Return the segments of the labels and their types (U,) int64."""
@@ -129,10 +170,20 @@ class SegmentCounts(SoftCounts):
 
 
 class TokenCounts(SoftCounts):
-    """Soft counts of tokens inside segments; the kind is the label. Suzuki et al. 2006, Eq. 14."""
+    """Soft counts of tokens inside segments; the kind is the label. Suzuki et al. 2006, Eq. 14.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import TokenCounts
+        >>> from structperc.data import LabelSet
+        >>> labels, label_set = torch.tensor([[1, 2, 0]]), LabelSet(("O", "B-PER", "I-PER"), "IOB2")
+        >>> real, starts = torch.tensor([[True, True, True]]), torch.tensor([[True, False, False]])
+        >>> TokenCounts()(labels, real, starts, label_set)[0]
+        Segments(rows=tensor([0, 0]), starts=tensor([0, 1]), ends=tensor([1, 2]))
+    """
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
-        """Return the tokens inside of segments, as segments of length 1, and their labels (U,) int64."""
+        """Return the tokens inside segments, as segments of length 1, and their labels (U,) int64."""
         inside = label_set.types.to(labels.device)[labels.where(real, 0)] >= 0
         rows, tokens = (inside & real).nonzero().unbind(1)
         return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
@@ -147,34 +198,47 @@ class MCEFLoss(CorpusCriterion):
     The objective is (beta^2 FN + FP) / ((beta^2 + 1) TP) over the corpus; with true counts F_beta = 1 / (1 + that).
 
     Suzuki, McDermott & Isozaki 2006, Eq. 13-16. A unit s (a segment, or with TokenCounts a token) has
-    d(s) = -(best score of a path with gold's labels on s) + (best score of one with others there), and
+    d(s) = -(best score of a path with the gold labels on s) + (best score of a path with other labels on s), and
 
-    * for every unit of gold, TP counts 1 - l(d(s)) and FN counts l(d(s));
-    * for every unit of y~ that is not in gold, FP counts l(d(s)); y~ is the best wrong path (the
-      paper's stand-in, for psi = inf, for all possible segments).
+    * for every gold unit, TP counts 1 - l(d(s)) and FN counts l(d(s));
+    * for every unit of y~ that is not a gold unit, FP counts l(d(s)); y~ is the best wrong path (the
+      paper's substitute, for psi = inf, for all possible segments).
 
-    Scores are local ones. As alpha grows, the counts tend to those of the Viterbi path; y~ is the second
-    best path if that is right. What follows s is left open, as in Eq. 15: when s is B-X, I-X in gold, a path with these
-    labels that continues with I-X finds it, though the evaluation sees a longer segment. IOBES marks the end.
+    Scores are local scores. As alpha grows, the counts tend to those of the Viterbi path; y~ is the second
+    best path if that is right. The label after s is left open, as in Eq. 15: if s is B-X, I-X in the gold path, a path
+    with these labels that continues with I-X counts as right, though its segment is longer. IOBES marks the end.
 
-    Differs: TP is taken as at least 10^-6 of the gold units, so that the objective stays finite.
+    Differs: TP is at least 10^-6 of the gold units, so that the objective stays finite.
 
     The paper has psi = inf and one rival y~. With a finite psi the best scores in d(s) are 1/psi log sum exp(psi score)
     over all paths of either kind (Eq. 7 without A, in Eq. 15): with psi = 1 and Sigmoid(1, 0), 1 - l(d(s)) is the
-    probability of gold's labels on s. With more rivals the units of all of them that are not in gold count once each.
+    probability of the gold labels on s. With more rivals, each unit that is in some rival and is not a gold unit counts
+    once.
 
     Args:
         beta: weight of recall relative to precision, the paper's gamma; 1 is F1.
-        smoothing: l, between 0 and 1 so that TP stays positive; by default Sigmoid().
+        smoothing: smoothing l, between 0 and 1 so that TP stays positive; by default Sigmoid().
         units: units that are counted; by default SegmentCounts().
         memory: see `CorpusCriterion`; batches before the first gold unit make no update.
         psi: sharpness of the soft maximum over paths; None is infinite.
-        rivals: number of wrong candidates whose units count as false ones; `search.k` must be larger.
+        rivals: number of wrong candidates whose units count as false positives; `search.k` must be larger.
 
     Raises:
         InputError: beta or psi is not positive, rivals < 1, the smoothing is not a Sigmoid; in `allocate`: labels
             without segments; in `objective`: a corpus without segments.
         ValueError: the search gives fewer than rivals + 1 candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import MCEFLoss, score_candidates
+        >>> from structperc.data import LabelSet
+        >>> from structperc.structures import Lattice
+        >>> criterion = MCEFLoss()
+        >>> criterion.allocate(LabelSet(("O", "B-PER"), "IOB2"))
+        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> criterion.counts(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # TP, FN, FP
+        tensor([[0.7500, 0.2500, 0.0000]])
     """
 
     needs_lattice = True
@@ -207,7 +271,11 @@ class MCEFLoss(CorpusCriterion):
         self.counted = False  # True after the first gold unit
 
     def allocate(self, labels: LabelSet) -> None:
-        """Set the labels whose segments are counted. Raises InputError if the labels have no segments."""
+        """Set the labels whose segments are counted.
+
+        Raises:
+            InputError: the labels have no segments.
+        """
         if not labels.type_names:
             raise InputError("MCEFLoss counts segments, but the labels have none: use MCELoss")
         self.labels = labels
@@ -247,9 +315,9 @@ class MCEFLoss(CorpusCriterion):
         return bool(totals[0] + totals[1] > 0)
 
     def _units(self, scored: Scored) -> tuple[Segments, Segments]:
-        """Return the units of gold, and those of the best wrong candidates that are not in gold, each once.
+        """Return the gold units, and the units of the best wrong candidates that are not gold units, each once.
 
-        A sequence without any legal path has none.
+        A sequence without a legal path has no units.
         """
         real, starts = token_mask(scored.lattice), scored.starts
         if starts is None:
@@ -263,10 +331,10 @@ class MCEFLoss(CorpusCriterion):
             rival = highest(scored.candidate_scores, others)
             exists = others.any(1, keepdim=True)
             labels = scored.candidates.labels[torch.arange(len(rival), device=rival.device), rival]
-            found, found_kinds = self.units(labels, real & exists, starts, self.labels)
-            keys = self._keys(found, found_kinds, real)
+            units, unit_kinds = self.units(labels, real & exists, starts, self.labels)
+            keys = self._keys(units, unit_kinds, real)
             unknown = ~torch.isin(keys, known)
-            new.append(Segments(*(part[unknown] for part in found)))
+            new.append(Segments(*(part[unknown] for part in units)))
             known = torch.cat([known, keys])
             others = others.scatter(1, rival.unsqueeze(1), False)
         return gold, _concatenate(*new)
@@ -282,7 +350,7 @@ def _concatenate(*units: Segments) -> Segments:
 
 
 def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: float | None) -> Tensor:
-    """Return d of each unit (U,); -inf where only gold's labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
+    """Return d of each unit (U,); -inf where only the gold labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
     if psi is None:
         passes = best_before_and_after(lattice)
         return max_score_without_segment(lattice, gold, units, passes) - max_score_with_segment(

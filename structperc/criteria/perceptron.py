@@ -1,4 +1,4 @@
-"""Losses of gold against wrong candidates: perceptron, margin perceptron, cost-augmented hinge, exponential."""
+"""Losses of wrong candidates: perceptron, margin perceptron, cost-augmented hinge, exponential."""
 
 from typing import Any
 
@@ -13,10 +13,19 @@ from structperc.structures import Scored
 class PerceptronLoss(PairwiseLoss):
     """Perceptron loss. Collins 2002.
 
-    loss = [y' != y*] (s(y') - s(y*)), y' the candidate of highest total score.
+    loss = [y' != y*] (s(y') - s(y*)), y* the gold sequence, y' the candidate of highest total score.
 
     On a separable set, one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of
     feature vectors, delta: margin of the best unit vector). Use it with `structperc.optim.Perceptron`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import PerceptronLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> PerceptronLoss()(score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1)))  # 3 - 1
+        tensor([2.])
     """
 
     @staticmethod
@@ -28,13 +37,13 @@ class PerceptronLoss(PairwiseLoss):
 class MarginLoss(PairwiseLoss):
     """Perceptron loss with a margin. Kazama & Torisawa 2007, Algorithms 3.1 and 4.1.
 
-    loss = [gap <= C] (s(rival) - s(y*)), gap = s(y*) - s(rival). The rival is the best candidate that is not gold. With
+    loss = [gap <= C] (s(rival) - s(y*)), gap = s(y*) - s(rival). The rival is the best wrong candidate. With
     local features and a search for the two best paths it is the margin perceptron (3.1); with non-local features and a
-    search for the n best by local score it is the candidate algorithm (4.1): scores are total ones, and updates move
+    search for the n best by local score it is the candidate algorithm (4.1): scores are total scores, and updates move
     all weights. The loss may be negative: only its gradient is meaningful.
 
     On a separable set the number of updates is at most (2C + R^2) / delta^2 and the margin reached at least
-    delta C / (2C + R^2), one sequence per step. For steps that sum the updates of up to m sequences decided
+    delta C / (2C + R^2), one sequence per step. For steps that sum the updates of up to m sequences decoded
     with the same weights w: let step k update U_k <= m sequences with sum g_k of their differences. Then
     w.u grows by >= U_k delta for the best unit vector u, and |w|^2 by 2 w.g_k + |g_k|^2 <= 2C U_k + (U_k R)^2
     <= U_k (2C + m R^2). With N = sum U_k: (N delta)^2 <= |w|^2 <= N (2C + m R^2), so N <= (2C + m R^2) / delta^2.
@@ -45,8 +54,18 @@ class MarginLoss(PairwiseLoss):
             of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
-        InputError: C is negative, unknown unit.
+        InputError: C is negative, or the unit is unknown.
         ValueError: the search gives fewer than two candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import MarginLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2))  # gap = 3 - 2
+        >>> MarginLoss(C=1.5)(scored), MarginLoss(C=0.5)(scored)
+        (tensor([-1.]), tensor([0.]))
     """
 
     exclude_gold = True
@@ -78,7 +97,18 @@ class HingeLoss(PairwiseLoss):
             of each other: a pair of labels on both sides of their boundary scores 0.
 
     Raises:
-        InputError: cost is not positive, unknown unit.
+        InputError: cost is not positive, or the unit is unknown.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import HingeLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> criterion, gold = HingeLoss(cost=1.5), torch.tensor([[1, 0]])
+        >>> candidates = kbest(criterion.augment(lattice, gold), k=1)
+        >>> criterion(score_candidates(lattice, gold, candidates))  # 2 + 1.5 for one wrong label - 3
+        tensor([0.5000])
     """
 
     def __init__(self, cost: float = 1.0, unit: ComparisonUnit = "sequence") -> None:
@@ -90,20 +120,29 @@ class HingeLoss(PairwiseLoss):
 
     @staticmethod
     def should_update(gap: Any, threshold: Any) -> Any:
-        """Return gap < threshold: True if the rival leads gold."""
+        """Return gap < threshold: True if the rival leads the gold sequence."""
         return gap < threshold
 
 
 class ExponentialLoss(Criterion):
     """Exponential loss of boosting. Collins 2002, section 4.2.
 
-    loss = sum over wrong candidates y of exp(s(y) - s(y*)), total scores.
+    loss = sum over wrong candidates y of exp(s(y) - s(y*)), with total scores s and the gold sequence y*.
 
-    An upper bound on the number of candidates that score higher than gold ("Ranking Algorithms for Named-Entity
-    Extraction", after Freund et al. 1998). It grows without bound: meant for scores of the size of log-probabilities.
+    It is an upper bound on the number of candidates that score higher than y* ("Ranking Algorithms for Named-Entity
+    Extraction", after Freund et al. 1998). It grows without bound: use it for scores of the size of log-probabilities.
 
     Raises:
         ValueError: the search gives fewer than two candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import ExponentialLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[1.0, 2.0, 4.0]]]).log(), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+        >>> ExponentialLoss()(score_candidates(lattice, torch.tensor([[2]]), kbest(lattice, k=3)))  # 1/4 + 2/4
+        tensor([0.7500])
     """
 
     min_candidates = 2
@@ -114,7 +153,7 @@ class ExponentialLoss(Criterion):
         wrong = scored.candidates.valid & ~is_gold(scored)
         gold = scored.gold_scores + scored.gold_nonlocal
         leads = scored.candidate_scores + scored.candidate_nonlocal - gold.unsqueeze(1)
-        # -inf before exp() and not a product after it: scores of other places of the list may be infinite
+        # -inf before exp() and not a product after it: scores of invalid candidates may be infinite
         leads = leads.masked_fill(~wrong, -torch.inf)
-        infinite = leads.detach() == torch.inf  # over impossible gold: gradient 0
+        infinite = leads.detach() == torch.inf  # the gold path is impossible: gradient 0
         return leads.masked_fill(infinite, 0).exp().masked_fill(infinite, torch.inf).sum(1), wrong.any(1)

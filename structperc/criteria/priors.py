@@ -1,4 +1,4 @@
-"""Priors, which keep weights small: the negative logarithm of their density, up to a constant."""
+"""Priors, penalties that keep weights small: the negative logarithm of a density, up to a constant."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,15 +15,22 @@ class Prior(nn.Module):
     """Gaussian or Laplacian prior of the weights. Suzuki, McDermott & Isozaki 2006, Eq. 2 and 9.
 
     `forward(parameters)` returns ||w||_phi^phi / (phi C). phi = 2 is a Gaussian of variance C (sigma^2 in Kazama &
-    Torisawa 2007), phi = 1 a Laplacian of scale C. The gradient is w / C or sign(w) / C, 0 at w = 0. Added to the loss
-    of a whole corpus.
+    Torisawa 2007), phi = 1 a Laplacian of scale C. The gradient is w / C or sign(w) / C, 0 at w = 0. Training adds it
+    to the loss of the whole corpus.
 
     Args:
         C: width of the prior; larger values constrain the weights less. The papers try 10^-5 ... 10^5.
         phi: norm, 1 or 2.
 
     Raises:
-        InputError: C is not positive, phi is neither 1 nor 2.
+        InputError: C is not positive, or phi is neither 1 nor 2.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import Prior
+        >>> weights = [torch.tensor([3.0, -4.0])]
+        >>> Prior(C=2.0)(weights), Prior(C=2.0, phi=1)(weights)  # 25 / (2 * 2) and 7 / 2
+        (tensor(6.2500, dtype=torch.float64), tensor(3.5000, dtype=torch.float64))
     """
 
     def __init__(self, C: float, phi: int = 2) -> None:
@@ -43,7 +50,7 @@ class Prior(nn.Module):
 
 
 class _Power(torch.autograd.Function):
-    """Sum of |w|^phi in float64. Written out since tables are large: no copies of them but the gradient."""
+    """Sum of |w|^phi in float64, which makes no copy of the large weight tables except the gradient."""
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, phi: int) -> Tensor:

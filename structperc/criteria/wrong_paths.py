@@ -1,7 +1,7 @@
-"""Sums over all paths except gold.
+"""Sums over all wrong paths, that is, all paths except the gold path.
 
-log Z + log(1 - exp(s(y*) - log Z)) would lose its digits where gold holds nearly all mass. The sums therefore run over
-a lattice that contains each wrong path once: additional labels record whether and where a path has left gold.
+log Z + log(1 - exp(s(y*) - log Z)) would lose its digits if the gold path has nearly all mass. The sums therefore run
+over a lattice that contains each wrong path once: additional labels record whether and where it left the gold path.
 """
 
 import torch
@@ -15,10 +15,10 @@ from structperc.structures import Lattice
 
 
 def log_sum_of_wrong_paths(lattice: Lattice, gold: Tensor, psi: float) -> Tensor:
-    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), gold (B, T) int64.
+    """Return the log (B,) of the sum over y != y* of exp(psi (s(y) - s(y*))), y* the gold labels (B, T) int64.
 
-    Differentiable once. It is -inf, without a gradient, where gold is the only legal path or there is none, and for
-    empty sequences; +inf, without a gradient, where gold is impossible and others are not.
+    Differentiable once. It is -inf, without a gradient, if the gold path is the only legal one or there is none, and
+    for empty sequences; +inf, without a gradient, if the gold path is impossible and others are not.
     """
     lattice, gold = narrow_edges(lattice), gold.where(token_mask(lattice), 0)
     if not is_stationary(lattice.edge):  # edges may be the same for all tokens of a sequence, or for all sequences
@@ -49,9 +49,9 @@ def _zeros_where_possible(scores: Tensor) -> Tensor:
 
 
 def _leads_over_gold(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
-    """Return unary scores (B, T, L) minus those of gold's step to the token, so that paths sum to their lead over gold.
+    """Return unary scores (B, T, L) minus the gold path's score of each step, and whether the gold path is legal (B,).
 
-    With them, whether gold is possible (B,); where it is not, its score counts as 0.
+    With these unary scores the score of a path is its lead over the gold path. An illegal gold path counts as 0.
     """
     steps = torch.arange(gold.shape[1], device=gold.device)
     before = gold.roll(1, 1)
@@ -65,7 +65,7 @@ def _leads_over_gold(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return masks of gold's labels (B, T, L), of first tokens (1, T, 1) and of last tokens (B, T, 1)."""
+    """Return masks of the gold labels (B, T, L), of first tokens (1, T, 1) and of last tokens (B, T, 1)."""
     steps = torch.arange(gold.shape[1], device=gold.device).view(1, -1, 1)
     labels = torch.arange(lattice.unary.shape[2], device=gold.device)
     return gold.unsqueeze(2) == labels, steps == 0, steps == lattice.lengths.to(gold.device).view(-1, 1, 1) - 1
@@ -74,7 +74,7 @@ def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
     """Return a lattice of 3 L labels and one transition matrix whose paths are the wrong ones.
 
-    Each label occurs as gold's own, as the first that is not gold's, and as a later one, in this order.
+    Each label occurs three times: before the path leaves the gold path, where it leaves it, and after that.
     """
     is_gold, at_start, at_end = _gold_masks(lattice, gold)
     barred = torch.cat([~is_gold | at_end, is_gold, at_start.expand_as(is_gold)], 2)
@@ -89,8 +89,8 @@ def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
 def _detours(lattice: Lattice, gold: Tensor) -> Lattice:
     """Return a lattice of L + 1 labels, with edges per token, whose paths are the wrong ones.
 
-    The last label stands for gold so far: it begins at the first token, leads to itself or to any label that is not
-    gold's, and cannot end.
+    The last label stands for the gold path so far: it begins at the first token, leads to itself or to any wrong
+    label, and cannot end.
     """
     is_gold, at_start, at_end = _gold_masks(lattice, gold)
     own = lattice.unary.masked_fill(is_gold & at_start, -torch.inf)

@@ -1,6 +1,6 @@
 """Learning sequence by sequence: each update is made before the next sequence is scored, in one compiled call.
 
-learner.py               learns a batch with a scorer and an optimizer
+learner.py               learning from a batch with a scorer and an optimizer
 compiled.py              the loop over sequences: scores, rival, changed features, update
 parameter_averaging.py   means of the weights that several processes have moved
 """

@@ -1,4 +1,4 @@
-"""Compiled learning, sequence by sequence: score, find the rival of gold, collect the changes, move the weights."""
+"""Compiled learning, sequence by sequence: score, find the rival, collect the changes, move the weights."""
 
 from collections.abc import Callable
 from functools import cache
@@ -22,15 +22,15 @@ def _where(condition, a, b):
     return lambda condition, a, b: a if condition else b
 
 
-# -- the rival of gold ----------------------------------------------------------------------------------------
+# -- rivals ---------------------------------------------------------------------------------------------------
 
 
 @kernel
 def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):
-    """Fill labels (T,) with the best path, with `exclude_gold` the best one that is not gold (T,); return if it exists.
+    """Fill labels (T,) with the best path, or with the best wrong path if `exclude_gold`; return True if it exists.
 
-    Ties go to the first path in lexicographic order. The scores are unary (T, L) and edges (T or 1, L, L); the
-    workspace has two arrays as `padded_array` makes them, and one (T,).
+    Of equal paths the first in lexicographic order is taken. gold is (T,); the scores are unary (T, L) and edges
+    (T or 1, L, L); the workspace has two arrays of `padded_array`, and one (T,).
     """
     suffix, best, leaving = workspace
     suffix_scores(unary, edges, edge_blocks(edges, unary), length, suffix, best)
@@ -42,7 +42,7 @@ def find_rival(unary, edges, length, gold, exclude_gold, workspace, labels):
 
 @subkernel_no_alloc
 def _scores_leaving_gold(unary, edges, length, gold, suffix, leaving):
-    """Fill leaving (T,) with the best score from gold's label on, of paths that leave gold after this token.
+    """Fill leaving (T,) with the best score of suffixes that begin with the gold label and differ from gold later.
 
     Scores are shifted as in `suffix_scores`.
     """
@@ -64,7 +64,7 @@ def _scores_leaving_gold(unary, edges, length, gold, suffix, leaving):
 
 @subkernel_no_alloc
 def _follow_other(edges, length, gold, suffix, leaving, labels):
-    """Fill labels (T,) with the best path that is not gold, the lowest label among equals; return if it exists."""
+    """Fill labels (T,) with the best wrong path, the lowest label among equals; return True if it exists."""
     with_gold, label = True, 0
     for t in range(length):
         step = edges[0 if len(edges) == 1 else t, label]
@@ -98,7 +98,7 @@ def path_score(unary, edges, labels, length):
 
 @subkernel
 def empty_workspace():
-    """Return an empty hash table with open addressing: slots (2C,), of which C may refer to keys (C,), counts (C,)."""
+    """Return an empty hash table with open addressing: slots (2C,) for up to C keys (C,) with their counts (C,)."""
     return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 
 
@@ -109,7 +109,7 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the index of a weight in the node
     table, or sizes[0] + its index in the edge table, or sizes[0] + sizes[1] + its index in the transitions; sizes[2]
     is the number of transitions, sizes[3] is L. Keys are in the order of their first use, so that those of a row are
-    neighbours. The workspace of `empty_workspace` grows where it is too small.
+    neighbours. The workspace of `empty_workspace` grows if it is too small.
     """
     L = sizes[3]
     needed, size = 2 * _count_entries(start, stop, gold, rival, features), 64
@@ -120,7 +120,7 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     slots, keys, counts = workspace
     slots = slots[:size]
     slots[:] = FREE
-    n = 0
+    n = np.int64(0)
     for t in range(stop - start):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
@@ -147,13 +147,13 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
 
 @subkernel_no_alloc
 def _value(weights, place):
-    """Return the value of the feature at a place."""
+    """Return the value of a feature occurrence, given its index."""
     return np.float64(weights[place]) if len(weights) else 1.0
 
 
 @subkernel_no_alloc
 def _count_entries(start, stop, gold, rival, features):
-    """Return the number of features at the tokens and pairs where two label sequences differ."""
+    """Return the number of features at the tokens and pairs at which two label sequences differ."""
     total = 0
     for t in range(stop - start):
         token = start + t
@@ -166,7 +166,7 @@ def _count_entries(start, stop, gold, rival, features):
 
 @subkernel_no_alloc
 def _add_to_count(key, change, slots, keys, counts, n):
-    """Add a change to the count of a key, a new one after n others; return the number of keys."""
+    """Add a change to the count of a key; append the key to n others if it is new. Return the number of keys."""
     mask = len(slots) - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
     while slots[slot] != FREE and keys[slots[slot]] != key:
@@ -191,7 +191,7 @@ def squared_norm(counts):
 def apply_changes(keys, counts, scale, step, sizes, weights, sums, moved):
     """Add scale times the changes to the weights, and scale * step times the changes to the sums of their averages.
 
-    Sums and marks of moved weights are kept where their tables have rows.
+    Sums and marks of moved weights are updated if their tables have rows.
     """
     _add(keys, counts, scale, sizes, weights)
     if len(sums.node):
@@ -218,7 +218,7 @@ def _add(keys, counts, scale, sizes, tables):
 
 @subkernel_no_alloc
 def _mark(keys, counts, sizes, tables):
-    """Write 1 into the tables wherever there is a change."""
+    """Set the tables to 1 wherever there is a change."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
     for i in range(len(keys)):
         key = keys[i]
@@ -239,8 +239,8 @@ def _mark(keys, counts, sizes, tables):
 def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    It is called with units, features, weights, sums, moved, scheme, rule, numbers, step and losses. `step` is the
-    number of steps made before; sums and moved have no rows where they are not kept. It fills the losses (U,) and
+    Its arguments are units, features, weights, sums, moved, scheme, rule, numbers, step and losses. `step` is the
+    number of previous steps; sums and moved have no rows if they are not stored. It fills the losses (U,) and
     returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
@@ -289,8 +289,8 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
 def local_update(size: Callable[..., float]) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
-    It is called with units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
-    the change of other weights, numbers and step, and returns the step size.
+    Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
+    the change of other weights, numbers and step. It returns the step size.
     """
     size = subkernel_no_alloc(size)
 
@@ -307,7 +307,7 @@ def local_update(size: Callable[..., float]) -> Any:
 
 @subkernel_no_alloc
 def _add_cost(unary, gold, cost, total):
-    """Fill total (T, L) with unary (T, L) plus a cost for every label that is not that of gold (T,)."""
+    """Fill total (T, L) with unary (T, L) plus a cost for every wrong label, given gold (T,)."""
     for t in range(len(gold)):
         for j in range(unary.shape[1]):
             total[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
@@ -315,15 +315,16 @@ def _add_cost(unary, gold, cost, total):
 
 @kernel
 def _count_errors(unary, edges, gold, rival, gap, rule, workspace, best):
-    """Return the number of tokens at which the best path without cost differs from gold (T,), given rival and gap.
+    """Return the number of wrong labels of the best path without cost, given gold (T,), rival (T,) and gap.
 
-    With a cost that path is searched for, in best (T,), unless the rival leads gold by less than one cost: a path that
-    leads gold by score has a lead of at least one cost on top of that.
+    With a cost that path is computed, in best (T,), unless the rival leads gold by less than one cost: a path that
+    leads gold in score leads it by at least one cost more in score plus cost.
     """
     if rule.cost > 0:
         if -gap < rule.cost:
             return 0
-        find_rival(unary, edges, len(gold), gold, False, workspace, best)
+        exclude_gold = rule.cost < 0  # False, but no literal, for which `find_rival` would be compiled once more
+        find_rival(unary, edges, len(gold), gold, exclude_gold, workspace, best)
         return _count_differences(gold, best)
     if rule.exclude_gold and not _precedes(gap, gold, rival):
         return 0
@@ -333,10 +334,10 @@ def _count_errors(unary, edges, gold, rival, gap, rule, workspace, best):
 @subkernel_no_alloc
 def _count_differences(gold, rival):
     """Return the number of tokens at which gold (T,) and the rival have different labels."""
-    found = 0
+    total = 0
     for t in range(len(gold)):
-        found += gold[t] != rival[t]
-    return found
+        total += gold[t] != rival[t]
+    return total
 
 
 @subkernel_no_alloc

@@ -29,7 +29,7 @@ class UnitArrays(NamedTuple):
 
 
 class RuleOptions(NamedTuple):
-    """The numbers of an `UpdateRule`."""
+    """Numbers of an `UpdateRule`."""
 
     exclude_gold: bool
     cost: float
@@ -37,21 +37,58 @@ class RuleOptions(NamedTuple):
 
 
 class BatchResult(NamedTuple):
-    """Losses, updates and errors of a batch."""
+    """Losses, updates and errors of a batch.
+
+    Attributes:
+        losses: (U,) float64, loss of each sequence or sentence, 0 without an update.
+        updates: number of updates.
+        wrong: number of tokens whose label in the best candidate is wrong.
+
+    Example:
+        >>> import torch
+        >>> from structperc.online import BatchResult
+        >>> result = BatchResult(torch.tensor([0.0, 2.5]), updates=1, wrong=3)
+        >>> result.losses.sum().item(), result.updates
+        (2.5, 1)
+    """
 
     losses: Tensor  # (U,) float64, of the units in their order, 0 without an update
     updates: int  # units that moved the weights
-    wrong: int  # tokens whose label in the best candidate is not gold's
+    wrong: int  # tokens whose label in the best candidate is wrong
 
 
 def merge_results(parts: list[BatchResult]) -> BatchResult:
-    """Return the result of all parts of a batch."""
+    """Merge the results of the parts of a batch.
+
+    Args:
+        parts: results of one or more parts, in their order.
+
+    Returns:
+        The concatenated losses and the summed numbers.
+
+    Example:
+        >>> import torch
+        >>> from structperc.online import BatchResult, merge_results
+        >>> merge_results([BatchResult(torch.tensor([0.0]), 0, 0), BatchResult(torch.tensor([2.5]), 1, 3)])
+        BatchResult(losses=tensor([0.0000, 2.5000]), updates=1, wrong=3)
+    """
     losses, updates, wrong = zip(*parts, strict=True)
     return BatchResult(torch.cat(losses), sum(updates), sum(wrong))
 
 
 class SequenceLearner(ABC):
-    """Base class of learners that update the weights after each sequence, so that the batch size affects only speed."""
+    """Base class of learners that update the weights after each sequence, so that the batch size affects only speed.
+
+    Example:
+        >>> import torch
+        >>> from structperc.online import BatchResult, SequenceLearner
+        >>> from structperc.structures import FlatBatch
+        >>> class NoLearner(SequenceLearner):  # leaves all weights as they are
+        ...     def learn(self, batch):
+        ...         return BatchResult(torch.zeros(len(batch.lengths)), updates=0, wrong=0)
+        >>> NoLearner().learn(FlatBatch(*[None] * 9)._replace(lengths=torch.tensor([5, 7])))
+        BatchResult(losses=tensor([0., 0.]), updates=0, wrong=0)
+    """
 
     @abstractmethod
     def learn(self, batch: FlatBatch) -> BatchResult:
@@ -59,16 +96,37 @@ class SequenceLearner(ABC):
 
 
 class OnlineLearner(SequenceLearner):
-    """Learns local weights, all sequences of a batch in one compiled call.
+    """Learner of local weights, which processes all sequences of a batch in one compiled call.
 
-    Weights and optimizer end up as after training by gradients with one sequence per batch: the same bits
-    where weights are whole numbers, otherwise the same up to rounding.
+    The weights and the state of the optimizer are those of training by gradients with one sequence per batch: the same
+    bits if weights are whole numbers, otherwise the same up to rounding.
 
     Args:
-        scorer: scorer to learn, on a CPU.
+        scorer: scorer to train, on a CPU.
         constraints: constraints of the tag scheme.
         rule: update rule of the criterion.
-        optimizer: optimizer of all weights of the scorer; it keeps the sums of their averages and counts the steps.
+        optimizer: optimizer of all weights of the scorer; it stores the sums of their averages and counts the steps.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Constraints
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.data import LabelSet
+        >>> from structperc.online import OnlineLearner
+        >>> from structperc.optim import Perceptron
+        >>> from structperc.ragged import Ragged
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.structures import FlatBatch, Words
+        >>> scorer, constraints = SparseLinear(), Constraints()
+        >>> scorer.allocate(n_node=2, n_edge=0, n_labels=2)
+        >>> constraints.allocate(LabelSet(("O", "B-PER"), "IOB2"))
+        >>> learner = OnlineLearner(scorer, constraints, PerceptronLoss().rule(), Perceptron(scorer.parameters()))
+        >>> nodes = Ragged.from_counts(torch.tensor([0, 1]), torch.tensor([1, 1]))  # one feature at each token
+        >>> lengths, gold, zeros = torch.tensor([2]), torch.tensor([1, 0]), torch.zeros(2, dtype=torch.int64)
+        >>> first, last = torch.tensor([True, False]), torch.tensor([False, True])
+        >>> batch = FlatBatch(nodes, None, lengths, gold, zeros, first, last, torch.tensor([0]), Words(*[zeros] * 4))
+        >>> [learner.learn(batch)[1:] for _ in range(2)]  # updates and wrong tokens
+        [(1, 1), (0, 0)]
     """
 
     def __init__(
@@ -81,6 +139,12 @@ class OnlineLearner(SequenceLearner):
         """Learn the sequences of a batch, or their sentences, in their order; each counts as a step.
 
         Learning stops after a loss that is not finite.
+
+        Args:
+            batch: sequences with gold labels, on a CPU.
+
+        Returns:
+            Losses, and numbers of updates and of wrong tokens.
         """
         from structperc.online.compiled import learning_pass  # imports numba
 
@@ -105,10 +169,37 @@ class OnlineLearner(SequenceLearner):
 def update_local_weights(
     batch: FlatBatch, rival: Tensor, scorer: SparseLinear, optimizer: AveragedOptimizer, loss: float, norm: float
 ) -> float:
-    """Move the weights of a scorer along Phi(gold) - Phi(rival) of one sequence, and return the step size.
+    """Move the weights of a scorer along Phi(gold) - Phi(rival) for one sequence.
 
-    The step size is the optimizer's for this loss and the squared norm of the whole change, of which `norm` is the part
-    of other weights. The step is not counted yet. batch: one sequence. rival: (T,) int64.
+    The optimizer computes the step size from the loss and the squared norm of the whole change. The step is not counted
+    yet: call `optimizer.count(1)` when all weights have moved.
+
+    Args:
+        batch: one sequence with gold labels.
+        rival: labels of the rival (T,) int64.
+        scorer: scorer whose weights move, on a CPU.
+        optimizer: optimizer of the weights.
+        loss: loss of the sequence.
+        norm: squared norm of the change of other weights.
+
+    Returns:
+        The step size.
+
+    Example:
+        >>> import torch
+        >>> from structperc.online import update_local_weights
+        >>> from structperc.optim import Perceptron
+        >>> from structperc.ragged import Ragged
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.structures import FlatBatch, Words
+        >>> scorer = SparseLinear(transitions=False)
+        >>> scorer.allocate(n_node=1, n_edge=0, n_labels=2)
+        >>> nodes = Ragged.from_counts(torch.tensor([0]), torch.tensor([1]))
+        >>> one, zero, true = torch.tensor([1]), torch.tensor([0]), torch.tensor([True])
+        >>> batch = FlatBatch(nodes, None, one, one, zero, true, true, zero, Words(*[zero] * 4))  # one token of label 1
+        >>> size = update_local_weights(batch, zero, scorer, Perceptron(scorer.parameters()), loss=0.0, norm=0.0)
+        >>> size, scorer.node.tolist()
+        (1.0, [[-1.0, 1.0]])
     """
     from structperc.online.compiled import local_update  # imports numba
 
@@ -129,7 +220,7 @@ def update_local_weights(
 def weight_tables(
     scorer: SparseLinear, optimizer: AveragedOptimizer
 ) -> tuple[WeightTables, WeightTables, WeightTables]:
-    """Return weights of a scorer, sums of their averages and marks of moved ones, not copied; empty where not kept."""
+    """Return tables of weights, sums of their averages and marks of moved weights; views, empty if not stored."""
     kept = optimizer.param_groups[0]["average"]
     return (
         _tables(scorer, lambda p: p, scorer.node.dtype),
@@ -139,11 +230,11 @@ def weight_tables(
 
 
 def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
-    """Return the tensors of a scorer's parameters as arrays, without rows where there is none."""
+    """Return the tensors of a scorer's parameters as arrays, without rows if there is no such parameter."""
     L = scorer.node.shape[1]
-    found = [None if p is None else get(p) for p in (scorer.node, scorer.edge, scorer.transition)]
-    absent = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
-    return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(found, absent, strict=True)))
+    tables = [None if p is None else get(p) for p in (scorer.node, scorer.edge, scorer.transition)]
+    empty = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
+    return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(tables, empty, strict=True)))
 
 
 def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:

@@ -1,4 +1,4 @@
-"""Compiled parameter averaging: lists of the weights that a process has moved, and their means over processes."""
+"""Compiled parameter averaging: entries of the weights that a process has moved, and their means over processes."""
 
 import numpy as np
 

@@ -13,7 +13,24 @@ from structperc.errors import InputError
 
 
 class TrainingProtocol:
-    """The methods that training calls beyond those of torch; the defaults suit the optimizers of torch."""
+    """Methods of optimizers that training calls in addition to those of torch.
+
+    The defaults suit the optimizers of torch; `training_protocol` returns them for such an optimizer.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import Perceptron
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = Perceptron([weight])
+        >>> for gradient in (-1.0, -2.0):  # the weight is 1, then 3
+        ...     weight.grad = torch.tensor([gradient])
+        ...     optimizer.step()
+        >>> with optimizer.evaluation_weights():
+        ...     weight.tolist()
+        [2.0]
+        >>> weight.tolist()
+        [3.0]
+    """
 
     @property
     def divergence_hint(self) -> str:
@@ -44,19 +61,19 @@ class TrainingProtocol:
         """Start an epoch, counted from 0; called on the optimizer itself, not on a wrapper."""
 
     def use_evaluation_weights(self) -> dict[Tensor, Tensor]:
-        """Put the evaluation weights into the parameters; return the training weights for `restore`."""
+        """Copy the evaluation weights to the parameters; return the training weights for `restore`."""
         return {}
 
     @staticmethod
     @torch.no_grad()
     def restore(training_weights: dict[Tensor, Tensor]) -> None:
-        """Put training weights back, bit for bit."""
+        """Copy training weights back to the parameters, bit for bit."""
         for p, weights in training_weights.items():
             p.copy_(weights)
 
     @contextmanager
     def evaluation_weights(self) -> Iterator[None]:
-        """Let the parameters hold the evaluation weights within a `with` block, and restore the training weights."""
+        """Return a context in which the parameters are the evaluation weights; it restores the training weights."""
         training_weights = self.use_evaluation_weights()
         try:
             yield
@@ -65,23 +82,53 @@ class TrainingProtocol:
 
 
 def training_protocol(optimizer: Optimizer) -> TrainingProtocol:
-    """Return the optimizer itself if it implements the protocol, else the defaults."""
+    """Return the training protocol of an optimizer: the optimizer itself if it implements it, else the defaults.
+
+    Args:
+        optimizer: an optimizer of this package or of torch.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import LBFGS, training_protocol
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> [training_protocol(one).full_batch for one in (torch.optim.Adam([weight]), LBFGS([weight]))]
+        [False, True]
+    """
     return optimizer if isinstance(optimizer, TrainingProtocol) else TrainingProtocol()
 
 
 class BaseOptimizer(Optimizer, TrainingProtocol, ABC):
-    """Base class of optimizers whose evaluation weights may differ from the weights that the next step starts from.
+    """Base class of optimizers whose evaluation weights may differ from the training weights.
 
     Averaging optimizers evaluate the average over all steps, full-batch methods the weights of lowest objective.
+    A subclass defines `step` and `_evaluation_weights`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import BaseOptimizer
+        >>> class RoundedSGD(BaseOptimizer):
+        ...     @torch.no_grad()
+        ...     def step(self, closure=None):
+        ...         for p in self.param_groups[0]["params"]:
+        ...             p.sub_(p.grad)
+        ...     def _evaluation_weights(self, p, group):
+        ...         return p.round()
+        >>> weight = torch.tensor([1.5], requires_grad=True)
+        >>> weight.grad = torch.tensor([0.25])
+        >>> optimizer = RoundedSGD([weight], {})
+        >>> optimizer.step()
+        >>> with optimizer.evaluation_weights():
+        ...     weight.tolist()
+        [1.0]
     """
 
     @abstractmethod
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
-        """Return the evaluation weights of a parameter, in its dtype; None where they are the parameter itself."""
+        """Return the evaluation weights of a parameter, in its dtype; None if they are the parameter itself."""
 
     @torch.no_grad()
     def use_evaluation_weights(self) -> dict[Tensor, Tensor]:
-        """Put the evaluation weights into the parameters; return the training weights for `restore`."""
+        """Copy the evaluation weights to the parameters; return the training weights for `restore`."""
         training_weights = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -92,7 +139,7 @@ class BaseOptimizer(Optimizer, TrainingProtocol, ABC):
         return training_weights
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state; its tensors keep their dtype, where torch would cast them to that of the parameter."""
+        """Load a state; its tensors keep their dtype, which torch would change to that of the parameter."""
         super().load_state_dict({**state_dict, "state": {}})
         for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
             for p, key in zip(group["params"], saved["params"], strict=True):

@@ -13,11 +13,23 @@ from structperc.optim.base import BaseOptimizer
 
 
 class DivergenceError(InputError):
-    """An objective or gradient that is not finite; the message names the place and gives advice."""
+    """Error of an objective or gradient that is not finite; the message names the optimizer and gives advice.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import DivergenceError, QuickProp
+        >>> weight = torch.ones(1, requires_grad=True)
+        >>> optimizer = QuickProp([weight], lr=0.1)
+        >>> try:
+        ...     optimizer.step(lambda: weight.sum() / 0)
+        ... except DivergenceError as error:
+        ...     print(error)
+        QuickProp, evaluation 1: the objective is inf: set a smaller lr
+    """
 
 
 class FullBatch(BaseOptimizer):
-    """Base class of full-batch optimizers.
+    """Base class of full-batch optimizers, which need objective and gradient over the whole corpus.
 
     A step evaluates objective and full gradient once, then sets the next weights to evaluate.
 
@@ -25,10 +37,28 @@ class FullBatch(BaseOptimizer):
     epoch over a corpus, memory stays constant and training resumes after any of them. The evaluation weights are those
     of the lowest objective so far (state "best"); after the last step and after divergence the parameters hold them.
 
-    A subclass gives `_advance`, which moves the parameters or calls `_stop`, and may give `_whole_objective`, where the
-    closure returns only a part of the objective.
+    A subclass defines `_advance`, which moves the parameters or calls `_stop`, and may define `_whole_objective` if
+    the closure returns only a part of the objective. The parameters are one group, of one dtype. A parameter without
+    gradient has gradient zero.
 
-    The parameters are one group, of one dtype. A parameter without gradient has gradient zero.
+    Args:
+        params: parameters, one group.
+        options: options of the subclass, stored in the group.
+
+    Raises:
+        InputError: more than one group of parameters.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import FullBatch
+        >>> class GradientDescent(FullBatch):
+        ...     def _advance(self, objective, point, gradient):
+        ...         self._set_point(point - self.param_groups[0]["lr"] * gradient)
+        >>> weight = torch.tensor([4.0], requires_grad=True)
+        >>> optimizer = GradientDescent([weight], {"lr": 0.5})
+        >>> weight.grad = torch.tensor([8.0])  # of the objective w^2
+        >>> optimizer.step(lambda: 16.0), weight.tolist(), optimizer.lowest
+        (16.0, [0.0], 16.0)
     """
 
     full_batch = True
@@ -67,11 +97,14 @@ class FullBatch(BaseOptimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one evaluation and the step that follows from it; return what the closure returned.
+        """Make one evaluation and the step that follows from it; return the result of the closure.
 
-        The closure is called once: it returns the objective and leaves its gradient in p.grad. Raises RuntimeError
-        without a closure, and DivergenceError, with the best weights restored, for an infinite or NaN objective or
-        gradient.
+        Args:
+            closure: function that returns the objective and leaves its gradient in p.grad; it is called once.
+
+        Raises:
+            RuntimeError: no closure.
+            DivergenceError: an infinite or NaN objective or gradient; the best weights are restored.
         """
         if closure is None:
             raise RuntimeError(f"{type(self).__name__} needs the objective: call step(closure)")
@@ -97,7 +130,7 @@ class FullBatch(BaseOptimizer):
         self._advance(objective, point, gradient)
 
     def _whole_objective(self, value: float, point: Tensor) -> float:
-        """Return the whole objective, given the closure's value."""
+        """Return the whole objective, given the result of the closure."""
         return value
 
     @abstractmethod
@@ -147,7 +180,24 @@ def flat_gradient(p: Tensor) -> Tensor:
 
 
 def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: str = "objective") -> None:
-    """Raise DivergenceError, which names `where` and gives `divergence_hint`, unless the value is finite everywhere."""
+    """Raise DivergenceError unless a value is finite everywhere.
+
+    Args:
+        value: a number, or a tensor of any shape.
+        where: beginning of the message, such as the name of the optimizer.
+        divergence_hint: end of the message, advice.
+        what: name of the value.
+
+    Raises:
+        DivergenceError: the value is infinite or NaN, or contains such a number.
+
+    Example:
+        >>> from structperc.optim import check_finite
+        >>> check_finite(1.5, "epoch 1", "set a smaller lr")
+        >>> check_finite(float("nan"), "epoch 2", "set a smaller lr")
+        Traceback (most recent call last):
+        structperc.optim.full_batch.DivergenceError: epoch 2: the objective is nan: set a smaller lr
+    """
     ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN if any number is; one pass without copies
     if not all(math.isfinite(end) for end in ends):
         kind = "not finite" if isinstance(value, Tensor) and value.numel() > 1 else float(value)
@@ -155,7 +205,7 @@ def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: 
 
 
 def has_converged(values: list[float], value: float, period: int, tolerance: float) -> bool:
-    """Append an objective to the last `period` ones, in place; return True if it fell by too little over them.
+    """Append an objective to the last `period` values, in place; return True if it fell by too little over them.
 
     The rule is that of CRFsuite's L-BFGS: (f[k - period] - f[k]) / |f[k]| < tolerance.
     """

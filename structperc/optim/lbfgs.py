@@ -96,15 +96,15 @@ class LimitedMemory:
 
 
 class QuasiNewton(FullBatch):
-    """Base class: a line search along -(inverse Hessian) times gradient, one evaluation per step.
+    """Base class of quasi-Newton methods: line searches along -(inverse Hessian) times gradient.
 
-    The first trial step has length 1; later searches try the quasi-Newton step first. A line search that fails is
-    repeated once along the steepest descent, with an empty history. Between steps the state of the first parameter
-    holds the point (n,) where the line search began, its gradient, the direction and the history; the group holds the
-    numbers. Arguments are those of `LBFGS`.
+    A step is one evaluation. The first trial step has length 1; later searches try the quasi-Newton step first. A line
+    search that fails is repeated once along the steepest descent, with an empty history. Between steps the state of the
+    first parameter contains the point (n,) where the line search began, its gradient, the direction and the history;
+    the group contains the numbers. For the arguments see `LBFGS`.
 
-    A subclass gives `search_type`, `_search_options` and `_measure`, and may give `_steepest_ascent`, `_direction` and
-    `_trial_point`.
+    A subclass defines `search_type`, `_search_options` and `_measure`, and may define `_steepest_ascent`, `_direction`
+    and `_trial_point`.
     """
 
     search_type: type[StrongWolfe | Backtracking]
@@ -224,11 +224,12 @@ def norm(vector: Tensor) -> float:
 class LBFGS(QuasiNewton):
     """L-BFGS optimizer for smooth objectives, with a line search for the strong Wolfe conditions. Liu & Nocedal 1989.
 
-    Converges to a point of zero gradient: the minimum where the objective is convex. Keeps 2 * history + 4 vectors
-    as long as all parameters together.
+    It converges to a point of zero gradient, which is the minimum if the objective is convex. It stores
+    2 * history + 4 vectors as long as all parameters together.
 
-    Stops when over `period` iterations the objective f fell by no more than `tolerance` * |f| (the rule of CRFsuite),
-    when |gradient| <= `epsilon` * max(1, |weights|) (the rule of liblbfgs), or when no line search finds a lower point.
+    It stops when over `period` iterations the objective f fell by no more than `tolerance` * |f| (the rule of
+    CRFsuite), when |gradient| <= `epsilon` * max(1, |weights|) (the rule of liblbfgs), or when no line search finds a
+    lower point.
 
     Args:
         params: parameters, one group.
@@ -242,6 +243,21 @@ class LBFGS(QuasiNewton):
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import LBFGS
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = LBFGS([weight])
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     objective = ((weight - 3) ** 2).sum()
+        ...     objective.backward()
+        ...     return objective
+        >>> while optimizer.stop_reason is None:
+        ...     loss = optimizer.step(closure)
+        >>> round(weight.item(), 3)
+        3.0
     """
 
     search_type = StrongWolfe
@@ -277,15 +293,36 @@ class OWLQN(QuasiNewton):
     phi = 1, which must then not be part of f. A step stays within one orthant; weights that would leave it become 0.
     Differs: pairs without positive curvature are not stored.
 
-    Stops as LBFGS does, with the subgradient of minimal norm in place of the gradient (the paper's pseudo-gradient).
+    It stops as LBFGS does, with the subgradient of minimal norm in place of the gradient (the paper's pseudo-gradient,
+    Eq. 4).
 
     Args:
         params: parameters, one group.
         C: width of the L1 prior; smaller values make more weights 0.
-        history, c1, max_linesearch, tolerance, period, epsilon: see LBFGS.
+        history: number of pairs of vectors that approximate the Hessian.
+        c1: sufficient decrease of a step.
+        max_linesearch: largest number of evaluations of one line search.
+        tolerance: minimal relative decrease of the objective.
+        period: number of iterations for `tolerance`.
+        epsilon: largest relative norm of the pseudo-gradient at a minimum.
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import OWLQN
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> optimizer = OWLQN([weight], C=0.5)  # adds 2 |w|
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     objective = ((weight - torch.tensor([3.0, 0.5])) ** 2).sum()
+        ...     objective.backward()
+        ...     return objective
+        >>> while optimizer.stop_reason is None:
+        ...     loss = optimizer.step(closure)
+        >>> [round(w, 3) for w in weight.tolist()]  # 2 (w - 3) + 2 = 0
+        [2.0, 0.0]
     """
 
     divergence_hint = "set a smaller C"
@@ -333,7 +370,7 @@ class OWLQN(QuasiNewton):
 def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
     """Return the pseudo-gradient (n,) of f + strength * |w|_1 at w = point (n,). Andrew & Gao 2007, Eq. 4.
 
-    `gradient` (n,) is that of f.
+    `gradient` (n,) is the gradient of f.
     """
     smooth = gradient + strength * point.sign()
     at_zero = gradient.sign() * (gradient.abs() - strength).clamp(min=0)

@@ -1,6 +1,6 @@
-"""Line searches as state machines: one trial per call; the state is numbers, which a state dict can hold.
+"""Line searches as state machines: one trial per call; the state is numbers, so that a state dict can contain it.
 
-Along x + t d the value phi(t) = f(x + t d) is searched for a step t that lowers it enough.
+A line search tries steps t along x + t d until one lowers the value phi(t) = f(x + t d) enough.
 """
 
 import math
@@ -20,7 +20,7 @@ class Outcome(Enum):
 
 @dataclass
 class StrongWolfe:
-    """A step with phi(t) <= phi(0) + c1 t phi'(0) and |phi'(t)| <= c2 |phi'(0)|.
+    """Search for a step with phi(t) <= phi(0) + c1 t phi'(0) and |phi'(t)| <= c2 |phi'(0)|.
 
     Nocedal & Wright 2006, algorithms 3.5 (bracketing) and 3.6 (zoom) with cubic interpolation (3.59). Safeguards:
     a trial stays away from the ends of the bracket by a tenth of its width, and halves it where two trials have not
@@ -30,10 +30,10 @@ class StrongWolfe:
     Args:
         c1, c2: 0 < c1 < c2 < 1.
         limit: largest number of trials.
-        noise: values that differ by no more count as equal. Near a minimum rounding hides what the slopes still
-            show (Hager & Zhang 2005, §3: approximate Wolfe conditions).
+        noise: values that differ by no more count as equal, since near a minimum values are rounded more than slopes
+            (Hager & Zhang 2005, §3: approximate Wolfe conditions).
         value, slope: phi(0) and phi'(0) < 0.
-        step: the first one to try; later the next one.
+        step: first trial step, later the next one.
     """
 
     c1: float
@@ -43,9 +43,9 @@ class StrongWolfe:
     value: float
     slope: float
     step: float
-    low: Probe = (0.0, 0.0, 0.0)  # end of the bracket with the lower value; while there is none, the last trial
+    low: Probe = (0.0, 0.0, 0.0)  # end of the bracket with the lower value; without a bracket, the last trial
     high: Probe | None = None  # the other end
-    widths: tuple[float, float] = (math.inf, math.inf)  # of the two brackets before
+    widths: tuple[float, float] = (math.inf, math.inf)  # widths of the two previous brackets
     trials: int = 0
     last: bool = False
 
@@ -110,14 +110,14 @@ class StrongWolfe:
 
 
 def extrapolated(before: Probe, trial: Probe) -> float:
-    """Return the next step to try where phi still falls at the last one: by the cubic, at most ten times as far."""
+    """Return the next trial step if phi still falls at the last one: by the cubic, at most ten times as far."""
     least, most = trial[0] + 0.01 * (trial[0] - before[0]), 10 * trial[0]
     step = cubic_minimum(before, trial)
     return most if step is None or step <= trial[0] else min(max(step, least), most)
 
 
 def cubic_minimum(a: Probe, b: Probe) -> float | None:
-    """Return where the cubic through both values and slopes has its minimum, or None. N&W 2006, (3.59)."""
+    """Return the minimum of the cubic through both values and slopes, or None. Nocedal & Wright 2006, Eq. 3.59."""
     (t0, f0, s0), (t1, f1, s1) = a, b
     d1 = s0 + s1 - 3 * (f0 - f1) / (t0 - t1)
     square = d1 * d1 - s0 * s1
@@ -130,14 +130,14 @@ def cubic_minimum(a: Probe, b: Probe) -> float | None:
 
 @dataclass
 class Backtracking:
-    """A step that lowers the value by at least c1 times what the slope predicts; Andrew & Gao 2007, §3.2.
+    """Search for a step that lowers the value by at least c1 times the predicted change. Andrew & Gao 2007, §3.2.
 
     Args:
         c1: 0 < c1 < 1.
         limit: largest number of trials.
         noise: values that differ by no more count as equal.
         value: phi(0).
-        step: the first one to try; later the next one, half of the one before.
+        step: first trial step, later the next one, half of the previous one.
     """
 
     c1: float
@@ -148,7 +148,7 @@ class Backtracking:
     trials: int = 0
 
     def observe(self, value: float, predicted: float) -> Outcome:
-        """Process phi at `step` and the change predicted by the slope at 0, below 0; return the outcome."""
+        """Process phi at `step` and the change (< 0) that the slope at 0 predicts; return the outcome."""
         self.trials += 1
         if predicted < 0 and value <= self.value + self.c1 * predicted + self.noise:
             return Outcome.ACCEPTED

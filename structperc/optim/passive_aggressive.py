@@ -10,7 +10,7 @@ from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, where
 
 
 class PassiveAggressive(AveragedOptimizer):
-    """Passive-aggressive optimizer. Crammer et al. 2006, §3.
+    """Passive-aggressive optimizer: the smallest step that repairs the loss. Crammer et al. 2006, §3.
 
     A step is w <- w - tau * g, with l the loss and g its gradient over all parameters.
 
@@ -20,14 +20,24 @@ class PassiveAggressive(AveragedOptimizer):
     constraint). Differs: no kernel; with several sequences per step, l and g are sums over them, with one common tau.
 
     Args:
-        params: parameters or groups (the norm runs over all of them).
+        params: parameters or groups (the norm is that of all groups together).
         variant: "PA", "PA-I" or "PA-II".
         C: aggressiveness; not used by "PA".
         average: evaluate the average over every step, see `evaluation_weights()`.
 
     Raises:
-        InputError: unknown variant or C not positive.
+        InputError: the variant is unknown, or C is not positive.
         RuntimeError: step() without a closure, since the update needs the loss.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import PassiveAggressive
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> optimizer = PassiveAggressive([weight])
+        >>> weight.grad = torch.tensor([-2.0, 0.0])
+        >>> loss = optimizer.step(lambda: torch.tensor(1.0))  # tau = 1 / 2^2
+        >>> weight.tolist()
+        [0.5, 0.0]
     """
 
     def __init__(

@@ -13,10 +13,24 @@ from structperc.torch_internals import mark_stepped, sparse_indices, sparse_valu
 
 
 class StepSizeRule(NamedTuple):
-    """The step size as a function size(loss, squared norm of the change, *numbers), for tensors and compiled loops.
+    """Step size as a function size(loss, squared norm of the change, *numbers), for tensors and compiled loops.
 
-    Write `size` with operators that floats and tensors support and with `where`, without `if` and `min`: numba
-    compiles it. A loss or norm that is not needed may be 0.
+    Numba compiles `size`: use operators that floats and tensors support and `where`, without `if` and `min`. A loss or
+    norm that is not needed may be 0.
+
+    Attributes:
+        size: the function.
+        numbers: its further arguments.
+        needs_loss: True if the step size depends on the loss.
+        needs_norm: True if the step size depends on the squared norm of the change.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import PassiveAggressive
+        >>> optimizer = PassiveAggressive([torch.zeros(1, requires_grad=True)], variant="PA")
+        >>> rule = optimizer.step_size_rule(optimizer.param_groups[0])
+        >>> rule.size(1.0, 4.0, *rule.numbers), rule.needs_loss  # loss / squared norm
+        (0.25, True)
     """
 
     size: Callable[..., Any]
@@ -26,21 +40,52 @@ class StepSizeRule(NamedTuple):
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return a where the condition is True and b elsewhere: of numbers, of tensors, and in compiled functions."""
+    """Return a where the condition is True and b elsewhere, for numbers, for tensors and in compiled functions.
+
+    Args:
+        condition: a bool, or a tensor of them.
+        a: value where it is True.
+        b: value where it is False.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import where
+        >>> where(2.0 > 1.0, 5.0, 0.0), where(torch.tensor([True, False]), 5.0, 0.0)
+        (5.0, tensor([5., 0.]))
+    """
     return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
 
 
 class AveragedOptimizer(BaseOptimizer):
-    """Base class of additive learners: a step adds a delta to the weights; the average is kept lazily.
+    """Base class of optimizers that add a delta to the weights and average them lazily.
 
     With w_s the weights after step s and N steps, the average (1/N) sum_s w_s equals w_N - sums / N, where
-    sums = sum_s (s-1) * delta_s. A step therefore touches only the weights that its delta touches, and the
-    average over *every step*, also those that change nothing, is exact (Collins 2002, with the bookkeeping of
+    sums = sum_s (s-1) * delta_s. A step therefore reads and writes only the weights that its delta changes, and the
+    average over *every step*, also the steps that change nothing, is exact (Collins 2002, with the bookkeeping of
     Daumé 2006, §3.6.1). `sums` are float64: exact for integer deltas as long as they stay below 2**53.
 
-    A subclass gives `step_size_rule`; the delta is -size * gradient. The same rule serves steps by gradients and, where
-    `sequential` is True, the compiled loop of `online/compiled.py`, in which each sequence is a step. On a GPU a size
-    that depends on the loss is a tensor (), so that the host does not wait for it.
+    A subclass defines `step_size_rule`; the delta is -size * gradient. The same rule is used for steps by gradients
+    and, if `sequential` is True, in the compiled loop of `online/compiled.py`, in which each sequence is a step. On a
+    GPU a size that depends on the loss is a tensor (), so that the host does not wait for it.
+
+    Args:
+        params: parameters or groups.
+        defaults: options of the subclass.
+        average: evaluate the average over every step, see `evaluation_weights()`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import AveragedOptimizer, StepSizeRule
+        >>> class ShrinkingSteps(AveragedOptimizer):
+        ...     def step_size_rule(self, group):
+        ...         return StepSizeRule(lambda loss, norm, size: size, (1 / (1 + group["steps"]),))
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> weight.grad = torch.tensor([-1.0])
+        >>> optimizer = ShrinkingSteps([weight], {}, average=True)
+        >>> for _ in range(2):  # 0 + 1, then 1 + 1/2
+        ...     optimizer.step()
+        >>> weight.tolist()
+        [1.5]
     """
 
     sequential = True  # True if each sequence of a mini-batch may be a step
@@ -54,21 +99,27 @@ class AveragedOptimizer(BaseOptimizer):
         """Return the step size of a group of parameters."""
 
     def sums(self, p: Tensor) -> Tensor:
-        """Return the sums, float64 in the shape of p, from which its average comes; zeros before the first step."""
+        """Return the sums of the lazy average of a parameter, float64 in its shape; zeros before the first step."""
         state = self.state[p]
         if "sums" not in state:
             state["sums"] = torch.zeros_like(p, dtype=torch.float64)
         return state["sums"]
 
     def mark_moved(self) -> None:
-        """Mark from now on, with a 1 in `moved_marks`, each weight that moves; the reader resets the marks."""
+        """Start to mark, with a 1 in `moved_marks`, each weight that moves; the reader resets the marks."""
         self.moved_marks = {p: torch.zeros_like(p, dtype=torch.uint8) for p in self.param_groups[0]["params"]}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make one update, and return the closure's result.
+        """Make one update, and return the result of the closure.
 
         Gradients may be dense or sparse COO; a parameter without a gradient is unchanged.
+
+        Args:
+            closure: function that returns the loss; required if the step size depends on the loss.
+
+        Raises:
+            RuntimeError: the step size depends on the loss, and there is no closure.
         """
         loss = None
         if closure is not None:
@@ -98,7 +149,7 @@ class AveragedOptimizer(BaseOptimizer):
             mark(self.moved_marks[p], change)
 
     def count(self, steps: int) -> None:
-        """Count steps that were made without `step`; those that change nothing are in the average, too."""
+        """Count steps that were made without `step`; steps that change nothing count in the average, too."""
         self.param_groups[0]["steps"] += steps
         mark_stepped(self)
 
@@ -115,13 +166,12 @@ class AveragedOptimizer(BaseOptimizer):
 
 
 class Perceptron(AveragedOptimizer):
-    """Averaged perceptron optimizer.
+    """Averaged perceptron optimizer. Collins 2002, "Discriminative training methods for hidden Markov models".
 
-    A step is w <- w - lr * gradient of the summed losses, which are those of the perceptron family.
-
-    Collins 2002, "Discriminative training methods for hidden Markov models". With one sequence per step this is
-    the paper's algorithm. With m sequences per step their updates, computed with the same weights, are summed.
-    Weights stay integers in float32 with lr = 1, exact below 2**24. `structperc.criteria.PerceptronLoss` is the loss.
+    A step is w <- w - lr * gradient of the summed losses, for a loss of the perceptron family such as
+    `structperc.criteria.PerceptronLoss`. With one sequence per step this is the paper's algorithm. With m sequences
+    per step their updates, computed with the same weights, are summed. With lr = 1 weights are integers, exact in
+    float32 below 2**24.
 
     Args:
         params: parameters or groups.
@@ -131,6 +181,18 @@ class Perceptron(AveragedOptimizer):
 
     Raises:
         InputError: lr is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import Perceptron
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = Perceptron([weight])
+        >>> for gradient in (-1.0, -2.0):  # the weight is 1, then 3
+        ...     weight.grad = torch.tensor([gradient])
+        ...     optimizer.step()
+        >>> with optimizer.evaluation_weights():
+        ...     weight.tolist()
+        [2.0]
     """
 
     def __init__(self, params: Iterable[Any], lr: float = 1.0, average: bool = True) -> None:
@@ -147,9 +209,9 @@ class GPD(AveragedOptimizer):
 
     Step t = 0, 1, ... is w <- w - eps_t * gradient with eps_t = lr / (1 + t / decay_steps); a step is a mini-batch.
 
-    Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples; with
-    steps whose sum is infinite and whose sum of squares is finite (Robbins & Monro 1951), as these are, it converges to
-    a local minimum with probability 1. Losses are summed over a batch: larger batches need a smaller lr.
+    Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples. The sum of the step sizes is infinite
+    and the sum of their squares finite (Robbins & Monro 1951), so that it converges to a local minimum with
+    probability 1. Losses are summed over a batch: larger batches need a smaller lr.
 
     Args:
         params: parameters or groups.
@@ -159,6 +221,17 @@ class GPD(AveragedOptimizer):
 
     Raises:
         InputError: lr or decay_steps is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import GPD
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = GPD([weight], lr=1.0, decay_steps=1)
+        >>> weight.grad = torch.tensor([-1.0])
+        >>> for _ in range(2):  # steps of 1 and 1/2
+        ...     optimizer.step()
+        >>> weight.tolist()
+        [1.5]
     """
 
     divergence_hint = "set a smaller lr"
@@ -187,14 +260,14 @@ def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
 
 
 def _on_host(value: Tensor) -> float | Tensor:
-    """Return a number (), as a float unless it is on a GPU, which would have to be waited for."""
+    """Return a number () as a float, or unchanged if it is on a GPU, which would need a synchronisation."""
     return float(value) if value.device.type == "cpu" else value
 
 
 def flat_indices(grad: Tensor) -> Tensor:
     """Return the flat index (n,) of each value of a sparse COO gradient, counted in its sparse dimensions.
 
-    It is that of a weight where all dimensions are sparse, and that of a row where all but the last one are.
+    If all dimensions are sparse it is the index of a weight; if all but the last one are, the index of a row.
     """
     places, *others = sparse_indices(grad).unbind()
     for size, index in zip(grad.shape[1:], others, strict=False):
@@ -217,7 +290,7 @@ def add(target: Tensor, change: Tensor | tuple[Tensor, Tensor], scale: float | T
 
 
 def mark(target: Tensor, change: Tensor | tuple[Tensor, Tensor]) -> None:
-    """Write 1 into target, in place, wherever a change is not zero."""
+    """Set target to 1, in place, wherever a change is not zero."""
     if isinstance(change, Tensor):
         target.masked_fill_(change != 0, 1)
         return
@@ -233,9 +306,9 @@ def squared_norm(grads: Iterable[Tensor]) -> Tensor:
 
 
 def summed_entries(grad: Tensor) -> Tensor:
-    """Return the entries of a gradient, with the values of a sparse one summed over equal places.
+    """Return the entries of a gradient, with the values of a sparse one summed over equal indices.
 
-    On a GPU, where the number of places would need a synchronisation, some of the entries are zero instead.
+    On a GPU some of the entries are zero instead: the number of different indices would need a synchronisation.
     """
     if not grad.is_sparse:
         return grad

@@ -26,7 +26,7 @@ class QuickProp(FullBatch):
 
     The objective is a sum over the corpus, and so is its gradient: twice the data need half the lr. Start with
     0.1 / number of sequences. The steps ignore the objective, which may rise now and then; the weights of the lowest
-    one are kept. Stops when the lowest objective since the first step fell by no more than `tolerance`
+    objective are kept. It stops when the lowest objective since the first step fell by no more than `tolerance`
     times itself in `period` evaluations.
 
     Args:
@@ -39,6 +39,19 @@ class QuickProp(FullBatch):
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import QuickProp
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = QuickProp([weight], lr=0.25)
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     objective = ((weight - 1) ** 2).sum()
+        ...     objective.backward()
+        ...     return objective
+        >>> [(optimizer.step(closure).item(), weight.item()) for _ in range(2)]
+        [(1.0, 0.5), (0.25, 1.25)]
     """
 
     divergence_hint = "set a smaller lr"
@@ -81,7 +94,7 @@ class QuickProp(FullBatch):
     def _has_converged(self, objective: float) -> bool:
         """Return True if the lowest objective since the first step has converged.
 
-        The start does not count: where gold and its rivals tie, as at weights of zero, an objective may jump up first.
+        The start does not count: if all paths have equal scores, as at weights of zero, an objective may rise first.
         """
         group = self.param_groups[0]
         if group["evaluations"] == 1:

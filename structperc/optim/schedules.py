@@ -13,16 +13,32 @@ Interval = Literal["step", "epoch"]
 
 
 class Schedule(LRScheduler):
-    """Base class of schedules whose factor of each learning rate is a function of the number of steps or epochs.
+    """Base class of schedules that multiply the learning rate by a function of the number of steps or epochs.
 
-    A subclass gives `factor`, and sets `interval` to what it counts.
+    A subclass defines `factor`, and sets `interval` to the unit that it counts, "step" or "epoch".
+
+    Args:
+        optimizer: optimizer whose groups have learning rates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import Schedule
+        >>> class Halving(Schedule):
+        ...     def factor(self, done):
+        ...         return 0.5**done
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> schedule = Halving(optimizer)
+        >>> optimizer.step()
+        >>> schedule.step()  # after an epoch
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     interval: Interval = "epoch"
 
     @abstractmethod
     def factor(self, done: int) -> float:
-        """Return the factor of the learning rate after so many steps or epochs."""
+        """Return the factor of the learning rate after `done` steps or epochs."""
 
     def get_last_lr(self) -> list[Any]:
         """Return the current learning rate of each group of the optimizer."""
@@ -36,18 +52,26 @@ class Schedule(LRScheduler):
 class WarmupDecay(Schedule):
     """Linear warm-up of the learning rate, then decay until training ends: the usual schedule of transformers.
 
-    With N steps in all, of which W are warm-up, step s = 0, 1, ... has lr times (s + 1) / W while s < W, and then
-    end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine) or
-    1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
+    With N steps in all, of which W are warm-up, the factor of lr at step s = 0, 1, ... is (s + 1) / W while s < W, and
+    then end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine)
+    or 1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
 
     Args:
         optimizer: optimizer whose groups have learning rates.
         warmup: W as a share of all steps.
         decay: name of f.
-        end: share of lr that is left when training ends.
+        end: factor of lr at the end of training.
 
     Raises:
-        InputError: a share outside of 0..1, an unknown decay.
+        InputError: a share outside 0..1, or an unknown decay.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import WarmupDecay
+        >>> schedule = WarmupDecay(torch.optim.SGD([torch.zeros(1)], lr=0.1), warmup=0.5)
+        >>> schedule.plan(total_steps=8)  # the tagger calls this
+        >>> [schedule.factor(step) for step in range(8)]
+        [0.25, 0.5, 0.75, 1.0, 1.0, 0.75, 0.5, 0.25]
     """
 
     interval: Interval = "step"
@@ -69,12 +93,12 @@ class WarmupDecay(Schedule):
         super().__init__(optimizer)
 
     def plan(self, total_steps: int) -> None:
-        """Set the number of steps of the training, before the first of them or when it is resumed."""
+        """Set the number of steps of the training, before the first step or when training is resumed."""
         self.total_steps = total_steps
         self._set_rates()
 
     def factor(self, done: int) -> float:
-        """Return the factor for the step that follows `done` others; 1 before `plan`."""
+        """Return the factor of the next step after `done` steps; 1 before `plan`."""
         if self.total_steps is None:
             return 1.0
         rising = round(self.warmup * self.total_steps)
@@ -84,7 +108,7 @@ class WarmupDecay(Schedule):
         return self.end + (1 - self.end) * _FALLS[self.decay](share)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state without the number of all steps, which a resumed training sets again."""
+        """Return the state without the number of all steps, which `plan` sets again when training is resumed."""
         return {name: value for name, value in super().state_dict().items() if name != "total_steps"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -115,6 +139,13 @@ class InverseTime(Schedule):
 
     Raises:
         InputError: rate is negative.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import InverseTime
+        >>> schedule = InverseTime(torch.optim.SGD([torch.zeros(1)], lr=0.1), rate=1.0)
+        >>> [schedule.factor(epoch) for epoch in (0, 1, 3)]
+        [1.0, 0.5, 0.25]
     """
 
     def __init__(self, optimizer: Optimizer, rate: float = 0.05) -> None:
@@ -124,10 +155,21 @@ class InverseTime(Schedule):
         super().__init__(optimizer)
 
     def factor(self, done: int) -> float:
-        """Return the factor after so many epochs."""
+        """Return the factor after `done` epochs."""
         return 1 / (1 + self.rate * done)
 
 
 def step_interval(schedule: LRScheduler) -> Interval:
-    """Return the unit that a schedule counts; of torch's schedules, OneCycleLR and CyclicLR count steps."""
+    """Return the unit that a schedule counts, "step" or "epoch".
+
+    Args:
+        schedule: a schedule of this package, or one of torch, where OneCycleLR and CyclicLR count steps.
+
+    Example:
+        >>> import torch
+        >>> from structperc.optim import WarmupDecay, step_interval
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+        >>> step_interval(WarmupDecay(optimizer)), step_interval(torch.optim.lr_scheduler.StepLR(optimizer, 10))
+        ('step', 'epoch')
+    """
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -13,12 +13,12 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
 from structperc.errors import InputError
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, check_options, training_protocol
 
-add_to_mean, exponential_average = get_swa_multi_avg_fn(), cache(get_ema_multi_avg_fn)  # making them takes time
+add_to_mean, exponential_average = get_swa_multi_avg_fn(), cache(get_ema_multi_avg_fn)  # created once: it takes time
 MakeOptimizer = Callable[[Iterable[Any]], Optimizer]
 
 
 class _Wrapper(BaseOptimizer):
-    """Base class of optimizers whose groups, state and steps are those of another one, the active optimizer."""
+    """Base class of wrappers, whose groups, state and steps are those of the wrapped optimizer, the active one."""
 
     def __init__(self, params: list[Any], makers: Iterable[MakeOptimizer]) -> None:
         super().__init__(_copy_groups(params), {})
@@ -49,29 +49,40 @@ class _Wrapper(BaseOptimizer):
         return self.active.step(closure)
 
     def _share_state(self) -> None:
-        """Expose groups and state of the active optimizer, which replaces them when it loads a state."""
+        """Set groups and state to those of the active optimizer, which replaces them when it loads a state."""
         self.state, self.param_groups = self.active.state, self.active.param_groups
 
 
 def _copy_groups(params: list[Any]) -> list[Any]:
-    """Return groups as new dicts, since optimizers write their options into those they get."""
+    """Return groups as new dicts, since optimizers write their options into the dicts that they get."""
     return [dict(p) if isinstance(p, dict) else p for p in params]
 
 
 class SequentialOptimizers(_Wrapper):
     """Two optimizers in sequence: the second one starts from the evaluation weights of the first.
 
-    Suzuki et al. 2006, §5.2, for MCE: ten iterations of GPD, then QuickProp. `begin_epoch` chooses the `active` one. If
-    the first one is a full-batch optimizer and converges before its epochs are over, the second one starts early.
+    Suzuki, McDermott & Isozaki 2006, §5.2, for MCE: ten iterations of GPD, then QuickProp. `begin_epoch` chooses the
+    `active` optimizer. If the first one is a full-batch optimizer and converges before its epochs are over, the second
+    one starts early.
 
     Args:
         params: parameters or groups.
-        first: makes the first optimizer from the parameters.
+        first: function that creates the first optimizer from the parameters.
         first_epochs: number of epochs of the first optimizer.
-        second: makes the second optimizer from the parameters.
+        second: function that creates the second optimizer from the parameters.
 
     Raises:
-        InputError: first_epochs < 1; one of the two is a SequentialOptimizers itself.
+        InputError: first_epochs < 1, or one of the two is a SequentialOptimizers itself.
+
+    Example:
+        >>> from functools import partial
+        >>> import torch
+        >>> from structperc.optim import LBFGS, Perceptron, SequentialOptimizers
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = SequentialOptimizers([weight], partial(Perceptron, lr=0.1), first_epochs=10, second=LBFGS)
+        >>> optimizer.begin_epoch(10)
+        >>> type(optimizer.active).__name__, optimizer.full_batch
+        ('LBFGS', True)
     """
 
     def __init__(self, params: Iterable[Any], first: MakeOptimizer, first_epochs: int, second: MakeOptimizer) -> None:
@@ -127,18 +138,31 @@ class Averaging(_Wrapper):
     """Average of the weights over the steps of another optimizer, as evaluation weights.
 
     Without `decay` all steps since the beginning of epoch `start` have equal weight (Polyak & Juditsky 1992; stochastic
-    weight averaging, Izmailov et al. 2018, averages once per epoch). With it the average is exponential: a step has
-    weight 1 - decay, and the first ones have equal weight as long as that is more. The average of each trained
-    parameter is dense and has its dtype.
+    weight averaging, Izmailov et al. 2018, averages once per epoch). With `decay` the average is exponential: after N
+    averaged steps the last one has weight max(1 - decay, 1 / N). The average of each trained parameter is dense and
+    has its dtype.
 
     Args:
         params: parameters or groups.
-        optimizer: makes the other optimizer from the parameters.
+        optimizer: function that creates the other optimizer from the parameters.
         start: first epoch, counted from 0, whose steps are averaged; before it, the training weights are evaluated.
         decay: weight of the average so far at a step, such as 0.999.
 
     Raises:
-        InputError: start < 0, a decay outside of 0..1, an optimizer that already has evaluation weights.
+        InputError: start < 0, a decay outside 0..1, or an optimizer that already has evaluation weights.
+
+    Example:
+        >>> from functools import partial
+        >>> import torch
+        >>> from structperc.optim import Averaging
+        >>> weight = torch.zeros(1, requires_grad=True)
+        >>> optimizer = Averaging([weight], partial(torch.optim.SGD, lr=1.0))
+        >>> weight.grad = torch.tensor([-1.0])
+        >>> for _ in range(3):  # the weight is 1, 2 and 3
+        ...     optimizer.step()
+        >>> with optimizer.evaluation_weights():
+        ...     weight.tolist()
+        [2.0]
     """
 
     def __init__(
@@ -186,7 +210,7 @@ class Averaging(_Wrapper):
         return self.averages.get(p)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the other optimizer, with the average of each parameter and the number of steps in it."""
+        """Return the state of the other optimizer, the average of each parameter and the number of averaged steps."""
         saved = self.active.state_dict()
         keys = [key for group in saved["param_groups"] for key in group["params"]]
         state = {key: dict(own) for key, own in saved["state"].items()}

@@ -38,7 +38,7 @@ Weights = dict[str, Tensor]  # by parameter name
 def bayes_point(
     tagger: Tagger, data: SequenceDataModule, passes: int = 10, processes: int = 1, show: bool = False
 ) -> Weights:
-    """Return the mean of each parameter's final weights, by name, over several single passes.
+    """Return the mean of the final weights of several single passes over reshuffled data.
 
     This is the Bayes-point initialisation of Kazama & Torisawa 2007, §4.3.
 
@@ -48,21 +48,25 @@ def bayes_point(
     precision, limits) have no effect on passes. The mean covers every trainable parameter and is taken in float64, in
     the order of the passes. The tagger's weights and the random state of torch, numpy and Python are restored.
 
-    Up to `processes` passes run at the same time in forked processes; one after the other without forks and with CUDA.
-    The result is the same bit for bit: a pass depends only on the start, the seed and its number, and runs
-    on one thread, since some sums (the norm of passive-aggressive updates, dense gradients) depend on the number of
-    threads.
+    Up to `processes` passes run at the same time in forked processes. Where processes cannot be forked, and with CUDA,
+    the passes run one after the other. The result is the same bit for bit: a pass depends only on the initial weights,
+    the seed and its number, and runs on one thread, since some sums (the norm of passive-aggressive updates, dense
+    gradients) depend on the number of threads.
 
     Args:
-        tagger: allocated, on its device.
-        data: with an encoded train split.
-        passes: number of passes.
-        processes: passes at the same time; each needs memory for the weights and the optimizer's state.
-        show: a progress bar.
+        tagger: Tagger with allocated weights, on its device.
+        data: Data module whose training split is encoded.
+        passes: Number of passes.
+        processes: Number of passes that run at the same time; each needs memory for the weights and the state of the
+            optimizer.
+        show: Show a progress bar.
+
+    Returns:
+        The mean weights by the name of the parameter.
 
     Raises:
-        InputError: passes or processes below 1; the process of a pass died.
-        RuntimeError: a pass failed in its process; the notes hold the traceback.
+        InputError: `passes` or `processes` is below 1, or the process of a pass died.
+        RuntimeError: A pass failed in its process; the notes contain the traceback.
     """
     check_numbers(passes, processes)
     start = {name: weights.clone() for name, weights in learning_parameters(tagger).items()}
@@ -79,17 +83,36 @@ def bayes_point(
 
 
 class BayesPoint(pl.Callback):
-    """Starts training from the Bayes point of the training data; see `bayes_point`.
+    """Callback that starts training from the Bayes point of the training data.
 
-    Runs once, before the first epoch of a new training; it does nothing in a resumed one.
-    Every process of a distributed training computes the same start by itself, from all of the training data.
+    Kazama & Torisawa 2007, §4.3: the weights before the first epoch are the mean of the final weights of several single
+    passes, each over the training data in another order; see `bayes_point`.
+
+    The callback runs once, before the first epoch of a new training, and does nothing in a resumed one. Every process
+    of a distributed training computes the same weights by itself, from all of the training data.
 
     Args:
-        passes: number of single passes (the paper: 10).
-        processes: how many of them run at the same time.
+        passes: Number of single passes (10 in the paper).
+        processes: Number of passes that run at the same time.
 
     Raises:
-        InputError: passes or processes below 1; in training, a re-ranker whose weights a ranker learns.
+        InputError: `passes` or `processes` is below 1. In training: the model is a `GlobalReranker`, whose ranker has
+            no gradients.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer = pl.Trainer(max_epochs=1, callbacks=[BayesPoint(passes=2)], **quiet)
+        >>> trainer.fit(tagger, datamodule=Synthetic(train=2, dev=0, test=0))
+        >>> bool(tagger.scorer.node.any())  # trained weights
+        True
     """
 
     def __init__(self, passes: int = 10, processes: int = 1) -> None:
@@ -122,16 +145,16 @@ def learning_parameters(module: nn.Module) -> Weights:
 
 
 def write(module: nn.Module, weights: Weights) -> None:
-    """Write weights into the parameters in place, so that existing optimizers keep them."""
-    for name, own in learning_parameters(module).items():
-        own.copy_(weights[name])
+    """Write weights into the parameters in place, so that existing optimizers still refer to them."""
+    for name, parameter in learning_parameters(module).items():
+        parameter.copy_(weights[name])
 
 
 # -- one pass ------------------------------------------------------------------------------------------------
 
 
 def one_pass(tagger: Tagger, data: SequenceDataModule, start: Weights, number: int) -> Weights:
-    """Return the tagger's own weights after pass `number`; the next pass overwrites them."""
+    """Return the weights after pass `number`. They share memory with the tagger: the next pass overwrites them."""
     seed_all(data.seed, FIRST + number)
     write(tagger, start)
     tagger.on_train_epoch_start()
@@ -197,7 +220,7 @@ Work = Callable[[int], Weights]
 
 
 def run_serial(work: Work, passes: int) -> Generator[Weights, None, None]:
-    """Yield work(0), ..., work(passes - 1), one after the other in this process."""
+    """Yield work(0), ..., work(passes - 1), which run one after the other in this process."""
     for number in range(passes):
         yield work(number)
 
@@ -207,7 +230,7 @@ def run_forked(work: Work, passes: int, processes: int) -> Generator[Weights, No
 
     All processes end with the generator. joblib's pools would pickle tagger and data, which forks share with the
     parent. Each pass has a pipe, so that the parent notices the end of a process that is killed while it sends its
-    weights; `ProcessPoolExecutor` hangs then.
+    weights; `ProcessPoolExecutor` would hang.
     """
     running: deque[tuple[BaseProcess, Connection]] = deque()
     try:

@@ -19,30 +19,55 @@ FALL = 1e-3  # relative loss at which rounding errors of its former size would m
 
 
 class Boosting(Ranker):
-    """The boosting algorithm of Collins 2002, §4.2 and Fig. 2; after Collins 2000 and Freund et al. 1998.
+    """The boosting algorithm for ranking of Collins 2002, §4.2 and Fig. 2.
 
-    It makes ExpLoss = sum_i sum_{j != correct} exp(-M_ij) small, M_ij = F(x_i,correct) - F(x_ij), an upper bound of
-    the number of wrong candidates that score above a correct one. W+_k and W-_k sum exp(-M_ij) over the pairs in which
-    only the correct and only the other candidate has feature k. An exact step along w_k would lower the loss by
-    (sqrt(W+_k) - sqrt(W-_k))^2. Each round takes the feature for which this is largest (the lowest id of those that
-    are equal up to rounding) and adds delta = 1/2 log((W+_k + eps Z) / (W-_k + eps Z)) to its weight, Z the loss. The
-    smoothing eps keeps steps finite and makes none longer than the exact one, so that the loss never increases.
+    After Collins 2000 and Freund et al. 1998. Let F(x) be the score of a candidate, w0 L(x) + the sum of the weights of
+    its features, with L(x) the log-probability of the first model, and M_ij = F(x_i,correct) - F(x_ij) the margin of
+    candidate j of list i. Boosting minimises
 
-    A round costs as much as the pairs that have its feature have features, plus one pass over F numbers. Margins
-    and sums are recomputed at the start of each epoch, and whenever the loss has fallen to a thousandth.
+        ExpLoss = sum_i sum_{j != correct} exp(-M_ij),
 
-    Buffers store the R rounds so far: `chosen` (R,) int64 features, `steps` (R,) float64, `losses` (R,) float64 after
-    the step, `touched` (R,) int64, the number of pairs of candidates that differ in the feature.
+    an upper bound of the number of wrong candidates that score above a correct one. W+_k and W-_k sum exp(-M_ij) over
+    the pairs in which only the correct and only the other candidate has feature k. An exact step along w_k would lower
+    the loss by (sqrt(W+_k) - sqrt(W-_k))^2. Each round takes the feature for which this is largest (the lowest id of
+    those that are equal up to rounding) and adds
+
+        delta = 1/2 log((W+_k + eps Z) / (W-_k + eps Z))
+
+    to its weight, where Z is the loss. The smoothing eps keeps steps finite and makes no step longer than the exact
+    one, so that the loss never increases.
+
+    The time of a round grows with the number of features in the pairs that contain the chosen feature, plus one pass
+    over F numbers. Margins and sums are recomputed at the start of each epoch, and whenever the loss has fallen to a
+    thousandth.
 
     Args:
-        rounds: number of rounds in an epoch.
-        smoothing: the eps of Collins 2000.
-        w0: the fixed weight of the log-probability. By default the one >= 0 that minimises the loss while all other
-            weights are zero.
+        rounds: Number of rounds in an epoch.
+        smoothing: The eps of Collins 2000.
+        w0: Fixed weight of the log-probability. Default: the value >= 0 that minimises the loss while all other weights
+            are zero.
+
+    Attributes:
+        chosen: (R,) int64, the feature of each of the R rounds so far.
+        steps: (R,) float64, the change of its weight.
+        losses: (R,) float64, the loss after the round.
+        touched: (R,) int64, the number of pairs of candidates that differ in the feature.
 
     Raises:
-        InputError: rounds < 1; smoothing or w0 not a finite number, or smoothing not above 0. `start` raises it if
-            the loss has no minimum in w0, or is not finite at w0.
+        InputError: `rounds` is below 1, `smoothing` or `w0` is not finite, or `smoothing` is not positive. `start`
+            raises it if the loss has no minimum in w0, or is not finite at w0.
+
+    Example:
+        >>> import torch
+        >>> valid, first, correct = torch.ones(1, 2).bool(), torch.tensor([[-0.5, -1.0]]), torch.tensor([1])
+        >>> pairs = torch.tensor([0, 1]), torch.tensor([0, 1])  # candidate 0 has feature 0, candidate 1 has feature 1
+        >>> ranker = Boosting(rounds=3, w0=1.0)
+        >>> ranker.start(Examples.from_pairs(*pairs, first, valid, correct, n_features=2))
+        >>> ranker.epoch()
+        >>> ranker.chosen.tolist(), bool(ranker.losses[-1] < ranker.losses[0])
+        ([0, 0, 0], True)
+        >>> ranker.total_scores(*pairs, first, valid).argmax(1).tolist()  # now the correct candidate is best
+        [1]
     """
 
     chosen: Tensor
@@ -167,7 +192,7 @@ class ExpLoss:
         self._compute()
 
     def _compute(self) -> None:
-        """Compute everything from the weights."""
+        """Compute the loss, the shares and the gains from the weights."""
         margins = self.w0 * self.pairs.first + self.pairs.by_pair @ np.concatenate([self.weights, -self.weights])
         with np.errstate(over="ignore"):
             self.shares = np.exp(-margins)  # (P,)
@@ -215,9 +240,15 @@ class ExpLoss:
 
 
 def best_w0(differences: np.ndarray) -> float:
-    """Return the w >= 0 that minimises sum_p exp(-w d_p), d (P,): the root of its slope, which rises with w.
+    """Return the weight w >= 0 of the log-probability that minimises sum_p exp(-w d_p).
 
-    Raises InputError if no d is below 0, since there is then no minimum.
+    It is the root of the slope of this sum, which increases with w.
+
+    Args:
+        differences: d (P,), by how much the log-probability of the correct candidate is higher in each pair.
+
+    Raises:
+        InputError: No d is below 0, so that the sum has no minimum.
     """
     better, worse = differences[differences > 0], -differences[differences < 0]
     if better.sum() <= worse.sum():

@@ -17,27 +17,61 @@ from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
 from structperc.structures import Candidates, padded_places
 
-Correct = Literal["closest", "gold"]  # the target if gold is not in the list
+Correct = Literal["closest", "gold"]  # the target of a sequence whose gold labels are not in its list
 
 TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 
 
 class ListBatch(NamedTuple):
-    """The candidates of B sequences, padded, and the first model's scores of gold."""
+    """The padded candidate lists of B sequences, and the scores of their gold labels by the first model.
 
-    candidates: Candidates  # scores are the first model's
-    gold_scores: Tensor  # (B,) the first model's score of gold
+    Example:
+        >>> import torch
+        >>> from structperc import Candidates
+        >>> labels, valid = torch.tensor([[[0, 1], [0, 0]]]), torch.ones(1, 2).bool()
+        >>> candidates = Candidates(labels, torch.tensor([[2.0, 1.5]]), valid)
+        >>> batch = ListBatch(candidates, gold_scores=torch.tensor([1.5]))
+        >>> lists = CandidateLists.collect([2], 2, 2, [(torch.tensor([0]), batch)])  # one sequence of two tokens
+        >>> lists.contains(torch.tensor([0, 0])).tolist()  # the gold labels are the second candidate
+        [True]
+    """
+
+    candidates: Candidates  # with the scores of the first model
+    gold_scores: Tensor  # (B,) scores of the gold labels by the first model
 
 
 @dataclass(frozen=True)
 class CandidateLists:
-    """Lists of candidates of S sequences with N tokens in all; sequence s is the tokens starts[s]:starts[s + 1]."""
+    """The candidate lists of S sequences with N tokens in all, as compact arrays.
 
-    labels: Tensor  # (N, K) uint8 or int32, label of each token in each candidate; 0 where not valid
-    scores: Tensor  # (S, K) the first model's, -inf where not valid
-    valid: Tensor  # (S, K) bool
-    gold_scores: Tensor  # (S,) the first model's score of gold
-    starts: Tensor  # (S + 1,) int64
+    Sequence s has the tokens starts[s]:starts[s + 1] and up to K candidates.
+
+    Args:
+        labels: (N, K) uint8 or int32, the label of each token in each candidate; 0 where not valid.
+        scores: (S, K), the scores of the first model, -inf where not valid.
+        valid: (S, K) bool, False for padding.
+        gold_scores: (S,), the scores of the gold labels by the first model.
+        starts: (S + 1,) int64, offsets of the sequences.
+
+    Raises:
+        InputError: The shapes do not fit together.
+
+    Example:
+        >>> import torch
+        >>> scores, gold_scores, valid = torch.tensor([[2.0, 1.5]]), torch.tensor([1.5]), torch.ones(1, 2).bool()
+        >>> lists = CandidateLists(torch.tensor([[0, 0], [1, 0]]), scores, valid, gold_scores, torch.tensor([0, 2]))
+        >>> len(lists), lists.k, lists.lengths.tolist()
+        (1, 2, [2])
+        >>> lists.save("lists.safetensors", {"model": "first"})
+        >>> CandidateLists.load("lists.safetensors")[1]
+        {'model': 'first'}
+    """
+
+    labels: Tensor
+    scores: Tensor
+    valid: Tensor
+    gold_scores: Tensor
+    starts: Tensor
 
     def __post_init__(self) -> None:
         S, K = self.scores.shape
@@ -63,7 +97,15 @@ class CandidateLists:
     def collect(
         cls, lengths: Sequence[int], k: int, n_labels: int, parts: Iterable[tuple[Tensor, ListBatch]]
     ) -> "CandidateLists":
-        """Return the lists of all sequences from (rows (B,), their lists) of mini-batches; missing rows are empty."""
+        """Return the lists of all sequences from those of mini-batches.
+
+        Args:
+            lengths: Number of tokens of each of the S sequences.
+            k: Number of candidates per sequence, K.
+            n_labels: Size of the label set, L.
+            parts: For each mini-batch the rows (B,) of its sequences, and their lists. Sequences without lists have
+                only invalid candidates.
+        """
         starts = boundaries(torch.tensor(lengths, dtype=torch.int64))
         lists = cls(
             torch.zeros(int(starts[-1]), k, dtype=torch.uint8 if n_labels <= 256 else torch.int32),
@@ -80,19 +122,19 @@ class CandidateLists:
         return lists
 
     def contains(self, labels: Tensor) -> Tensor:
-        """Return a mask (S,) bool of the sequences that have the given labels (N,) among their candidates."""
+        """Return a mask (S,) bool of the sequences whose candidates include the given labels (N,)."""
         wrong = (self.labels != labels.unsqueeze(1)).long()
         errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.row_ids, wrong)
         return ((errors == 0) & self.valid).any(1)
 
     def batch(self, rows: Tensor) -> ListBatch:
-        """Return the lists of sequences rows (B,), padded to the longest of them."""
+        """Return the lists of the sequences `rows` (B,), padded to the longest of them."""
         places, real = padded_places(self.starts[rows], self.lengths[rows])
         labels = (self.labels[places].long() * real.unsqueeze(2)).transpose(1, 2)
         return ListBatch(Candidates(labels, self.scores[rows], self.valid[rows]), self.gold_scores[rows])
 
     def take(self, rows: Tensor) -> "CandidateLists":
-        """Return the lists of sequences rows (B,), in that order."""
+        """Return the lists of the sequences `rows` (B,), in that order."""
         taken = self._of_tokens.select(rows)
         return CandidateLists(taken.ids, self.scores[rows], self.valid[rows], self.gold_scores[rows], taken.offsets)
 
@@ -113,7 +155,7 @@ class CandidateLists:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Write one safetensors file with the JSON of `about` in its header; the file is replaced atomically."""
+        """Write a safetensors file with `about` as JSON in its header. An existing file is replaced atomically."""
         tensors = {name: getattr(self, name).contiguous() for name in TENSORS}
         header = {"about": json.dumps(about), "digest": _digest(tensors)}
         with open_atomic(path) as file:
@@ -121,7 +163,11 @@ class CandidateLists:
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["CandidateLists", dict[str, Any]]:
-        """Return the lists and `about`. Raises InputError for a missing or damaged file."""
+        """Return the lists in a file, and its `about`.
+
+        Raises:
+            InputError: The file is missing or damaged.
+        """
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file")
         try:

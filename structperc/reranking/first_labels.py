@@ -25,19 +25,34 @@ TRAINING = "training_labels"  # the entry of a saved model for the labels of its
 class FirstLabels(DocumentAttribute):
     """The labels of a first model as an attribute: stacked, or two-stage, models (Krishnan & Manning 2006).
 
-    Templates use it directly, and `TokenMajority`, `EntityMajority` and `SuperentityMajority` count it. First models
-    trained without a document label it in the training data; one trained on all documents labels other text, see
-    `JackKnife`. The first model is saved with the model that uses it, together with the labels of the training data, so
-    that another training on the same data can start from that model.
+    Templates use the labels directly, and `TokenMajority`, `EntityMajority` and `SuperentityMajority` count them. In
+    the training data each document is labelled by a first model that was trained without it; other text is labelled by
+    a first model that was trained on all documents, see `JackKnife`. The first model is saved with the model that uses
+    it, together with the labels of the training data, so that another training on the same data can start from that
+    model.
 
     Args:
-        first: the first model, of local features. None: that of a saved model.
-        jackknife: trains and caches the first models.
-        batch_size: sequences per step of their training, as in the data of a configuration.
-        seed: of the order of the training data.
+        first: The first model, without non-local features. None: that of a saved model.
+        jackknife: Trains and caches the first models.
+        batch_size: Number of sequences per training step, as in the data section of a configuration.
+        seed: Seed of the order of the training data.
 
     Raises:
-        InputError: a first model with non-local features or init_from; a number that is too small.
+        InputError: The first model has non-local features or `init_from`, or a number is too small.
+
+    Example:
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> corpus = Synthetic(train=2, dev=0, test=0).corpus("train")
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> attribute = FirstLabels(first, JackKnife(folds=2, epochs=1, cache="lists"))
+        >>> features = FeatureExtractor(["w[0]", "first[0]", "first[1]"], documents={"first": attribute})
+        >>> features.fit(corpus)
+        >>> [name for name in features.feature_names("node") if "first[0]" in name][:3]
+        ['first[0]=O', 'first[0]=B-ORG', 'first[0]=I-ORG']
     """
 
     def __init__(
@@ -60,8 +75,9 @@ class FirstLabels(DocumentAttribute):
     def fit(self, corpus: Corpus) -> Self:
         """Return a copy with first models that are trained on a corpus, or loaded from the cache.
 
-        Raises InputError for a corpus without labels or with fewer documents than folds, for several processes, and
-        without a first model.
+        Raises:
+            InputError: The corpus has no labels, or fewer documents than folds; there are several processes; or there
+                is no first model.
         """
         if self.first is None:
             raise InputError("FirstLabels: missing first model to train; set first")
@@ -87,18 +103,23 @@ class FirstLabels(DocumentAttribute):
         return known
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
-        """Return the label of each token. Raises InputError for an untrained first model."""
+        """Return the label of each token.
+
+        Raises:
+            InputError: The first model is not trained.
+        """
         if self.first is None or not self.first.fitted:
             raise InputError("FirstLabels: the first model is not trained; fit the features first")
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
-        own = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # as the first model was trained
-        return factorize(self.first.predict(own).labels)
+        sequences = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # the unit of its training
+        return factorize(self.first.predict(sequences).labels)
 
     def resume_fit(self, corpus: Corpus) -> Self:
         """Return a copy with the saved labels of the training data.
 
-        Raises InputError for different training data, and for a model without saved labels.
+        Raises:
+            InputError: The training data are different, or the model has no saved labels.
         """
         if self._saved is None or self.first is None:
             raise InputError("the model has no saved labels of its training data; train it again")
@@ -122,8 +143,8 @@ class FirstLabels(DocumentAttribute):
         """Return the trained first model, or its configuration before training."""
         entry = {CLASS: class_path_of(type(self)), OPTIONS: {}}
         if self.first is None or not self.first.fitted:
-            own = self.first and [untrained_description(self.first), self.first.features.state_dict_json()]
-            return {**entry, OPTIONS: {"first": own, "batch_size": self.batch_size, "seed": self.seed}}
+            untrained = self.first and [untrained_description(self.first), self.first.features.state_dict_json()]
+            return {**entry, OPTIONS: {"first": untrained, "batch_size": self.batch_size, "seed": self.seed}}
         learned = self.first.to_state()[0]
         return {**entry, STATE: learned if self._saved is None else {**learned, TRAINING: self._saved.digest}}
 
@@ -131,11 +152,15 @@ class FirstLabels(DocumentAttribute):
         """Return weights and features of the trained first model, and the labels of the training data."""
         if self.first is None or not self.first.fitted:
             return {}
-        own = {name: tensor.numpy() for name, tensor in self.first.to_state()[1].items()}
-        return own if self._saved is None else {**own, TRAINING: self._saved.labels}
+        arrays = {name: tensor.numpy() for name, tensor in self.first.to_state()[1].items()}
+        return arrays if self._saved is None else {**arrays, TRAINING: self._saved.labels}
 
     def load_state(self, learned: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
-        """Load the first model and the labels of its training data. Raises InputError for invalid values."""
+        """Load the first model and the labels of its training data.
+
+        Raises:
+            InputError: A value is invalid.
+        """
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != TRAINING}
         try:
             check_value(learned, dict[str, Any], STATE)
@@ -148,7 +173,7 @@ class FirstLabels(DocumentAttribute):
 
 
 class _TrainingLabels(NamedTuple):
-    """The labels of training data by first models trained without their documents."""
+    """The labels of the training data, each document by a first model that was trained without it."""
 
     digest: str  # of the training data
     labels: np.ndarray  # (N,) integers, ids of the first model's labels

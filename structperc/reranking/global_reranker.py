@@ -49,29 +49,50 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class GlobalReranker(Tagger):
-    """Boosting and the voted perceptron over the n best of a first model; Collins 2002.
+    """A re-ranker with global features, learned by boosting or the voted perceptron. Collins 2002.
 
-    The total score is w0 * first model's score + weights of the global features of a candidate; with votes it is the
-    number of weight vectors that prefer the candidate. "Ranking Algorithms for Named-Entity Extraction: Boosting and
-    the Voted Perceptron". The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger will do.
+    "Ranking Algorithms for Named-Entity Extraction: Boosting and the Voted Perceptron". The total score is w0 * score
+    of the first model + the weights of the global features of a candidate; with votes it is the number of weight
+    vectors that prefer the candidate. The paper's first model is a maximum-entropy tagger (`MEMMLoss`); any tagger can
+    be used.
 
     The strings of global features are collected from the training lists. Then lists, first models and features are
-    fixed, and an epoch is one of the ranker: a number of rounds of boosting, or one pass of the perceptron. The best
-    epoch is selected on development data, as for all taggers.
+    fixed, and an epoch is one epoch of the ranker: a number of rounds of boosting, or one pass of the perceptron. The
+    best epoch is selected on development data, as for all taggers.
 
     Args:
-        first: the first model, of local features.
-        ranker: learns the weights: `Boosting` or `VotedPerceptron`.
-        search: its k is n, the number of candidates in training; the paper: 20.
-        nonlocal_features: global features, such as `WholeEntity`.
-        decoder: its k is the number of candidates in inference; by default n.
-        jackknife: trains the first models.
-        correct: the correct candidate if gold is not in the list: "closest", that of highest segment F1; with "gold"
-            such lists are ignored.
-        min_sequences: strings in the lists of fewer training sequences are ignored.
+        first: The first model, without non-local features.
+        ranker: Learns the weights: `Boosting` or `VotedPerceptron`.
+        search: KBest(n), where n is the number of candidates in training; 20 in the paper.
+        nonlocal_features: Global features, such as `WholeEntity`.
+        decoder: KBest(n'), where n' is the number of candidates in inference; default: n.
+        jackknife: Trains the first models.
+        correct: The correct candidate if the gold labels are not in the list: "closest", that of highest segment F1;
+            with "gold" such lists are ignored.
+        min_sequences: Strings that occur in the lists of fewer training sequences are ignored.
 
     Raises:
-        InputError: invalid combination of parts.
+        InputError: The combination of parts is invalid.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import MEMMLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.nonlocal_features import WholeEntity
+        >>> from structperc.reranking import Boosting
+        >>> data = Synthetic(train=2, dev=0, test=0)
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss(), KBest(1))
+        >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
+        >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
+        >>> _ = model.train_first(data, enable_progress_bar=False)
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
+        >>> pl.Trainer(max_epochs=1, **quiet).fit(model, datamodule=data)
+        >>> len(model.ranker.chosen)  # rounds of boosting
+        5
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
@@ -103,10 +124,10 @@ class GlobalReranker(Tagger):
             first.features, scorer, criterion, search, nonlocal_features=nonlocal_features, decoder=decoder
         )
         check_parts(first, scorer, criterion, search, nonlocal_features, correct)
-        self.first = first  # after all modules that learn, see `Reranker`
+        self.first = first  # the last module, see `Reranker`
         self.jackknife, self.correct = jackknife or JackKnife(), correct
         self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
-        self.fingerprint: str | None = None  # of these lists
+        self.fingerprint: str | None = None  # hash of the configuration and data of the lists
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
         self.training_method = RankerTraining(self)
@@ -131,7 +152,7 @@ class GlobalReranker(Tagger):
         return self.first.inputs(corpus)
 
     def forward(self, batch: Batch) -> Lattice:
-        """Return the first model's Lattice of a batch, in which candidates are searched."""
+        """Return the Lattice of a batch under the first model, in which candidates are searched."""
         return self.first(batch)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
@@ -139,9 +160,13 @@ class GlobalReranker(Tagger):
         return with_local_scores(self.scorer, batch, candidates)
 
     def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
-        """Train the first models as `Reranker.train_first` does, and collect the features of their lists.
+        """Train the first models, as `Reranker.train_first` does, and collect the features of their lists.
 
-        Returns the seconds by name ("folds", "first model", "features"). Raises InputError also for missing lexicons.
+        Returns:
+            The seconds by "folds", "first model" and "features".
+
+        Raises:
+            InputError: The data is unsuitable, or a lexicon is missing.
         """
         for feature in self.global_features:
             feature.collect_lexicon(data.corpus("train").columns["word"])
@@ -178,7 +203,7 @@ class GlobalReranker(Tagger):
         return CandidateFeatures(candidates, *feature_ids(self.global_features, segments))
 
     def rank(self, found: "CandidateFeatures") -> Tensor:
-        """Return the `total_scores` of candidates with their features."""
+        """Return the `total_scores` (B, K) of candidates whose features are known."""
         candidates = found.candidates
         return self.ranker.total_scores(found.candidate_ids, found.ids, candidates.scores, candidates.valid)
 
@@ -196,7 +221,7 @@ class GlobalReranker(Tagger):
         return RankerOptimizer([p for p in self.parameters() if p.requires_grad], self.write_weights)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
-        """Do nothing: the ranker learns."""
+        """No-op: weights are learned by the ranker."""
 
     @torch.no_grad()
     def write_weights(self) -> None:
@@ -231,7 +256,7 @@ class GlobalReranker(Tagger):
         check_lists(self.lists, data, stage)
 
     def finalize(self) -> None:
-        """Remove strings without weights, and store the names of the others. Then training cannot be resumed."""
+        """Remove strings without weights, and store the names of the others. Training cannot be resumed afterwards."""
         used = self.ranker.used_mask
         for feature, keep in zip(self.global_features, used.split(self._sizes()), strict=True):
             feature.prune(keep)
@@ -309,8 +334,8 @@ class RankerOptimizer(Optimizer):
     """An optimizer whose step writes the weights of a ranker into the parameters, so that trainers count epochs.
 
     Args:
-        params: the parameters.
-        write: writes the weights.
+        params: The parameters of the re-ranker.
+        write: Writes the weights.
     """
 
     def __init__(self, params: Iterable[Tensor], write: Callable[[], None]) -> None:
@@ -327,7 +352,7 @@ class RankerOptimizer(Optimizer):
 class CandidateFeatures(NamedTuple):
     """The candidates of a batch and their global features, numbered over all features in turn."""
 
-    candidates: Candidates  # scores are the first model's
+    candidates: Candidates  # with the scores of the first model
     candidate_ids: Tensor  # (N,) int64, b * K + k
     ids: Tensor  # (N,) int64
 
@@ -336,12 +361,12 @@ class ListFeatures:
     """Collects the global features of the candidate lists of a corpus.
 
     Args:
-        features: their vocabularies become the strings of the lists; they have read the corpus.
-        rows: the corpus.
-        lists: one for each sequence of the corpus.
-        labels: the label set of the lists.
-        device: of the search for segments.
-        progress: show progress bars.
+        features: Global features whose lexicons are collected; their vocabularies become the strings of the lists.
+        rows: The encoded corpus.
+        lists: The candidate list of each sequence of the corpus.
+        labels: The label set of the lists.
+        device: Device on which segments are searched.
+        progress: Show progress bars.
     """
 
     def __init__(
@@ -403,7 +428,7 @@ class ListFeatures:
 def correct_candidates(batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct) -> Tensor:
     """Return the correct candidate (B,) int64 of each list.
 
-    If gold is not in the list, it is the closest one, or -1 with `correct` "gold".
+    If the gold labels are not in the list, it is the closest candidate, or -1 if `correct` is "gold".
     """
     assert batch.gold is not None
     if correct == "closest":

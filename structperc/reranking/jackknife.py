@@ -50,21 +50,21 @@ class FirstModels(NamedTuple):
     """The final first model and the candidate lists of the training data of a re-ranker."""
 
     tagger: Tagger  # trained on all training data; lists the candidates of other text
-    lists: CandidateLists  # candidates of the training sequences, from models trained without their documents
+    lists: CandidateLists  # candidates of each training sequence, from a model trained without its document
     fingerprint: str  # hash of configuration and data
     seconds: dict[str, float]  # training and listing time, also if loaded from the cache: "folds", "first model"
 
 
 class JackKnife:
-    """Trains the first models; Kazama & Torisawa 2007, §6.3, after Collins 2002.
+    """Trains the first models of a re-ranker and lists candidates; Kazama & Torisawa 2007, §6.3, after Collins 2002.
 
     "We split the training data into 5 sets. We then trained five first models using 4/5 of the data, each of which
     was used to generate n-best candidates for the remaining 1/5 of the data." Taggers have nearly no error on the
     data they were trained on, so that a re-ranker would learn nothing from lists of that data.
 
-    Documents are split at random by the seed. All first models, including that of all training data, are trained for
-    the same number of epochs, in the order of the data's seed, and used with their averaged weights if their optimizer
-    averages; no epoch is selected on development data.
+    Documents are split at random by the seed. All first models, including the one for all training data, are trained
+    for the same number of epochs, in the order of the data's seed, and used with their averaged weights if their
+    optimizer averages; no epoch is selected on development data.
 
     Lists and the final first model are cached in the folder cache/FINGERPRINT. The fingerprint covers the configuration
     of the first model, the training data and n. Missing files, as after an interrupted run, and damaged ones are
@@ -80,7 +80,21 @@ class JackKnife:
             for the re-ranker.
 
     Raises:
-        InputError: folds below 2, epochs below 1, a negative seed, a norm that is not positive.
+        InputError: `folds` is below 2, `epochs` is below 1, `seed` is negative, or the norm is not positive.
+
+    Example:
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> data = Synthetic(train=2, dev=0, test=0)
+        >>> models = JackKnife(folds=2, epochs=1, cache="lists")(first, data, n=3, enable_progress_bar=False)
+        >>> len(models.lists) == len(data.corpus("train")), models.lists.k
+        (True, 3)
+        >>> models.tagger.tag([["Shares", "fell"]])  # the first model of all training data
+        [['O', 'O']]
     """
 
     def __init__(
@@ -104,19 +118,19 @@ class JackKnife:
         """Return the final first model and the lists of n candidates, trained or from the cache.
 
         Args:
-            first: the configuration of the first models, not changed.
-            data: with labels in its train split.
-            n: candidates per sequence.
-            options: of the trainers, such as accelerator and enable_progress_bar.
+            first: The first model before training; it is not changed.
+            data: Data module whose training split has labels.
+            n: Number of candidates per sequence.
+            options: Options of the trainers, such as accelerator and enable_progress_bar.
 
         Raises:
-            InputError: fewer documents than folds.
+            InputError: There are fewer documents than folds.
         """
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
         name = self.fingerprint(first, data, n)
-        own = Builder.trusting(first, *first.features.user_objects)
-        cache = ListCache(expand_path(self.cache) / name, own.trusted)
+        builder = Builder.trusting(first, *first.features.user_objects)
+        cache = ListCache(expand_path(self.cache) / name, builder.trusted)
         training = _Training(self, first, data, options)
         # include_cuda only if CUDA runs already: starting it would exclude forks
         with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
@@ -127,8 +141,10 @@ class JackKnife:
     def fingerprint(self, first: Tagger, data: SequenceDataModule, n: int) -> str:
         """Return 16 hexadecimal digits for a first model's configuration, its training data and all options.
 
-        The model's weights and vocabulary have no influence. Raises InputError for callbacks and parts with unknown
-        options or options that are not plain values.
+        The model's weights and vocabulary have no influence.
+
+        Raises:
+            InputError: A callback or a part has unknown options, or options that are not plain values.
         """
         features = {name: value for name, value in first.features.state_dict_json().items() if name not in COUNTED}
         features["documents"] = without_learned(features["documents"])
@@ -232,8 +248,8 @@ class TrainingPart(SequenceDataModule):
     """A part of some training data, as a data module.
 
     Args:
-        corpus: the part, whose labels are in the scheme.
-        options: those of `SequenceDataModule`.
+        corpus: The part, whose labels are in the scheme.
+        options: Options of `SequenceDataModule`.
     """
 
     def __init__(self, corpus: Corpus, **options: Any) -> None:
@@ -273,8 +289,10 @@ def quiet_trainers() -> Iterator[None]:
 def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """Return the fold, 0 .. folds - 1, of each sequence: document ids (S,) -> (S,) int64.
 
-    Sequences of one document have one fold, and folds differ in size by at most one document. Raises InputError for
-    fewer documents than folds.
+    Sequences of one document have one fold, and folds differ in size by at most one document.
+
+    Raises:
+        InputError: There are fewer documents than folds.
     """
     ids, which = np.unique(documents, return_inverse=True)
     if len(ids) < folds:
@@ -287,7 +305,7 @@ def fold_numbers(documents: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 
 def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) -> Tagger:
-    """Return a new tagger like `first`, with new weights, features and words of `corpus`, and the given labels."""
+    """Return a new tagger like `first`, with new weights, the given labels, and features and words of `corpus`."""
     features = copy.copy(first.features)  # shares the templates and lists; `fit` replaces the index
     features.fit(corpus)
     tagger = Tagger.from_description(untrained_description(first), features, Builder.trusting(first))
@@ -300,7 +318,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
 
 @torch.no_grad()
 def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
-    """Return the n best label sequences of each sequence by local score, and the local score of gold."""
+    """Return the n best label sequences of each sequence by local score, and the local scores of the gold labels."""
 
     def listed() -> Iterator[tuple[Tensor, ListBatch]]:
         for batch in bar(tagger.batches(corpus, BATCH), "listing candidates", -(-len(corpus) // BATCH)):
@@ -315,11 +333,11 @@ def list_candidates(tagger: Tagger, corpus: Corpus, n: int) -> CandidateLists:
 
 
 class ListCache:
-    """Files of a cache: lists of folds, fold-1.safetensors, ..., and the final first model; each complete or missing.
+    """Files of a cache: the lists fold-1.safetensors, ..., and the final first model; each is complete or missing.
 
     Args:
-        folder: the folder of one configuration.
-        trusted: modules whose classes the first model may contain, see `Tagger.load`.
+        folder: Folder of one configuration.
+        trusted: Modules whose classes the first model may contain, see `Tagger.load`.
     """
 
     def __init__(self, folder: Path, trusted: Iterable[str] = ()) -> None:
@@ -327,7 +345,7 @@ class ListCache:
         self._tagger, self._about = folder / "first", folder / "first.json"
 
     def load_lists(self, fold: int, lengths: np.ndarray, n: int) -> tuple[CandidateLists, float] | None:
-        """Return the lists of a fold and their seconds; None for missing lists, other lengths and another n."""
+        """Return the lists of a fold and their seconds; None if they are missing, or have other lengths or n."""
         path = self._fold(fold)
         if not path.exists():
             return None

@@ -13,28 +13,48 @@ from structperc.structures import Batch, Candidates
 
 
 class LocalScore(LocalWeights):
-    """The local scores (B, K) of a re-ranker: forward(batch, labels (B, K, T), first (B, K)), with gradients.
+    """Base class of the local scores of a re-ranker, to which it adds its non-local scores.
 
-    `first` are the first model's scores of these label sequences, finite everywhere; scores of invalid candidates are
-    ignored. Weights start at zero, except in subclasses with another start.
+    A subclass defines `forward(batch, labels, first)`: labels (B, K, T) int64 -> scores (B, K), with gradients. `first`
+    (B, K) are the scores of these label sequences by the first model, finite everywhere; the scores of invalid
+    candidates are ignored. Weights start at zero unless a subclass sets other ones in `allocate`.
+
+    Example:
+        >>> import torch
+        >>> class PlainScore(LocalScore):
+        ...     '''The score of the first model, without a weight.'''
+        ...     def allocate(self, n_node, n_edge, n_labels): ...
+        ...     def forward(self, batch, labels, first):
+        ...         return first
+        >>> PlainScore()(None, torch.zeros(1, 2, 3, dtype=torch.int64), torch.tensor([[4.0, 3.0]]))
+        tensor([[4., 3.]])
     """
 
-    sparse_grad = True  # of `LocalFeatures`
+    sparse_grad = True  # for `LocalFeatures`
 
 
 class FirstScore(LocalScore):
-    """w0 s1(y) / unit: the first model's score s1 as one feature. Re-ranking 1 of Kazama & Torisawa 2007, §6.3.
+    """The score of the first model as one feature: w0 s1(y) / unit. Re-ranking 1 of Kazama & Torisawa 2007, §6.3.
 
-    After Collins (2002), whose first model gave log-probabilities. Here scores differ by about the margin C of the
-    first model, thousands, while counts of non-local features reach ten: an update would change w0 s1 by millions and
-    the other scores by a few units. With a unit of about C both change by similar amounts. The paper has no unit: 1.
+    After Collins (2002), whose first model gave log-probabilities. Scores of a margin perceptron differ by about its
+    margin C, thousands, while counts of non-local features reach ten: without a unit, an update would change w0 s1 by
+    millions and the other scores by a few units. With a unit of about C both change by similar amounts. The paper has
+    no unit, which is a unit of 1.
 
     Args:
-        unit: scale of the first model's score.
+        unit: Scale of the first model's score.
         start: w0 before training. With start = unit the re-ranker starts as the first model.
 
     Raises:
-        InputError: unit is not positive, start not finite.
+        InputError: `unit` is not positive, or `start` is not finite.
+
+    Example:
+        >>> import torch
+        >>> score = FirstScore(unit=10, start=1.0)
+        >>> score.allocate(n_node=0, n_edge=0, n_labels=2)  # a re-ranker calls this before training
+        >>> labels, first = torch.zeros(1, 2, 3, dtype=torch.int64), torch.tensor([[40.0, 30.0]])
+        >>> score(None, labels, first).tolist()
+        [[4.0, 3.0]]
     """
 
     weight: nn.Parameter
@@ -48,7 +68,7 @@ class FirstScore(LocalScore):
         self.unit, self.start = unit, start
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create w0 (1,), which does not depend on the sizes."""
+        """Create w0 (1,); its size does not depend on the arguments."""
         self.weight = nn.Parameter(torch.full((1,), float(self.start)))
 
     def forward(self, batch: Batch, labels: Tensor, first: Tensor) -> Tensor:
@@ -57,12 +77,25 @@ class FirstScore(LocalScore):
 
 
 class LocalFeatures(LocalScore):
-    """Local features with new weights. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
+    """The score of local features with new weights. Re-ranking 2 of Kazama & Torisawa 2007, §6.3.
 
-    The features are "the same local features as the first model"; the first model's score is not used.
+    The features are "the same local features as the first model"; the score of the first model is not used.
 
     Args:
-        scorer: batch -> Lattice, in which candidates are scored.
+        scorer: Maps a batch to the Lattice in which candidates are scored.
+
+    Example:
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import MarginLoss
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.nonlocal_features import ConjunctionConsistency
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0), KBest(2))
+        >>> from structperc.reranking import Reranker
+        >>> local = LocalFeatures(SparseLinear())
+        >>> reranker = Reranker(first, local, MarginLoss(C=1.0), KBest(20), [ConjunctionConsistency()])
+        >>> reranker.scorer is local
+        True
     """
 
     def __init__(self, scorer: SparseLinear) -> None:
@@ -81,14 +114,21 @@ class LocalFeatures(LocalScore):
 class LocalSum(LocalScore):
     """The sum of several local scores, whose weights are learned together.
 
-    The sum of `FirstScore` and `LocalFeatures` is a variant of re-ranking 2 that Kazama & Torisawa (2007) leave open:
+    The sum of `FirstScore` and `LocalFeatures` is a variant of re-ranking 2 that Kazama & Torisawa (2007) do not try:
     the score of the first model is corrected by local features that are trained on the lists.
 
     Args:
-        parts: at least one.
+        parts: The local scores, at least one.
 
     Raises:
-        InputError: no part.
+        InputError: `parts` is empty.
+
+    Example:
+        >>> import torch
+        >>> both = LocalSum([FirstScore(start=1.0), FirstScore(unit=10, start=1.0)])
+        >>> both.allocate(n_node=0, n_edge=0, n_labels=2)
+        >>> both(None, torch.zeros(1, 2, 3, dtype=torch.int64), torch.tensor([[40.0, 30.0]])).tolist()
+        [[44.0, 33.0]]
     """
 
     def __init__(self, parts: list[LocalScore]) -> None:

@@ -21,7 +21,7 @@ from structperc.taggers.tagger import Tagger
 
 
 class CandidateDistribution(NamedTuple):
-    """The distinct candidates of B sequences from the lists of several models."""
+    """The distinct candidates of B sequences from the lists of several models, with probabilities."""
 
     labels: Tensor  # (B, K, T) int64
     probabilities: Tensor  # (B, K) float64, averaged over the models; 0 where not valid
@@ -29,25 +29,34 @@ class CandidateDistribution(NamedTuple):
 
 
 class MinimumRisk:
-    """Minimum Bayes risk decoding of text by one tagger or an ensemble.
+    """Minimum Bayes risk decoding by one tagger or an ensemble.
 
     Every tagger lists candidates by `search`, and scores the candidates of all taggers. Its probabilities are the
     softmax of total score / temperature over all candidates; they are averaged over the taggers. The result is the
     candidate y of least expected cost, sum over y' of p(y') cost(y, y') (Kumar & Byrne 2004 for translation; Goel &
-    Byrne 2000 for speech). As the temperature of a single tagger falls to 0, that is the best by total score; scores
-    that are not log-probabilities, such as those of perceptrons, require a temperature of their size.
+    Byrne 2000 for speech). As the temperature of a single tagger falls to 0, this becomes the candidate with the best
+    total score. Scores that are not log-probabilities, such as those of perceptrons, require a temperature of about
+    their size.
 
     Taggers may be re-rankers; all must have the same labels and be trained on sequences of the same unit.
 
     Args:
-        taggers: one or more.
-        search: lists the candidates of each tagger.
-        cost: cost of a candidate if another is correct; by default 1 - F1 of segments.
-        temperature: a common one, or one for each tagger.
+        taggers: One or more trained taggers.
+        search: Lists the candidates of each tagger.
+        cost: Cost of choosing a candidate if another one is correct; default: 1 - F1 of segments.
+        temperature: A common temperature, or one for each tagger.
 
     Raises:
-        InputError: no tagger, taggers of different labels or units, a temperature that is not positive, or the wrong
-            number of temperatures.
+        InputError: There is no tagger, the taggers have different labels or units, a temperature is not positive, or
+            the number of temperatures is wrong.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> taggers = [SequenceTagger(C=C, max_iterations=5).fit(X, y).tagger_ for C in (1.0, 10.0)]
+        >>> MinimumRisk(taggers, KBest(10)).tag([["She", "left", "Oslo"]])
+        [['O', 'O', 'B-LOC']]
     """
 
     def __init__(
@@ -65,7 +74,7 @@ class MinimumRisk:
     # -- text ------------------------------------------------------------------------------------------------
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
-        """Return the labels of each sentence, as names; arguments as of `Tagger.tag`."""
+        """Return the labels of each sentence, as names. The arguments are those of `Tagger.tag`."""
         return self.label(corpus_from_sentences(sentences, documents))
 
     def label(self, corpus: Corpus) -> list[list[str]]:
@@ -74,7 +83,7 @@ class MinimumRisk:
         return corpus.sentences_of(flat_labels(corpus, self.labels, chosen))
 
     def batches(self, corpus: Corpus) -> Iterator[list[Batch]]:
-        """Yield mini-batches of a corpus, each as encoded by every tagger."""
+        """Yield the mini-batches of a corpus, each as a list of its encodings by the taggers."""
         size = inference_batch_size(corpus)
         for whole in zip(*(tagger.batches(corpus, size) for tagger in self.taggers), strict=True):
             k = self.search.k * len(self.taggers)
@@ -83,7 +92,7 @@ class MinimumRisk:
     # -- one batch -------------------------------------------------------------------------------------------
 
     def decode(self, batches: Sequence[Batch]) -> Tensor:
-        """Return the labels (B, T) int64 of least expected cost for a batch in the encoding of each tagger."""
+        """Return the labels (B, T) int64 of least expected cost for a batch, given as encoded by each tagger."""
         found = self.candidate_distribution(batches)
         chosen = least_risk(found, self.cost(batches[0], found.labels, self.labels))
         return found.labels[torch.arange(len(chosen), device=chosen.device), chosen]
@@ -102,9 +111,10 @@ class MinimumRisk:
 
 
 def union(lists: Sequence[Candidates]) -> tuple[Tensor, Tensor]:
-    """Return the label sequences (B, K, T) of all lists, concatenated, and which are valid (B, K) bool.
+    """Concatenate lists of candidates; of equal candidates of a sequence only the first is valid.
 
-    Of equal candidates of a sequence only the first is valid.
+    Returns:
+        Label sequences (B, K, T), and which of them are valid, (B, K) bool.
     """
     labels, valid = (torch.cat([getattr(one, name) for one in lists], 1) for name in ("labels", "valid"))
     for k in range(lists[0].labels.shape[1], labels.shape[1]):  # within a list all differ
@@ -145,18 +155,47 @@ def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
 
 
 class CandidateCost(ABC):
-    """Base class of costs between the candidates of a list: never negative, 0 for a candidate against itself."""
+    """Base class of costs between candidates: never negative, and 0 for a candidate against itself.
+
+    A subclass defines `__call__`.
+
+    Example:
+        >>> class SequenceCost(CandidateCost):
+        ...     '''1 for another label sequence, for sequences of equal length.'''
+        ...     def __call__(self, batch, label_sequences, labels):
+        ...         same = label_sequences.unsqueeze(2) == label_sequences.unsqueeze(1)  # (B, K, K, T)
+        ...         return (~same.all(-1)).double()
+        >>> import torch
+        >>> SequenceCost()(None, torch.tensor([[[0, 1], [0, 0]]]), None).tolist()
+        [[[0.0, 1.0], [1.0, 0.0]]]
+    """
 
     @abstractmethod
     def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
-        """Return the costs (B, K, K) float64: entry [b, i, j] is that of choosing i if j is correct.
+        """Return the costs (B, K, K) float64: entry [b, i, j] is the cost of choosing candidate i if j is correct.
 
-        label_sequences: (B, K, T) int64, ids of `labels`, arbitrary in the padding.
+        Args:
+            batch: The encoded sequences.
+            label_sequences: (B, K, T) int64, ids of `labels`, arbitrary in the padding.
+            labels: The label set.
         """
 
 
 class TokenCost(CandidateCost):
-    """The number of wrong labels: the Hamming distance."""
+    """The number of tokens with different labels (the Hamming distance) as a cost between candidates.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import Corpus, LabelSet
+        >>> from structperc.datamodules import EncodedCorpus
+        >>> from structperc import FeatureExtractor
+        >>> features, labels = FeatureExtractor(["w[0]"]), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}])
+        >>> features.fit(corpus)
+        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
+        >>> TokenCost()(batch, torch.tensor([[[0, 1], [0, 0]]]), labels).tolist()
+        [[[0.0, 1.0], [1.0, 0.0]]]
+    """
 
     def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
         """Return the numbers (B, K, K) float64 of tokens with different labels."""
@@ -166,16 +205,29 @@ class TokenCost(CandidateCost):
 
 
 class SegmentCost(CandidateCost):
-    """1 - F of the segments of a sequence: 0 for equal segments, 1 without a common one.
+    """1 - F of the segments of two candidates: 0 for equal segments, 1 without a common one.
 
     Segments are those of `metrics.segment_counts`; the cost of two label sequences without segments is 0. The expected
-    cost is of single sequences; the F score of a corpus is not its mean.
+    cost refers to single sequences: the F score of a corpus is not the mean of the F scores of its sequences.
 
     Args:
-        beta: weight of recall against precision; 1 is F1.
+        beta: Weight of recall against precision; 1 is F1.
 
     Raises:
-        InputError: beta is not positive; in a call: labels without segments.
+        InputError: `beta` is not positive. In a call: the labels have no segments.
+
+    Example:
+        >>> import torch
+        >>> from structperc import FeatureExtractor
+        >>> from structperc.data import Corpus, LabelSet
+        >>> from structperc.datamodules import EncodedCorpus
+        >>> features, labels = FeatureExtractor(["w[0]"]), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}])
+        >>> features.fit(corpus)
+        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
+        >>> paths = torch.from_numpy(labels.encode(["B-PER", "O", "O", "O"])).view(1, 2, 2)
+        >>> SegmentCost()(batch, paths, labels).tolist()
+        [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
     def __init__(self, beta: float = 1.0) -> None:

@@ -13,24 +13,43 @@ from structperc.ragged import Ragged
 
 
 class Examples(NamedTuple):
-    """S sequences with K candidates each. Candidate k of sequence s has the id i = s K + k.
+    """The training examples of a ranker: S sequences with K candidates each, and their binary features.
 
-    Sequences without a correct candidate are ignored.
+    Candidate k of sequence s has the id i = s K + k. Sequences without a correct candidate are ignored.
+
+    Example:
+        >>> import torch
+        >>> candidate_ids, ids = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 2])
+        >>> first, valid = torch.tensor([[-0.5, -1.0]]), torch.ones(1, 2).bool()
+        >>> examples = Examples.from_pairs(candidate_ids, ids, first, valid, torch.tensor([1]), n_features=3)
+        >>> examples.features_of(0, 1).tolist()  # candidate 1 of sequence 0
+        [1, 2]
+        >>> examples.drop_shared().features_of(0, 1).tolist()  # both candidates have feature 2
+        [1]
     """
 
-    features: Ragged  # a list for each candidate, ids int32, ascending, each once; offsets (S * K + 1,) int64
+    features: Ragged  # a list for each candidate: ascending distinct ids, int32; offsets (S * K + 1,) int64
     first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
     valid: Tensor  # (S, K) bool
-    correct: Tensor  # (S,) int64, index of the correct candidate; -1 without one
+    correct: Tensor  # (S,) int64, index of the correct candidate; -1 if there is none
     n_features: int
 
     @classmethod
     def from_pairs(
         cls, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor, correct: Tensor, n_features: int
     ) -> "Examples":
-        """Return examples from pairs of candidate id (N,) and feature id (N,), in any order; duplicates count once.
+        """Return examples from pairs of a candidate and a feature, in any order; duplicates count once.
 
-        Raises InputError for invalid features, first scores and correct candidates.
+        Args:
+            candidate_ids: (N,) int64, the candidate s K + k of each pair.
+            ids: (N,) int64, the feature of each pair.
+            first: (S, K), log-probabilities under the first model.
+            valid: (S, K) bool, False for padding.
+            correct: (S,) int64, index of the correct candidate; -1 if there is none.
+            n_features: Number of features, F.
+
+        Raises:
+            InputError: A feature id is out of range, a score is not finite, or a correct candidate is not valid.
         """
         if not first[valid].isfinite().all():
             raise InputError("the first model's scores of candidates must be finite")
@@ -55,14 +74,14 @@ class Examples(NamedTuple):
         )
 
     def take(self, rows: Tensor) -> "Examples":
-        """Return the sequences rows (R,), in that order."""
+        """Return the sequences `rows` (R,), in that order."""
         K = self.valid.shape[1]
         candidate_ids = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
         features = self.features.select(candidate_ids)
         return Examples(features, self.first[rows], self.valid[rows], self.correct[rows], self.n_features)
 
     def drop_shared(self) -> "Examples":
-        """Return the examples without features that all valid candidates of a sequence share: they cancel out.
+        """Return the examples without features that all valid candidates of a sequence share: these cancel out.
 
         Features of invalid candidates are removed, too.
         """
@@ -98,19 +117,38 @@ def _group_by_candidate(candidate_ids: Tensor, ids: Tensor, valid: Tensor) -> Ra
 
 
 class Ranker(nn.Module, ABC):
-    """Base class of ranking algorithms: start(examples) once, epoch() repeatedly, then total_scores(...) of lists.
+    """Base class of algorithms that learn to rank candidates, trained without gradients.
+
+    Call `start(examples)` once, `epoch()` repeatedly, then `total_scores(...)` for new lists.
 
     The learned state is stored in persistent buffers, which take the sizes of a loaded state and change only at the end
-    of an epoch. After loading a state, start(examples) with the same examples resumes training bit for bit.
+    of an epoch. After loading a state, `start` with the same examples resumes training bit for bit.
 
-    By default the score is linear, F(x) = w0 L(x) + sum of the weights of the features of x (Collins 2002, §4.1). A
-    subclass defines `_start`, `criterion`, `epoch`, `objective` and `stop_reason`, and sets the buffers `weights` and
-    `first`. Its options are attributes of the same names, from which a saved model is built again.
+    By default the score is linear, F(x) = w0 L(x) + sum of the weights of the features of x (Collins 2002, §4.1), where
+    L is the log-probability under the first model. A subclass defines `_start`, `criterion`, `epoch`, `objective` and
+    `stop_reason`, and sets the buffers `weights` and `first`. Its options are attributes of the same names, from which
+    a saved model is built again.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import PerceptronLoss
+        >>> class FirstModelOnly(Ranker):
+        ...     '''Ranks candidates by the first model: no training.'''
+        ...     criterion, objective, stop_reason = PerceptronLoss(), 0.0, "nothing to learn"
+        ...     def _start(self, examples):
+        ...         self._set(first=1.0)
+        ...     def epoch(self): ...
+        >>> first, valid = torch.tensor([[-0.5, -1.0]]), torch.ones(1, 2).bool()
+        >>> none = torch.zeros(0, dtype=torch.int64)
+        >>> ranker = FirstModelOnly()
+        >>> ranker.start(Examples.from_pairs(none, none, first, valid, torch.tensor([1]), n_features=0))
+        >>> ranker.total_scores(none, none, first, valid).tolist()
+        [[-0.5, -1.0]]
     """
 
     linear = True  # True if `total_scores` are sums of weights
     any_size = True  # load_state_dict accepts any size
-    weights: Tensor  # (F,) float64, of the features; empty before the first start
+    weights: Tensor  # (F,) float64, weights of the features; empty before the first start
     first: Tensor  # () float64, w0
 
     def __init__(self) -> None:
@@ -123,7 +161,8 @@ class Ranker(nn.Module, ABC):
     def start(self, examples: Examples) -> None:
         """Set the examples, before the first epoch and again after a state was loaded.
 
-        Raises InputError for unsuitable examples, and for other features than before.
+        Raises:
+            InputError: The examples are unsuitable, or have other features than before.
         """
         _check(examples)
         if not len(self.weights):
@@ -164,9 +203,17 @@ class Ranker(nn.Module, ABC):
     def total_scores(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) float64 of the candidates of new lists; -inf where not valid.
 
-        candidate_ids (N,) and ids (N,): pairs of candidate b K + k and feature 0 <= id < F, in any order;
-        duplicates count once. first (B, K): the first model's log-probabilities. valid (B, K) bool.
-        Callers break ties by the higher log-probability. Raises InputError for unknown features.
+        Callers break ties by the higher log-probability.
+
+        Args:
+            candidate_ids: (N,) int64, the candidate b K + k of each pair of candidate and feature, in any order;
+                duplicates count once.
+            ids: (N,) int64, the feature of each pair.
+            first: (B, K), log-probabilities under the first model.
+            valid: (B, K) bool, False for padding.
+
+        Raises:
+            InputError: A feature id is out of range.
         """
         candidate_ids, ids = unique_pairs(candidate_ids, ids, len(self.weights))
         first, weights = first.double().where(valid, 0), self.weights.to(first.device)
@@ -179,9 +226,13 @@ class Ranker(nn.Module, ABC):
         return self.weights != 0
 
     def prune(self, keep: Tensor) -> None:
-        """Remove unused features, where keep (F,) bool is False, and renumber the others.
+        """Remove unused features, and renumber the others. Training cannot be resumed afterwards.
 
-        Then training cannot be resumed. Raises ValueError for a feature that is used.
+        Args:
+            keep: (F,) bool, False for the features to remove.
+
+        Raises:
+            ValueError: A feature to remove is used.
         """
         if (self.used_mask & ~keep).any():
             raise ValueError("prune: keep all features that are used")
@@ -215,7 +266,7 @@ def _resize(ranker: Ranker, state: dict[str, Any], prefix: str, *_: Any) -> None
 
 
 def _check_loaded(ranker: Ranker, _: Any) -> None:
-    """Raise InputError for a loaded state that the ranker cannot have."""
+    """Raise InputError for a loaded state that is invalid for the ranker."""
     if ranker.weights.ndim != 1 or ranker.first.ndim != 0:
         raise InputError(f"{type(ranker).__name__}: `weights` must be a vector and `first` a number")
     ranker._check_history()

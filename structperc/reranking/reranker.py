@@ -34,29 +34,51 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class Reranker(Tagger):
-    """Re-ranking 1 and 2 of Kazama & Torisawa 2007, §6.3: a tagger whose candidates come from another tagger.
+    """A tagger that chooses among the candidates of another tagger. Kazama & Torisawa 2007, §6.3: re-ranking 1 and 2.
 
     The total score is the local score (`scorer`) plus the non-local score, compared among the first model's candidates.
-    Call `train_first` before training. The first model's weights are part of the re-ranker, are saved with it and do
-    not change. Both models use the same features.
+    Call `train_first` before training. The weights of the first model are part of the re-ranker, are saved with it and
+    do not change. Both models use the same features.
 
     Args:
-        first: the first model, of local features.
-        scorer: the local score: `FirstScore` (re-ranking 1), `LocalFeatures` (re-ranking 2) or a
-            `LocalSum` of both.
-        criterion: compares gold with the candidates of a list; the paper: MarginLoss.
-        search: its k is n, the number of candidates in training.
-        nonlocal_features: features of whole label sequences.
-        optimizer: made for the parameters of the re-ranker, without those of the first model.
-        decoder: its k is n', the number of candidates in inference; by default n.
-        jackknife: trains the first models.
-        correct: the target if gold is not in the list: "closest", the candidate of highest segment F1 (Collins 2002,
-            Ranking Algorithms for Named-Entity Extraction), or "gold". Gold is missing from a list if its score by the
-            first model is low, so that "gold" lowers the weight of that score in re-ranking 1.
-        lr_scheduler: changes the optimizer's learning rates after steps or epochs.
+        first: The first model, without non-local features.
+        scorer: The local score: `FirstScore` (re-ranking 1), `LocalFeatures` (re-ranking 2) or a `LocalSum` of both.
+        criterion: Compares the correct label sequence with the candidates of a list; the paper uses `MarginLoss`.
+        search: KBest(n), where n is the number of candidates in training.
+        nonlocal_features: Features of whole label sequences.
+        optimizer: Constructor of the optimizer of the re-ranker's parameters, without those of the first model.
+        decoder: KBest(n'), where n' is the number of candidates in inference; default: n.
+        jackknife: Trains the first models.
+        correct: The target if the gold labels are not in the list: "closest", the candidate of highest segment F1
+            (Collins 2002, Ranking Algorithms for Named-Entity Extraction), or "gold", the gold labels themselves. Gold
+            labels are missing from a list if the first model gives them a low score, so that "gold" lowers the weight
+            of that score in re-ranking 1.
+        lr_scheduler: Changes the optimizer's learning rates after steps or epochs.
 
     Raises:
-        InputError: invalid combination of parts.
+        InputError: The combination of parts is invalid.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import MarginLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.nonlocal_features import ConjunctionConsistency
+        >>> from structperc.reranking import FirstScore
+        >>> data = Synthetic(train=2, dev=0, test=0)
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0), KBest(2))
+        >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
+        >>> features = [ConjunctionConsistency()]
+        >>> model = Reranker(first, FirstScore(), MarginLoss(C=1.0), KBest(5), features, jackknife=plan)
+        >>> sorted(model.train_first(data, enable_progress_bar=False))  # seconds by name
+        ['first model', 'folds']
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
+        >>> pl.Trainer(max_epochs=1, **quiet).fit(model, datamodule=data)
+        >>> model.tag([["Shares", "fell"]])
+        [['O', 'O']]
     """
 
     supports_distributed = False
@@ -81,11 +103,11 @@ class Reranker(Tagger):
             first.features, scorer, criterion, search, optimizer, nonlocal_features, decoder, lr_scheduler=lr_scheduler
         )
         check_parts(first, scorer, criterion, search, nonlocal_features, correct)
-        # After all modules that learn: checkpoints number the parameters that the optimizer has from the start.
+        # Last, since checkpoints number the parameters of the optimizer from the start of all parameters.
         self.first = first
         self.jackknife, self.correct = jackknife or JackKnife(), correct
         self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
-        self.fingerprint: str | None = None  # of these lists
+        self.fingerprint: str | None = None  # hash of the configuration and data of the lists
 
     # -- scores ----------------------------------------------------------------------------------------------
 
@@ -99,7 +121,7 @@ class Reranker(Tagger):
         return self.first.inputs(corpus)
 
     def forward(self, batch: Batch) -> Lattice:
-        """Return the first model's Lattice of a batch, in which candidates are searched."""
+        """Return the Lattice of a batch under the first model, in which candidates are searched."""
         return self.first(batch)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
@@ -107,7 +129,7 @@ class Reranker(Tagger):
         return with_local_scores(self.scorer, batch, candidates)
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Return the correct label sequences and the listed candidates of a training batch; no search is made."""
+        """Return the correct label sequences and the listed candidates of a training batch, without a search."""
         assert self.lists is not None
         return score_list(self, batch, move_data_to_device(self.lists.batch(batch.rows.cpu()), self.device))
 
@@ -118,10 +140,17 @@ class Reranker(Tagger):
     # -- training --------------------------------------------------------------------------------------------
 
     def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
-        """Train the first models, or load them from the cache; return seconds by name ("folds", "first model").
+        """Train the first models, or load them from the cache; the weights of the re-ranker are reset to zero.
 
-        The re-ranker starts from zero. `options` are those of the trainers, such as accelerator and
-        enable_progress_bar. Raises InputError for unsuitable data before anything is trained.
+        Args:
+            data: Data module whose training split has labels.
+            options: Options of the trainers, such as accelerator and enable_progress_bar.
+
+        Returns:
+            The seconds of training and listing, by "folds" and "first model".
+
+        Raises:
+            InputError: The data is unsuitable; raised before anything is trained.
         """
         return train_first_models(self, data, options)
 
@@ -163,12 +192,12 @@ def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
     labels = torch.cat([gold[:, None], candidates.labels], 1)
     valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
     first = torch.cat([gold_scores[:, None], candidates.scores], 1)
-    own = local_scores(reranker.scorer, batch, Candidates(labels, first, valid))
+    local = local_scores(reranker.scorer, batch, Candidates(labels, first, valid))
     more = reranker.nonlocal_scores(batch, labels, valid)
     zero = torch.zeros((), device=reranker.device)  # criteria read only the lengths of this lattice
     (B, T), L = gold.shape, len(reranker.labels)
     lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
-    return Scored(lattice, gold, candidates, own[:, 0], own[:, 1:], more[:, 0], more[:, 1:], batch.first)
+    return Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
 
 
 def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:

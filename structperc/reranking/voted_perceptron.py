@@ -20,26 +20,39 @@ CELLS = 2**23  # scores at a time, unless a single sequence has more
 
 
 class VotedPerceptron(Ranker):
-    """The perceptron of Collins 2002, §4.3 and Fig. 3, which stores all its weight vectors.
+    """The perceptron for ranking of Collins 2002, §4.3 and Fig. 3, with all its weight vectors.
 
     For each example: if the candidate x of highest F (ties: higher log-probability) is wrong, Phi(correct) - Phi(x) is
-    added to the weights, where Phi(x) = (L(x) / unit, features of x). All weights start at zero, including w0. An epoch
-    is one pass.
+    added to the weights, where Phi(x) = (L(x) / unit, features of x) and L is the log-probability under the first
+    model. All weights start at zero, including w0. An epoch is one pass.
 
     Vectors are stored as the history of updates, in buffers named as in `UpdateHistory` and `Ragged`. The survival of a
     vector is the number of examples after which it was the current one, including that of its update (w_i in Fig. 3).
 
-    `weights` and `first_weight` are those of "last" or, also with the vote, of "average".
+    `weights` and `first_weight` are those of the last vector if `predict` is "last", otherwise the averages.
 
     Args:
         predict: "vote", the exact vote of all vectors (Fig. 4); "average", their average over all examples so far;
             "last", the last vector.
-        unit: scale of the log-probability; the paper: 1.
-        seed: of the shuffled orders.
-        shuffle: use a new order in each pass; otherwise that of the examples.
+        unit: Scale of the log-probability; 1 in the paper.
+        seed: Seed of the shuffled orders.
+        shuffle: Use a new order in each pass; otherwise that of the examples.
 
     Raises:
-        InputError: unknown predict; unit is not positive.
+        InputError: `predict` is unknown, or `unit` is not positive.
+
+    Example:
+        >>> import torch
+        >>> valid, first, correct = torch.ones(1, 2).bool(), torch.tensor([[-0.5, -1.0]]), torch.tensor([1])
+        >>> pairs = torch.tensor([0, 1]), torch.tensor([0, 1])  # candidate 0 has feature 0, candidate 1 has feature 1
+        >>> ranker = VotedPerceptron()
+        >>> ranker.start(Examples.from_pairs(*pairs, first, valid, correct, n_features=2))
+        >>> for _ in range(3):
+        ...     ranker.epoch()
+        >>> ranker.mistakes.tolist(), ranker.stop_reason  # mistakes in each pass
+        ([1, 0, 0], 'converged: no mistake in a whole pass')
+        >>> ranker.total_scores(*pairs, first, valid).tolist()  # votes
+        [[0.0, 3.0]]
     """
 
     update_ids: Tensor
@@ -47,7 +60,7 @@ class VotedPerceptron(Ranker):
     update_offsets: Tensor
     update_first: Tensor
     survival: Tensor
-    mistakes: Tensor  # (E,) int64, of each pass so far
+    mistakes: Tensor  # (E,) int64, number of mistakes in each pass so far
 
     def __init__(self, predict: Predict = "vote", unit: float = 1.0, seed: int = 1, shuffle: bool = False) -> None:
         super().__init__()
@@ -147,7 +160,7 @@ class VotedPerceptron(Ranker):
 class Difference(NamedTuple):
     """An update: the difference of the feature vectors of two candidates."""
 
-    ids: np.ndarray  # (n,) int32, features of only one of the two
+    ids: np.ndarray  # (n,) int32, features that only one of the two has
     signs: np.ndarray  # (n,) int64, 1 or -1
     first: float
 
@@ -205,7 +218,7 @@ class ExampleLists:
 class UpdateHistory(NamedTuple):
     """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
 
-    features: Ragged  # changed by each update: M ids int32, each once; offsets int64
+    features: Ragged  # distinct features that each update changes: M ids int32; offsets int64
     signs: Tensor  # (M,) int8, the changes: 1 or -1
     first: Tensor  # (U,) float64, the changes of w0
     survival: Tensor  # (U + 1,) int64, number of examples after which each vector was the current one
@@ -245,8 +258,8 @@ class VoteCounter:
     features; the score under a vector is the sum over all updates before it. This is exact without dense vectors.
 
     Args:
-        updates: of the perceptron.
-        n_features: F.
+        updates: Updates of the perceptron.
+        n_features: Number of features, F.
     """
 
     def __init__(self, updates: UpdateHistory, n_features: int) -> None:
@@ -255,9 +268,10 @@ class VoteCounter:
         self._features, self._signs = updates.features, updates.signs.float()
 
     def count(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
-        """Return the votes (B, K) float64 of candidates, 0 where not valid; arguments as of `Ranker.total_scores`.
+        """Return the votes (B, K) float64 of candidates, 0 where not valid.
 
-        `first` is divided by the unit. Ties: a vector votes for the candidate with the highest `first`, then the first.
+        The arguments are those of `Ranker.total_scores`. `first` is divided by the unit. Ties: a vector votes for the
+        candidate with the highest `first`, then the first.
         """
         K = first.shape[1]
         order = first.double().where(valid, -torch.inf).argsort(dim=1, descending=True, stable=True)

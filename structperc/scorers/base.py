@@ -18,17 +18,55 @@ class LocalWeights(nn.Module, ABC):
     """Base class of modules with local weights: scorers of lattices and scorers of listed candidates.
 
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
+
+    Example:
+        >>> import torch
+        >>> from structperc.scorers import LocalWeights
+        >>> class LabelBias(LocalWeights):
+        ...     def allocate(self, n_node, n_edge, n_labels):
+        ...         self.bias = torch.nn.Parameter(torch.zeros(n_labels))
+        >>> weights = LabelBias()
+        >>> weights.allocate(n_node=0, n_edge=0, n_labels=3)
+        >>> weights.bias.shape
+        torch.Size([3])
     """
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
 
     @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights once features and labels are known."""
+        """Create the weights once features and labels are known.
+
+        Args:
+            n_node: number of node features.
+            n_edge: number of edge features.
+            n_labels: number of labels.
+        """
 
 
 class Scorer(LocalWeights):
-    """Base class of scorers; `forward(batch)` returns a Lattice."""
+    """Base class of scorers; `forward(batch)` returns a Lattice.
+
+    A subclass defines `allocate` and `forward`. If it reads words, it sets `n_inputs` and defines `build_vocabulary`
+    and `encode_inputs`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> from structperc.scorers import Scorer
+        >>> from structperc.structures import Lattice
+        >>> class LabelBias(Scorer):
+        ...     def allocate(self, n_node, n_edge, n_labels):
+        ...         self.bias = torch.nn.Parameter(torch.zeros(n_labels))
+        ...     def forward(self, batch):
+        ...         (B, T), L = batch.sentences.shape, len(self.bias)
+        ...         return Lattice(self.bias.expand(B, T, L), self.bias.new_zeros(1, 1, L, L), batch.lengths)
+        >>> scorer = LabelBias()
+        >>> scorer.allocate(n_node=0, n_edge=0, n_labels=3)
+        >>> batch = build_batch(TokenPositions.from_mask(torch.ones(2, 4).bool()), None, None, None)
+        >>> scorer(batch).unary.shape
+        torch.Size([2, 4, 3])
+    """
 
     n_inputs = 0  # number of `batch.inputs`
 
@@ -36,7 +74,7 @@ class Scorer(LocalWeights):
         """Build vocabularies from the training data; by default none."""
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the data of a corpus for `batch.inputs`; by default none, as most scorers read feature ids only."""
+        """Return the data of a corpus for `batch.inputs`; by default none, for scorers that read only feature ids."""
         return []
 
     @abstractmethod
@@ -45,7 +83,7 @@ class Scorer(LocalWeights):
 
 
 class Sum(Scorer):
-    """The sum of the scores of several scorers, such as SparseLinear and Neural, trained together.
+    """Sum of the scores of several scorers, such as SparseLinear and Neural, trained together.
 
     One of them should have transitions; a second transition table is redundant.
 
@@ -53,7 +91,15 @@ class Sum(Scorer):
         scorers: list of at least one scorer.
 
     Raises:
-        InputError: no scorer; a mixture of sparse and dense gradients.
+        InputError: no scorer, or a mixture of sparse and dense gradients.
+
+    Example:
+        >>> from structperc.encoders import BiLSTM, WordEmbedding
+        >>> from structperc.scorers import Neural, SparseLinear, Sum
+        >>> neural = Neural(BiLSTM([WordEmbedding()]), transitions=False)
+        >>> scorer = Sum([SparseLinear(sparse_grad=False), neural])  # one table of transitions
+        >>> [type(part).__name__ for part in scorer.parts]
+        ['SparseLinear', 'Neural']
     """
 
     def __init__(self, scorers: list[Scorer]) -> None:
@@ -91,8 +137,8 @@ class Sum(Scorer):
         Unary scores are (B, T, L), edge scores (B, T, L, L), or (1, 1, L, L) if those of all scorers are.
         """
         ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
-        cut = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
-        found = [scorer(part) for scorer, part in zip(self.parts, cut, strict=True)]
-        unary = reduce(torch.add, [lattice.unary for lattice in found])
-        edge = reduce(torch.add, [lattice.edge for lattice in found])
+        batches = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        lattices = [scorer(one) for scorer, one in zip(self.parts, batches, strict=True)]
+        unary = reduce(torch.add, [lattice.unary for lattice in lattices])
+        edge = reduce(torch.add, [lattice.edge for lattice in lattices])
         return Lattice(unary, edge, batch.lengths)

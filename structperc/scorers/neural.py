@@ -11,16 +11,23 @@ from structperc.structures import Batch, Lattice
 
 
 class Neural(Scorer):
-    """Linear scores of the vectors of an encoder, with transitions.
+    """Linear scores of the vectors of an encoder, with transitions. Collobert et al. 2011; Lample et al. 2016.
 
     score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
 
-    The transition matrix is that of Collobert et al. 2011 and Lample et al. 2016. Scores are float32, also if the
-    encoder runs in half precision.
+    Scores are float32, also if the encoder runs in half precision.
 
     Args:
-        encoder: the encoder of the tokens.
+        encoder: encoder of the tokens.
         transitions: learn a stationary (L, L) table, initially zero; otherwise labels are scored independently.
+
+    Example:
+        >>> from structperc.encoders import Window, WordEmbedding
+        >>> from structperc.scorers import Neural
+        >>> scorer = Neural(Window([WordEmbedding(width=100)], window_size=1))
+        >>> scorer.allocate(n_node=0, n_edge=0, n_labels=9)  # the tagger calls this
+        >>> scorer.head.weight.shape, scorer.transition.shape
+        (torch.Size([9, 300]), torch.Size([9, 9]))
     """
 
     transition: nn.Parameter | None

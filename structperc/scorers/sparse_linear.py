@@ -18,9 +18,9 @@ from structperc.structures import Batch, Lattice, real_tokens
 class _EntryGradSum(torch.autograd.Function):
     """embedding_bag whose gradient is a COO tensor over single weights.
 
-    A perceptron gradient is non-zero at few (token, label) entries: where the compared paths differ. The backward pass
-    visits these entries only, at a cost of (differing entries) x (features of the token). On a GPU the number of
-    entries would need a synchronisation: there the gradient is over whole rows.
+    A perceptron gradient is non-zero only at the few (token, label) entries at which the compared paths differ. The
+    backward pass visits only these entries, at a cost of (differing entries) x (features of the token). On a GPU the
+    number of entries would need a synchronisation: there the gradient is over whole rows.
     """
 
     @staticmethod
@@ -70,8 +70,8 @@ def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> 
 
     weight (R, C) and n tokens -> (n, C), zeros for a token without features. The gradient of weight is a COO tensor
     over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU over whole rows (sparse_dim 1,
-    uncoalesced). Otherwise it is dense, or for transposed features over whole rows and coalesced, to be added to a
-    dense `weight.grad` in place.
+    uncoalesced). Otherwise it is dense, or for transposed features over whole rows and coalesced, so that it can be
+    added to a dense `weight.grad` in place.
     """
     if sparse_grad:
         return _EntryGradSum.apply(weight, features.ids, features.offsets, features.weights)
@@ -97,7 +97,8 @@ class SparseLinear(Scorer):
 
     score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
 
-    where node[f] and edge[g] are multiplied by the values of features listed in the data.
+    over the node features f and the edge features g at token t. If the data list features with values, node[f] and
+    edge[g] are multiplied by them.
 
     Edge features make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
     `transitions` does not. Node and edge weights exist if the feature extractor has such templates. Weights are
@@ -107,6 +108,19 @@ class SparseLinear(Scorer):
         transitions: learn a stationary (L, L) table; redundant with the edge template "bias".
         sparse_grad: compute gradients as COO tensors over the touched weights, for optimizers of the perceptron
             family; False for optimizers that need dense gradients (Adam, L-BFGS).
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> from structperc.ragged import Ragged
+        >>> from structperc.scorers import SparseLinear
+        >>> scorer = SparseLinear(transitions=False)
+        >>> scorer.allocate(n_node=2, n_edge=0, n_labels=2)
+        >>> scorer.node = torch.nn.Parameter(torch.tensor([[1.0, 0.0], [0.0, 5.0]]))
+        >>> batch = build_batch(TokenPositions.from_mask(torch.ones(1, 2).bool()), None, None, None)
+        >>> nodes = Ragged.from_counts(torch.tensor([0, 1, 1]), torch.tensor([2, 1]))  # features 0, 1; then feature 1
+        >>> scorer(batch._replace(nodes=nodes)).unary.tolist()
+        [[[1.0, 5.0], [0.0, 5.0]]]
     """
 
     node: nn.Parameter
@@ -121,7 +135,8 @@ class SparseLinear(Scorer):
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weight tables once features and labels are known: (n_node, L), (n_edge, L*L), (L, L).
 
-        Raises InputError if there are no node features.
+        Raises:
+            InputError: there are no node features.
         """
         if not n_node:
             raise InputError(
@@ -139,7 +154,7 @@ class SparseLinear(Scorer):
         node, (B, T) = self.node, batch.sentences.shape
         L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
         real = real_tokens(batch.lengths.to(node.device), T)
-        places = real.flatten().nonzero_static(size=n).squeeze(1)  # places of tokens in B * T, without a sync
+        places = real.flatten().nonzero_static(size=n).squeeze(1)  # indices of tokens in B * T, without a sync
         unary = at_places(sum_features(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
         return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
 
@@ -153,7 +168,7 @@ class SparseLinear(Scorer):
 
 
 def at_places(flat: Tensor, places: Tensor, size: int) -> Tensor:
-    """Return (size, C) with the scores (n, C) of the real tokens at their places (n,) and zeros elsewhere."""
+    """Return (size, C) with the scores (n, C) of the real tokens at their indices (n,) and zeros elsewhere."""
     if flat.shape[0] == size:
         return flat
     return flat.new_zeros(size, flat.shape[1]).index_copy_(0, places, flat)

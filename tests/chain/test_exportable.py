@@ -23,7 +23,7 @@ from structperc.data.tag_schemes import first_violation
 from structperc.structures import Lattice
 from tests import oracle
 
-DOCS = Path(__file__).parents[2] / "docs" / "export_and_devices.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how_to" / "export.md"
 
 
 def assert_same(found, lattice: Lattice) -> None:

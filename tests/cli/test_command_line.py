@@ -22,7 +22,7 @@ from structperc.cli.train import TRAININGS
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 
-PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 
 
 @pytest.fixture
@@ -62,6 +62,34 @@ def test_page_of_commands():
         module = import_module(getattr(command.run, "func", command.run).__module__)
         if hasattr(module, "parser"):
             assert module.parser().parse_args(shlex.split(arguments))
+
+
+FILE_OPTIONS = {"--columns", "--unit", "--labels", "--encoding", "--separator", "--comments", "--no-comments"}
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one.parser], ids=lambda one: one.name)
+def test_options_of_the_page(command):
+    """The section of a command has a row for each of its options, but for those that commands have in common."""
+    (section,) = re.findall(rf"^## `{command.name}`\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    cells = re.findall(r"^\| (`-.*?) \|", section, re.MULTILINE)
+    shown = {option for cell in cells for option in re.findall(r"`(-[\w-]+)`", cell)}
+    taken = {option for action in command.parser()._actions for option in action.option_strings}
+    assert shown == taken - FILE_OPTIONS - {"-h", "--help", "--trust"}
+    if "file options" in section and "of the file options" not in section:
+        absent = {"--unit"} if command.name in ("init", "check", "vectors") else set()
+        absent |= {"--labels"} if "except `--labels`" in section else set()
+        assert taken & FILE_OPTIONS == FILE_OPTIONS - absent
+
+
+def test_options_of_trainings_on_the_page():
+    (section,) = re.findall(r"^## Training: .*?\n(.*?)(?=^## )", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]*) \|", section, re.MULTILINE)
+    names = {name: set(TRAININGS if used == "all" else re.findall(r"`(\w+)`", used)) for name, used in rows}
+    known = {option.name: set() for one in TRAININGS.values() for option in one.options}
+    for name, one in TRAININGS.items():
+        for option in one.options:
+            known[option.name].add(name)
+    assert names == {"-c FILE": set(TRAININGS), **known}
 
 
 @pytest.mark.parametrize("name", ["tag", "sweep", "reliability"])

@@ -15,6 +15,13 @@ import torch
 from structperc.cli.main import main
 from tests.docs.written import ROOT, blocks
 
+GIVEN: dict[str, dict[str, Any]] = {  # names that the code of a page reads and does not define
+    "README": {
+        "logits": torch.randn(2, 5, 3),
+        "gold": torch.tensor([[0, 1, 2, 0, 0], [1, 0, 0, 0, 0]]),
+        "mask": torch.tensor([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], dtype=torch.bool),
+    }
+}
 QUIET = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
 
 
@@ -30,7 +37,7 @@ def here(tmp_path_factory) -> Iterator[Path]:
     (folder / "template").write_text("U00:%x[-1,0]\nU01:%x[0,0]\nU02:%x[1,0]\nB\n", encoding="utf-8")
     (folder / "cities.txt").write_text("new york\nrome\n", encoding="utf-8")
     (folder / "clusters.tsv").write_text("0010\tAnna\t4\n0111\tmet\t3\n", encoding="utf-8")
-    (folder / "own.py").write_text("\n".join(blocks("extending", "python")), encoding="utf-8")
+    (folder / "own.py").write_text("\n".join(blocks("how_to/add_a_part", "python")), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
@@ -62,7 +69,7 @@ def ran(here) -> Callable[[str], dict[str, Any]]:
 
     @cache
     def run(page: str) -> dict[str, Any]:
-        names: dict[str, Any] = {"__name__": page}
+        names: dict[str, Any] = {"__name__": page, **GIVEN.get(page, {})}
         torch.manual_seed(0)
         for number, code in enumerate(blocks(page, "python")):
             with redirect_stdout(StringIO()) as printed:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from structperc import Tagger
 from structperc.cli import COMMANDS
 from tests.docs.written import DOCS, PAGES, blocks, commands
 from tests.tiny import without_names
@@ -43,30 +44,42 @@ def test_commands_and_their_options_exist(page):
 
 def test_readme():
     assert PAGES["README"].count("\n") <= 150
-    install = 'pip install -e ".[dev]" -c constraints.txt'
     first, second, *_ = blocks("README", "bash")
-    assert first == f"{install} && python train.py fit -c configs/quickstart.yaml\n"
-    assert second == f"{install} && pytest\n"
+    assert first == "pip install -e . -c constraints.txt && python train.py fit -c configs/quickstart.yaml\n"
+    assert second == 'pip install -e ".[dev]" -c constraints.txt && pytest\n'
     assert len(re.findall(r"!\[", PAGES["README"])) == 1
 
 
 def test_results_of_the_readme():
-    """A row of the results has the score; where it names a configuration, that of the README's command."""
+    """The pages of results have the score of each row, in a line with the configuration of its command."""
     table = PAGES["README"].partition("## Results")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == 10
-    for _, learner, score, command in rows:
-        said = [line for line in PAGES["results"].splitlines() if score.removesuffix(" F1").removesuffix(" %") in line]
-        config = re.search(r"configs/(\S+)\.yaml", command)
-        named = [line for line in said if config and re.search(rf"{config[1]}\b|\b{config[1].split('/')[-1]}\b", line)]
-        assert named or [line for line in said if learner.replace(" features", "") in line], (learner, score)
+    assert rows
+    lines = [line for page, text in PAGES.items() if page.startswith("results/") for line in text.splitlines()]
+    for *_, score, command in rows:
+        number = score.removesuffix(" F1").removesuffix(" %")
+        found = [line for line in lines if number in line]
+        assert [line for line in found if command in line] or [line for line in found if command[1:-1] in line], command
 
 
 def test_first_commands(ran, structperc_says):
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
-    assert ran("README")
-    assert ran("hub")
+    assert ran("how_to/share_models")
+
+
+def test_code_of_the_readme(here, ran):
+    """After the first command; the corpus of this page has names."""
+    corpus = [here / "corpus" / "train.txt", here / "corpus" / "dev.txt"]
+    before = [file.read_text(encoding="utf-8") for file in corpus]
+    for file in corpus:
+        file.write_text("Anna B-PER\nmet O\nBo B-PER\n\n" * 9, encoding="utf-8")
+    names = ran("README")
+    for file, text in zip(corpus, before, strict=True):
+        file.write_text(text, encoding="utf-8")
+    assert names["loss"] > 0
+    assert names["labels"][~names["mask"]].eq(-100).all()
+    assert Tagger.load("my_tagger").tag([["Anna"]]) == [["B-PER"]]
 
 
 def test_own_data(here, structperc_says):
@@ -89,14 +102,37 @@ def test_the_page_of_the_picture(here, structperc_says):
 
 
 def test_tagging_new_text(here, ran, structperc_says):
-    (config,) = blocks("tagging", "yaml")
+    (config,) = blocks("get_started/tag", "yaml")
     (here / "words.yaml").write_text(config, encoding="utf-8")
-    fit, *_ = commands("tagging")
+    fit, *_ = commands("get_started/tag")
     structperc_says(*fit, *SHORT, *FEW, "--data.train=100")
-    assert ran("tagging")
+    assert ran("get_started/tag")
+    assert ran("how_to/confidence")
+
     (here / "new.txt").write_text("Nothing\nwas\nheard\nfrom\nLindal\n.\n", encoding="utf-8")
     assert len(without_names(structperc_says("tag", "runs/words/1/model", "new.txt")).strip().splitlines()) == 6
     assert structperc_says("tag", "runs/words/1/model", "new.txt", "-k", "3")
+
+
+def test_more_recall(here, ran, structperc_says):
+    *_, module = blocks("how_to/more_recall", "python")
+    (config,) = blocks("how_to/more_recall", "yaml")
+    (here / "recall_loss.py").write_text(module, encoding="utf-8")
+    (here / "recall.yaml").write_text(config, encoding="utf-8")
+    crf, beta, _, mce_f, own = commands("how_to/more_recall")[:5]
+    fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=15"]
+    for command in (crf, mce_f, own):
+        structperc_says(*command, *SMALL[:-1], *fast)
+    assert beta[-2:] == ["--model.beta", "2"]
+    names = ran("how_to/more_recall")
+    missing, found = (
+        names["segment_recall_score"](names["gold"], names["tag_with_bias"](names["dev"], b)) for b in (-4, 4)
+    )
+    assert missing < found
+    few, many = (sum(map(len, names["probable_entities"](names["dev"], p))) for p in (0.9, 0.1))
+    assert few < many
+    tag = structperc_says("tag", "runs/recall/1/model", "runs/embedded/crf/1/predictions/dev.conll")
+    assert "predicted" in tag
 
 
 def test_the_first_configuration_of_data_trains(here, structperc_says):

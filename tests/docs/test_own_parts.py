@@ -1,4 +1,4 @@
-"""The parts of one's own that docs/extending.md shows do what it says."""
+"""The parts of one's own that docs/how_to/add_a_part.md shows do what it says."""
 
 import pytest
 import torch
@@ -10,10 +10,13 @@ from structperc.criteria import CRFLoss
 from structperc.datamodules import EncodedCorpus
 from structperc.encoders import WordEmbedding
 from structperc.errors import InputError
+from structperc.nonlocal_features import CandidateSegments
 from structperc.structures import Candidates, Scored
 from tests import oracle
 from tests.docs.written import QUICKSTART, blocks
 from tests.tiny import without_names
+
+PAGE = "how_to/add_a_part"
 
 
 def some_lattice(B: int, T: int, L: int) -> Lattice:
@@ -24,7 +27,7 @@ def some_lattice(B: int, T: int, L: int) -> Lattice:
 @pytest.mark.parametrize("gamma", [0.0, 2.0])
 def test_formula_of_own_criterion(gamma, ran):
     lattice = some_lattice(4, 4, 3)
-    criterion, gold = ran("extending")["FocalLikelihood"](gamma), torch.randint(3, (4, 4))
+    criterion, gold = ran(PAGE)["FocalLikelihood"](gamma), torch.randint(3, (4, 4))
     unary = lattice.unary.requires_grad_()
     own, none = path_score(lattice, gold), torch.zeros(4, 0).double()
     candidates = Candidates(torch.zeros(4, 0, 4).long(), none, none.bool())
@@ -41,7 +44,7 @@ def test_formula_of_own_criterion(gamma, ran):
 
 
 def test_own_encoder_ignores_the_batch(ran):
-    encoder = ran("extending")["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
+    encoder = ran(PAGE)["Convolution"]([WordEmbedding(5, cutoff=1)], width=7, window=3).eval()
     words = [["Anna", "met", "Bo"], ["Bo"], ["met", "Anna", "met", "Anna"]]
     corpus = Corpus.from_sentences([{"word": sentence} for sentence in words])
     encoder.build_vocabulary(corpus)
@@ -57,8 +60,21 @@ def test_own_encoder_ignores_the_batch(ran):
     assert whole[0].any()
 
 
+def test_own_nonlocal_feature_counts_long_names(ran):
+    labels, features = LabelSet(("O", "B-PER", "I-PER"), "IOB2"), FeatureExtractor(progress=False)
+    corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "met", "Bo"]}])
+    features.fit(corpus)
+    feature = ran(PAGE)["LongNames"](2)
+    feature.allocate(labels)
+    paths = torch.tensor([[[1, 2, 0, 1], [1, 1, 0, 0]]])
+    batch = EncodedCorpus(corpus, features, labels, [])[[0]]
+    segments = CandidateSegments(batch, paths, torch.ones(1, 2, dtype=torch.bool), labels)
+    assert feature.names(labels.type_names) == ["long(PER)"]
+    assert feature.counts(segments).tolist() == [[1], [0]]
+
+
 def test_own_optimizer_makes_steps_of_one_length(ran):
-    kind = ran("extending")["Normalised"]
+    kind = ran(PAGE)["Normalised"]
     weights = [nn.Parameter(torch.zeros(2, 2)) for _ in range(2)]
     dense, sparse = (kind([w], lr=2.0) for w in weights)
     for gradient in ([[3.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], [[0.0, -5.0], [0.0, 0.0]]):
@@ -75,16 +91,16 @@ def test_own_optimizer_makes_steps_of_one_length(ran):
 
 def test_own_source_is_read_like_any_other(ran):
     sentences = {"word": [["Anna", "met", "Bo"], ["Bo"]], "label": [["B-PER", "O", "I-PER"], ["I-PER"]]}
-    data = ran("extending")["InMemory"]({"train": sentences}, labels="IOB1")
+    data = ran(PAGE)["Lists"]({"train": sentences}, labels="IOB1")
     assert data.corpus("train").columns["label"] == ["B-PER", "O", "B-PER", "B-PER"]
     assert not data.has("dev")
     documents = {**sentences, "document": [7, 7]}
-    joined = ran("extending")["InMemory"]({"train": documents}, unit="document")
+    joined = ran(PAGE)["Lists"]({"train": documents}, unit="document")
     assert joined.corpus("train").lengths.tolist() == [4]
 
 
 def test_own_parts_learn_and_are_saved(here, structperc_says):
-    overlay, _ = blocks("extending", "yaml")
+    _, overlay = blocks(PAGE, "yaml")
     (here / "own.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=8", "--data.test=0", "--trainer.max_epochs=8"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "own.yaml", *small)
@@ -99,7 +115,7 @@ def test_own_parts_learn_and_are_saved(here, structperc_says):
 
 
 def test_own_attributes(here, structperc_says):
-    _, overlay = blocks("extending", "yaml")
+    overlay, _ = blocks(PAGE, "yaml")
     (here / "attributes.yaml").write_text(overlay, encoding="utf-8")
     small = ["--data.train=20", "--data.dev=4", "--data.test=0", "--trainer.max_epochs=1"]
     structperc_says("fit", "-c", str(QUICKSTART), "-c", "attributes.yaml", *small)

@@ -15,7 +15,7 @@ from tests.serving.serving_models import tagger
 def test_service_answers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tagger().save(tmp_path / "runs" / "words" / "1" / "model")
-    (code,) = blocks("serving", "python")
+    (code,) = blocks("how_to/serve", "python")
     names = {}
     exec(code, names)
     with TestClient(names["app"]) as client:
@@ -76,7 +76,9 @@ PROVOKED = {
 
 
 def test_table_of_statuses():
-    assert [int(number) for number in re.findall(r"^\| (\d+) \|", PAGES["serving"], re.MULTILINE)] == list(PROVOKED)
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", PAGES["how_to/serve"], re.MULTILINE)] == list(
+        PROVOKED
+    )
 
 
 @pytest.mark.parametrize("status", PROVOKED)

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 DOCS, QUICKSTART = ROOT / "docs", ROOT / "configs" / "quickstart.yaml"
 _BELOW = [path.relative_to(DOCS).with_suffix("").as_posix() for path in sorted(DOCS.rglob("*.md"))]
 NAMES = [n for n in _BELOW if not n.startswith("_")]  # such as get_started/train
-FILES = {"README": ROOT / "README.md"} | {n: DOCS / f"{n}.md" for n in NAMES}
+FILES = {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}
+FILES |= {n: DOCS / f"{n}.md" for n in NAMES}
 PAGES = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}
 
 

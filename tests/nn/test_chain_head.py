@@ -381,7 +381,7 @@ def test_decode_is_exported_without_the_library(program):
 
 
 def test_an_exported_head_sorts_nothing(program):
-    """ONNX has no stable sort; what is left is what torch's exporter can write, see docs/export_and_devices.md."""
+    """ONNX has no stable sort; what is left is what torch's exporter can write, see docs/how_to/export.md."""
     modules = program.graph_module.modules()
     used = {str(node.target) for module in modules for node in module.graph.nodes if node.op == "call_function"}
     assert "aten.scatter.src" in used
