@@ -20,6 +20,7 @@ import structperc
 PACKAGE = "structperc"
 PAGES = Path(__file__).parent / "reference" / "api"
 OTHERS = ["errors"]  # a module that the package's docstring does not list
+PLAIN: dict[str, list[str]] = {}  # docstrings of properties that have no sections
 LETTERS = "Letters of shapes: B sequences, T tokens, L labels, K candidates, F features."
 
 
@@ -229,6 +230,13 @@ def process_docstring(_: Any, kind: str, name: str, one: Any, options: Any, line
         end = next((n for n, line in enumerate(lines) if re.match(r"(Examples?|Raises|Returns):", line)), len(lines))
         lines[end:end] = [*field_lines(one), ""]
     lines[:] = as_rst(lines)
+    if kind == "property" and not any(re.match(r"(Args|Returns|Raises|Examples?):", line) for line in lines):
+        PLAIN[name] = list(lines)
+
+
+def restore_property(_: Any, kind: str, name: str, one: Any, options: Any, lines: list[str]) -> None:
+    """Undo what napoleon does with a property: text before a colon becomes its type."""
+    lines[:] = PLAIN.pop(name, lines)
 
 
 def process_signature(_: Any, kind: str, name: str, one: Any, options: Any, signature: str, returns: str) -> Any:

@@ -21,6 +21,7 @@ from docs.api import (
     paths,
     process_docstring,
     process_signature,
+    restore_property,
     target_of,
     write_pages,
 )
@@ -118,7 +119,7 @@ def resolve(app: Any, env: Any, node: Any, text: Any) -> Any:
 
 def mathml(formula: str, node: Any, *, block: bool) -> str:
     """A formula as MathML, which browsers show without scripts or fonts from elsewhere."""
-    formula = formula.replace(r"\operatorname*", r"\operatorname")
+    formula = formula.replace(r"\operatorname*", r"\operatorname").replace(r"arg\,m", "arg m")
     if block and r"\\" in formula and r"\begin" not in formula:
         formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
     try:
@@ -147,7 +148,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", write_pages)
     app.connect("config-inited", copy_notebooks)
     app.connect("source-read", adapt_links)
-    app.connect("autodoc-process-docstring", process_docstring, priority=400)
+    app.connect("autodoc-process-docstring", process_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", restore_property, priority=600)  # after napoleon
     app.connect("autodoc-process-signature", process_signature)
     app.add_role("api", role)
     app.connect("doctree-read", link_names)

@@ -19,7 +19,20 @@ class TextModule(nn.Module, ABC):
     `build_vocabulary` is called once, with the training data; `encode_inputs` converts the strings of each corpus to
     numbers. The state, such as a vocabulary, is saved with the weights: `to_state` returns it, `load_state` restores
     it. Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
-    Weights exist after `build_vocabulary` or `load_state`, those of features after `allocate`.
+    Weights exist after `build_vocabulary` or `load_state`, weights of features after `allocate`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import Corpus
+        >>> from structperc.encoders import TextModule
+        >>> from structperc.ragged import Ragged
+        >>> class WordLength(TextModule):
+        ...     width = 1
+        ...     def encode_inputs(self, corpus):
+        ...         lengths = torch.tensor([len(word) for word in corpus.columns["word"]])
+        ...         return [Ragged.from_counts(lengths, torch.ones_like(lengths))]
+        >>> WordLength().encode_inputs(Corpus.from_sentences([{"word": ["Anna", "slept"]}]))[0].ids
+        tensor([4, 5])
     """
 
     width: int  # dimension of the vectors
@@ -30,13 +43,13 @@ class TextModule(nn.Module, ABC):
 
     @abstractmethod
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the numbers of the tokens of a corpus, one Ragged for each of the module's inputs."""
+        """Return the numbers of the tokens of a corpus, one Ragged for each input of the module."""
 
     def allocate(self, n_features: int) -> None:
-        """Create weights for the node features of the tagger; by default none."""
+        """Create weights for the node features of the tagger; by default do nothing."""
 
     def source_files(self) -> list[str]:
-        """Return the files and folders in the options that `build_vocabulary` reads; by default none."""
+        """Return the files and folders that `build_vocabulary` reads; by default none."""
         return []
 
     def to_state(self) -> Any:
@@ -52,6 +65,22 @@ class TokenEmbedder(TextModule):
 
     `forward(numbers)` returns the vectors (n, D) of the n real tokens. A token embedder has one input, or none if it
     reads the features of the tagger.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import Corpus
+        >>> from structperc.encoders import TokenEmbedder
+        >>> from structperc.ragged import Ragged
+        >>> class WordLength(TokenEmbedder):
+        ...     width = 1
+        ...     def encode_inputs(self, corpus):
+        ...         lengths = torch.tensor([len(word) for word in corpus.columns["word"]])
+        ...         return [Ragged.from_counts(lengths, torch.ones_like(lengths))]
+        ...     def forward(self, numbers):
+        ...         return numbers.ids.float().unsqueeze(1)
+        >>> embedder, corpus = WordLength(), Corpus.from_sentences([{"word": ["Anna", "slept"]}])
+        >>> embedder(*embedder.encode_inputs(corpus)).tolist()
+        [[4.0], [5.0]]
     """
 
     def numbers(self, batch: Batch) -> Ragged:
@@ -67,6 +96,22 @@ class Encoder(TextModule):
     """Base class of encoders, whose vectors depend on the context.
 
     `forward(batch)` returns vectors (B, T, D), 0 in the padding; `batch.inputs` are the inputs of this encoder.
+
+    Example:
+        >>> import torch
+        >>> from structperc.encoders import Encoder
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> from structperc.structures import real_tokens
+        >>> class Positions(Encoder):
+        ...     width, n_inputs = 1, 0
+        ...     def encode_inputs(self, corpus):
+        ...         return []
+        ...     def forward(self, batch):
+        ...         T = batch.sentences.shape[1]
+        ...         return (torch.arange(1.0, T + 1) * real_tokens(batch.lengths, T)).unsqueeze(2)
+        >>> batch = build_batch(TokenPositions.from_mask(torch.tensor([[True, True, False]])), None, None, None)
+        >>> Positions()(batch).tolist()
+        [[[1.0], [2.0], [0.0]]]
     """
 
     @abstractmethod
@@ -77,11 +122,27 @@ class Encoder(TextModule):
 class ContextEncoder(Encoder):
     """Base class of encoders over token embedders, whose vectors are concatenated.
 
+    A subclass sets `width` and defines `forward`, which begins with `embed`.
+
     Args:
         inputs: token embedders.
 
     Raises:
         InputError: no input.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import Corpus
+        >>> from structperc.encoders import ContextEncoder, WordEmbedding
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> class NoContext(ContextEncoder):
+        ...     def forward(self, batch):
+        ...         return self.embed(batch)
+        >>> encoder, corpus = NoContext([WordEmbedding(width=4)]), Corpus.from_sentences([{"word": ["Anna", "slept"]}])
+        >>> encoder.build_vocabulary(corpus)
+        >>> batch = build_batch(TokenPositions.from_mask(torch.ones(1, 2).bool()), None, None, None)
+        >>> encoder(batch._replace(inputs=tuple(encoder.encode_inputs(corpus)))).shape
+        torch.Size([1, 2, 4])
     """
 
     def __init__(self, inputs: list[TokenEmbedder]) -> None:
@@ -114,8 +175,8 @@ class ContextEncoder(Encoder):
     def embed(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens without context, 0 in the padding."""
         ends = list(accumulate((one.n_inputs for one in self.embedders), initial=0))
-        own = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
-        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, own, strict=True)]
+        batches = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        vectors = [one(one.numbers(part)) for one, part in zip(self.embedders, batches, strict=True)]
         return padded_vectors(torch.cat(vectors, 1), batch)
 
 
@@ -123,14 +184,14 @@ def padded_vectors(vectors: Tensor, batch: Batch) -> Tensor:
     """Return (B, T, D) with the vectors (n, D) of the real tokens of a batch and zeros in the padding."""
     (B, T), D = batch.sentences.shape, vectors.shape[1]
     real = real_tokens(batch.lengths.to(vectors.device), T)
-    places = real.flatten().nonzero_static(size=vectors.shape[0]).squeeze(1)  # n is known without a sync
+    places = real.flatten().nonzero_static(size=vectors.shape[0]).squeeze(1)  # needs no synchronisation
     return vectors.new_zeros(B * T, D).index_copy(0, places, vectors).view(B, T, D)
 
 
 def variational_dropout(vectors: Tensor, share: float, training: bool) -> Tensor:
     """Drop the same components at all tokens of a sequence. Gal & Ghahramani 2016.
 
-    Both are (B, T, D); the remaining components are scaled by 1 / (1 - share).
+    Argument and result are (B, T, D); the remaining components are scaled by 1 / (1 - share).
     """
     if not training or share == 0:
         return vectors

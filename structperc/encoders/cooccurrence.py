@@ -17,21 +17,30 @@ SMOOTHED = 0.75  # exponent of the counts of contexts, which reduces the bias to
 def cooccurrence_vectors(
     sentences: Iterable[Sequence[str]], width: int = 100, window: int = 2, cutoff: int = 3
 ) -> tuple[list[str], Tensor]:
-    """Return V words and their vectors (V, D) float32, of mean squared length 1, the most frequent words first.
+    """Compute word vectors from co-occurrence counts. Levy, Goldberg & Dagan 2015, sections 2 and 3.
 
     Truncated singular value decomposition U S V' of the positive pointwise mutual information of words and their
-    neighbours, max(0, log p(w, c) / (p(w) p(c)^0.75)); vectors are the rows of U sqrt(S). Levy, Goldberg & Dagan 2015,
-    sections 2 and 3. The sign of each column is fixed: its largest absolute value is positive.
+    neighbours, max(0, log p(w, c) / (p(w) p(c)^0.75)); vectors are the rows of U sqrt(S). The sign of each column is
+    fixed: its largest absolute value is positive.
 
     Args:
         sentences: lists of words.
-        width: D of the vectors.
+        width: D, dimension of the vectors.
         window: neighbours on each side; the nth has the weight 1/n (as in GloVe), and left and right neighbours are
             different contexts.
         cutoff: minimal count of words and neighbours.
 
+    Returns:
+        V words, the most frequent ones first, and their vectors (V, D) float32 of mean squared length 1.
+
     Raises:
-        InputError: sizes below 1, too few words for the width.
+        InputError: sizes below 1, or too few words for the width.
+
+    Example:
+        >>> from structperc.encoders.cooccurrence import cooccurrence_vectors
+        >>> words, vectors = cooccurrence_vectors([["a", "b", "a", "c"]] * 3, width=2)
+        >>> words, vectors.shape
+        (['a', 'b', 'c'], torch.Size([3, 2]))
     """
     for name, size in (("width", width), ("window", window), ("cutoff", cutoff)):
         if size < 1:
@@ -45,10 +54,10 @@ def cooccurrence_vectors(
     start = np.random.default_rng(0).standard_normal(len(words))  # the same vectors each time
     left, values, _ = svds(association, k=width, v0=start)
     order = np.argsort(-values)
-    found = left[:, order] * np.sqrt(values[order])
-    found *= np.sign(found[np.abs(found).argmax(0), np.arange(width)])
-    scale = 1 / np.sqrt(np.square(found).sum(1).mean())
-    return words, torch.from_numpy((found * scale).astype(np.float32))
+    vectors = left[:, order] * np.sqrt(values[order])
+    vectors *= np.sign(vectors[np.abs(vectors).argmax(0), np.arange(width)])
+    scale = 1 / np.sqrt(np.square(vectors).sum(1).mean())
+    return words, torch.from_numpy((vectors * scale).astype(np.float32))
 
 
 def _cooccurrences(texts: Sequence[Sequence[str]], words: Sequence[str], window: int) -> csr_array:
@@ -69,11 +78,11 @@ def _cooccurrences(texts: Sequence[Sequence[str]], words: Sequence[str], window:
 
 
 def _positive_information(counts: csr_array) -> csr_array:
-    """Return max(0, log p(w, c) / (p(w) p(c)^0.75)) of counts (V, C), sparse."""
+    """Return max(0, log p(w, c) / (p(w) p(c)^0.75)), sparse, from counts (V, C)."""
     table = counts.tocoo()
     rows, columns = table.coords
     of_words, of_contexts = np.asarray(counts.sum(1)).ravel(), np.asarray(counts.sum(0)).ravel() ** SMOOTHED
     chance = of_words[rows] * of_contexts[columns] / of_contexts.sum()
-    found = csr_array((np.maximum(0, np.log(table.data / chance)), (rows, columns)), shape=counts.shape)
-    found.eliminate_zeros()
-    return found
+    information = csr_array((np.maximum(0, np.log(table.data / chance)), (rows, columns)), shape=counts.shape)
+    information.eliminate_zeros()
+    return information

@@ -23,7 +23,7 @@ HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def check_installed() -> None:
-    """Raise InputError, with how to install it, where the library is missing."""
+    """Raise InputError, with the command that installs it, if the library is missing."""
     try:
         import transformers  # noqa: F401
     except ImportError:
@@ -34,8 +34,8 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
     """Return a network in float32 and its tokenizer. `model` is a local folder or an id of the hub.
 
     Raises:
-        InputError: a path that is not a folder, a model or revision that cannot be downloaded, a model with a decoder,
-        without a fast tokenizer, or with code.
+        InputError: a path that is not a folder, a model or revision that cannot be downloaded, or a model with a
+            decoder, without a fast tokenizer, or with code.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
@@ -79,7 +79,8 @@ def config_of(network: Any) -> dict[str, Any]:
 def untrained_network(config: dict[str, Any]) -> nn.Module:
     """Return a network with this configuration and random weights, in float32.
 
-    Raises InputError for a configuration that would download files or run foreign code.
+    Raises:
+        InputError: a configuration that would download files or run code of the model.
     """
     from transformers import AutoConfig, AutoModel
 

@@ -76,24 +76,34 @@ class VocabularyEmbedder(TokenEmbedder):
 
 
 class WordEmbedding(VocabularyEmbedder):
-    """A trainable vector for each word, or value of another column; one vector for all unknown words.
+    """Word embedding: a trainable vector for each word, and one for all unknown words.
 
-    Known words occur at least `cutoff` times in the training data or are in the file. Other vectors are initialised
-    from a normal distribution with the standard deviation of the file, or 1 / sqrt(width) without a file.
+    Known words occur at least `cutoff` times in the training data or are in the file. Vectors that are not in the file
+    are initialised from a normal distribution with the standard deviation of the file, or 1 / sqrt(width) without a
+    file.
 
     Args:
-        width: D of the vectors.
-        cutoff: minimal count of a word in training; with 1 the vector of unknown words is trained by `word_dropout`
-            only.
+        width: D, dimension of the vectors.
+        cutoff: minimal count of a word in the training data; with 1 the vector of unknown words is trained only by
+            `word_dropout`.
         path: file of vectors, see `word_vectors.read_vectors`; not needed by a saved model.
-        fold: fold case, as many files of vectors do.
-        column: column of the corpus.
+        fold: fold case, for files of vectors with folded case.
+        column: column of the corpus; each of its values has a vector.
         word_dropout: share of tokens that are replaced by the unknown word in training.
         frozen: do not train the vectors.
 
     Raises:
-        InputError: sizes below 1, an invalid share, frozen vectors without a file; in training, vectors of another
+        InputError: sizes below 1, an invalid share, or frozen vectors without a file; in training, vectors of another
             width and the errors of `read_vectors`.
+
+    Example:
+        >>> from structperc.data import Corpus
+        >>> from structperc.encoders import WordEmbedding
+        >>> embedder = WordEmbedding(width=50, cutoff=1)
+        >>> embedder.build_vocabulary(Corpus.from_sentences([{"word": ["Anna", "slept"]}]))
+        >>> (numbers,) = embedder.encode_inputs(Corpus.from_sentences([{"word": ["slept", "Ben"]}]))
+        >>> numbers.ids.tolist(), embedder(numbers).shape  # 0 is the unknown word
+        ([2, 0], torch.Size([2, 50]))
     """
 
     def __init__(
@@ -119,15 +129,15 @@ class WordEmbedding(VocabularyEmbedder):
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the training data and the file, and read the vectors of the file."""
-        own = StringVocabulary.frequent(self._strings(corpus), self.cutoff)
+        frequent = StringVocabulary.frequent(self._strings(corpus), self.cutoff)
         if self.path is None:
-            self._set_table(own, torch.randn(len(own), self.width) / self.width**0.5)
+            self._set_table(frequent, torch.randn(len(frequent), self.width) / self.width**0.5)
             return
         words, vectors = read_vectors(self.path)
         if vectors.shape[1] != self.width:
             raise InputError(f"{self.path}: vectors of width {vectors.shape[1]}, not {self.width}; set width to that")
-        given = dict(zip(words, range(len(words)), strict=True))
-        known = StringVocabulary([*words, *(word for word in own.known if word not in given)])
+        given = set(words)
+        known = StringVocabulary([*words, *(word for word in frequent.known if word not in given)])
         table = torch.randn(len(known), self.width) * vectors.std()
         table[UNKNOWN + 1 : UNKNOWN + 1 + len(words)] = vectors
         self._set_table(known, table)
@@ -163,12 +173,22 @@ class CharCNN(VocabularyEmbedder):
 
     Args:
         width: number of filters, D of the vectors.
-        characters: width of the characters' vectors.
+        characters: dimension of the vectors of characters.
         window: width of the filters in characters, an odd number.
-        dropout: dropout of the components of the characters' vectors.
+        dropout: share of the components of character vectors that are dropped in training.
 
     Raises:
-        InputError: sizes below 1, an even window, an invalid share.
+        InputError: sizes below 1, an even window, or an invalid share.
+
+    Example:
+        >>> from structperc.data import Corpus
+        >>> from structperc.encoders import CharCNN
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "slept"]}])
+        >>> embedder = CharCNN(width=30)
+        >>> embedder.build_vocabulary(corpus)
+        >>> (numbers,) = embedder.encode_inputs(corpus)
+        >>> numbers.counts.tolist(), embedder(numbers).shape  # 4 and 5 characters
+        ([4, 5], torch.Size([2, 30]))
     """
 
     def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
@@ -200,26 +220,36 @@ class CharCNN(VocabularyEmbedder):
         counts, longest = numbers.counts, numbers.longest
         if longest is None:
             longest = int(counts.max()) if len(counts) else 0
-        real = real_tokens(counts, max(1, longest))  # of characters
+        real = real_tokens(counts, max(1, longest))  # real characters
         ids = numbers.ids.new_zeros(real.shape).masked_scatter(real, numbers.ids)
         vectors = nn.functional.dropout(nn.functional.embedding(ids, self.table), self.dropout, self.training)
-        found = self.filters((vectors * real[:, :, None]).transpose(1, 2))
-        return found.masked_fill(~real[:, None], -torch.inf).amax(2).nan_to_num(neginf=0.0)
+        filtered = self.filters((vectors * real[:, :, None]).transpose(1, 2))
+        return filtered.masked_fill(~real[:, None], -torch.inf).amax(2).nan_to_num(neginf=0.0)
 
 
 class FeatureEmbedding(TokenEmbedder):
     """Weighted sum of the vectors of a token's node features, divided by the square root of their number.
 
-    Clusters, gazetteers, affixes and document attributes enter an encoder by the node templates of the tagger's
-    `features`, as in a linear model. Templates of single attributes at the token itself suit best, since the encoder
-    models the context. Tokens without features have the vector 0.
+    It makes clusters, gazetteers, affixes and document attributes an input of an encoder. They are given by the node
+    templates of the tagger's `features`, as for a linear model. Templates of single attributes at the token itself are
+    best, since the encoder models the context. Tokens without features have the vector 0.
 
     Args:
-        width: D of the vectors.
-        dropout: share of the features that is dropped in training, independently.
+        width: D, dimension of the vectors.
+        dropout: share of the features that are dropped in training, independently.
 
     Raises:
-        InputError: a width below 1, an invalid share; in training, templates that give no feature.
+        InputError: a width below 1, or an invalid share; in training, templates that give no feature.
+
+    Example:
+        >>> import torch
+        >>> from structperc.encoders import FeatureEmbedding
+        >>> from structperc.ragged import Ragged
+        >>> embedder = FeatureEmbedding(width=1)
+        >>> embedder.table = torch.nn.Parameter(torch.tensor([[1.0], [2.0], [3.0], [4.0]]))
+        >>> numbers = Ragged.from_counts(torch.tensor([0, 1, 2, 3, 1]), torch.tensor([4, 1]))
+        >>> embedder(numbers).tolist()  # (1 + 2 + 3 + 4) / sqrt(4), and 2
+        [[5.0], [2.0]]
     """
 
     n_inputs = 0
@@ -239,7 +269,7 @@ class FeatureEmbedding(TokenEmbedder):
         self.table = nn.Parameter(torch.randn(n_features, self.width) / self.width**0.5)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """No-op: features are extracted for the whole tagger."""
+        """Return no inputs: features are extracted for the whole tagger."""
         return []
 
     def numbers(self, batch: Batch) -> Ragged:

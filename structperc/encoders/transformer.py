@@ -1,6 +1,7 @@
-"""Vectors of words from a pre-trained transformer, with windows over the sub-word pieces of long sequences.
+"""Vectors of words from a pre-trained transformer, with windows over the sub-word tokens of long sequences.
 
-Of the N words of a batch, word i has the pieces offsets[i]:offsets[i + 1], at least one and at most `max_pieces`.
+A piece is a sub-word token. Word i of the N words of a batch has the pieces offsets[i]:offsets[i + 1], at least one and
+at most `max_pieces`.
 """
 
 import json
@@ -34,7 +35,7 @@ class PieceWindows(NamedTuple):
         """Return windows of at most `max_pieces` pieces; neighbours share at most `overlap` < `max_pieces` pieces.
 
         offsets (N + 1,) int64, lengths (B,) int64 in words. A sequence that fits has one window, an empty one has none.
-        The last window of a longer sequence begins as early as possible, so it may share more.
+        The last window of a longer sequence begins as early as possible, so it may share more pieces.
         """
         ends = lengths.cumsum()
         sequences = zip((ends - lengths)[lengths > 0].tolist(), ends[lengths > 0].tolist(), strict=True)
@@ -44,7 +45,7 @@ class PieceWindows(NamedTuple):
     def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return for each word the window (N,) with most context, and the number of pieces before the word in it.
 
-        The context is the distance to the nearer boundary of the window in pieces; of equal windows the first counts.
+        The context is the distance to the nearer boundary of the window in pieces; of equal windows the first is taken.
         """
         counts = self.stop - self.first
         window, word = (x.numpy() for x in spread(torch.from_numpy(counts), torch.from_numpy(self.first)))
@@ -56,8 +57,8 @@ class PieceWindows(NamedTuple):
     def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
         """Return the number of the token at each of the P positions of each window, (W, P) int64.
 
-        Numbers are those of the pieces, then of `opening` special tokens before the pieces, of `closing` after them,
-        and of the padding on the right.
+        The pieces are numbered first, then the `opening` special tokens before the pieces, the `closing` ones after
+        them, and the padding on the right.
         """
         pieces = (offsets[self.stop] - offsets[self.first])[:, None]
         place = np.arange(pieces.max(initial=0) + opening + closing) - opening
@@ -95,28 +96,34 @@ class Transformer(Encoder):
     """Hugging Face encoder with a vector for each word, from its sub-word tokens. Devlin et al. 2019, section 5.3.
 
     Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa) get
-    a space before each word. A word without pieces, such as a control character, becomes the unknown token. Words that
-    are longer than a window are truncated.
+    a space before each word. A word without sub-word tokens, such as a control character, becomes the unknown token.
+    Words that are longer than a window are truncated.
 
     Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
     from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
 
-    Weights are float32, vectors have the precision of autocast. Saved taggers are complete: neither the folder nor the
-    hub is needed to load them.
+    Weights are float32, vectors have the precision of autocast. Saved taggers contain the network and the tokenizer:
+    neither the folder nor the hub is needed to load them.
 
     Args:
         model: folder of a saved model and its tokenizer (environment variables are expanded), or an id of the hub.
         revision: branch, tag or commit of the hub.
-        pool: vector of a word: "first" piece, or "mean" of its pieces.
-        window: pieces of a window with its special tokens; by default the number of positions of the model, 512 if
-            unlimited.
-        overlap: maximal number of pieces that neighbouring windows share; by default a quarter of a window.
+        pool: vector of a word: that of its "first" sub-word token, or the "mean" over its tokens.
+        window: sub-word tokens of a window with its special tokens; by default the number of positions of the model,
+            512 if unlimited.
+        overlap: maximal number of sub-word tokens that neighbouring windows share; by default a quarter of a window.
         frozen: do not train the weights, and run without dropout.
 
     Raises:
-        InputError: missing library, unknown pool, sizes below 1; in training, a model that cannot be loaded or is not
-            an encoder, windows larger than its positions or not larger than their overlap; on reading, a word without
-            pieces if the tokenizer has no unknown token.
+        InputError: missing library, unknown pool, or sizes below 1; in training, a model that cannot be loaded or is
+            not an encoder, windows larger than its positions or not larger than their overlap; in `encode_inputs`, a
+            word without sub-word tokens if the tokenizer has no unknown token.
+
+    Example:
+        >>> from structperc.encoders import Transformer
+        >>> encoder = Transformer("bert-base-cased", pool="mean", overlap=64)  # loaded by `build_vocabulary`
+        >>> encoder.source_files()
+        ['bert-base-cased']
     """
 
     network: Any  # an nn.Module; None before `build_vocabulary` or `load_state`
@@ -146,7 +153,7 @@ class Transformer(Encoder):
     # -- state ---------------------------------------------------------------------------------------------------
 
     def build_vocabulary(self, corpus: Corpus) -> None:
-        """Load tokenizer and weights; of the training data only the first words are used."""
+        """Load tokenizer and weights; only the first words of the training data are used."""
         network, found = load_pretrained(self.model, self.revision)
         tokenizer = found.backend_tokenizer
         tokenizer.no_padding()  # whatever it was saved with
@@ -169,7 +176,11 @@ class Transformer(Encoder):
         return {"config": config_of(self.network), "tokenizer": self.tokenizer.to_str(), **ids}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Create the network without its weights. Raises InputError for an invalid state."""
+        """Create the network with random weights.
+
+        Raises:
+            InputError: an invalid state.
+        """
         check_fields(state, STATE, "Transformer")
         self._begin(untrained_network(state["config"]), state)
 

@@ -1,4 +1,4 @@
-"""Guided learning for bidirectional tagging (Shen, Satta & Joshi 2007): no lattice, tokens are labelled easiest first.
+"""Guided learning for bidirectional tagging (Shen, Satta & Joshi 2007): tokens are labelled one by one, easiest first.
 
 context.py      features of the labels, and words, next to a token
 model.py        weights, inference and learning; update rules and the averaging optimizer

@@ -12,7 +12,7 @@ from structperc.errors import InputError
 from structperc.ragged import boundaries
 from structperc.structures import Batch, FlatBatch
 
-OFFSETS = (-2, -1, 1, 2)  # of the neighbours in a window
+OFFSETS = (-2, -1, 1, 2)  # offsets of the neighbours in a window
 UNKNOWN = -1  # label that is not decided yet
 COMPILED = (torch.float32, torch.float64)  # types that the compiled functions support
 
@@ -21,25 +21,25 @@ class TokenArrays(NamedTuple):
     """Features of the n tokens of one or more sentences, concatenated."""
 
     ids: ndarray  # (M,) int32, features of all tokens
-    offsets: ndarray  # (n + 1,) int64, those of token t are ids[offsets[t]:offsets[t + 1]]
+    offsets: ndarray  # (n + 1,) int64, token t has the features ids[offsets[t]:offsets[t + 1]]
     keys: ndarray  # (n, H) int64, hashes of the words of the H templates with words
 
 
 class WeightArrays(NamedTuple):
-    """Weights of the model and the F context templates, those without words first."""
+    """Weights of the model and the F context templates, templates without words first."""
 
-    node: ndarray  # (R, L) of token features
-    table: ndarray  # (C, L) of context features; row 0 is that of templates that do not fire
+    node: ndarray  # (R, L) weights of token features
+    table: ndarray  # (C, L) weights of context features; row 0 is for templates that do not fire
     radix: ndarray  # (F, 4) int64, factors of the labels in the number of a combination
     first: ndarray  # (F,) int64, first row of a template
-    size: int  # rows that templates with words share
-    before: ndarray  # templates with labels before the token only
-    after: ndarray  # after it only
-    around: ndarray  # on both sides
+    size: int  # number of rows that templates with words share
+    before: ndarray  # templates with labels only before the token
+    after: ndarray  # templates with labels only after the token
+    around: ndarray  # templates with labels on both sides
 
 
 class WeightSums(NamedTuple):
-    """Sums for the averages of the weights; without rows where none are kept."""
+    """Sums for the averages of the weights; without rows if weights are not averaged."""
 
     node: ndarray  # (R, L) float64
     table: ndarray  # (C, L) float64
@@ -59,19 +59,19 @@ class TrainingData(NamedTuple):
 
 
 def to_cpu(x: Tensor) -> Tensor:
-    """Return x as compiled functions can read it, a copy where necessary."""
+    """Return x in a form that compiled functions can read, a copy if necessary."""
     dtype = x.dtype if x.dtype in COMPILED or not x.is_floating_point() else torch.float32
     return x.detach().to("cpu", dtype).contiguous()
 
 
 @contextmanager
 def writable_arrays(*tensors: Tensor) -> Iterator[list[ndarray]]:
-    """Return arrays to be changed, of the tensors or of copies that are written back at the end."""
+    """Return a context with writable arrays: views of the tensors, or copies that are written back at the end."""
     copies = [to_cpu(x) for x in tensors]
-    yield [own.numpy() for own in copies]
-    for x, own in zip(tensors, copies, strict=True):
-        if own.data_ptr() != x.data_ptr():
-            x.copy_(own)
+    yield [copy.numpy() for copy in copies]
+    for x, copy in zip(tensors, copies, strict=True):
+        if copy.data_ptr() != x.data_ptr():
+            x.copy_(copy)
 
 
 def sentence_starts(batch: Batch | FlatBatch) -> ndarray:
@@ -93,17 +93,31 @@ def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:
 
 
 class Decisions(NamedTuple):
-    """The best hypothesis of each sentence and the order of its decisions.
+    """Best hypothesis of each sentence and the order of its decisions: the result of `GuidedModel.decode`.
 
-    The order is that in which tokens were taken from the queue, for the action of the hypothesis that led at the time,
-    with the label `first`. With a beam of more than one state another hypothesis may win in the end: labels, windows
-    and U are those of its actions.
+    A token is decided when it is taken from the queue, with the label `first` of the best hypothesis at that time. With
+    a beam of more than one state another hypothesis may win in the end: labels, windows and U are those of its actions.
+
+    Attributes:
+        labels: (B, T) int64, 0 in the padding.
+        order: (B, T) int64, the step in which a token was decided, from 0; -1 in the padding.
+        first: (B, T) int64, label of the best hypothesis in that step; 0 in the padding.
+        windows: (B, T, 4) int64, labels at the offsets -2, -1, 1 and 2 that the action used, -1 for others.
+        U: (B, T) score of the action; 0 in the padding.
+        scores: (B,) float64, score V of the hypothesis, the sum of U.
+
+    Example:
+        >>> import torch
+        >>> from structperc.guided.arrays import Decisions
+        >>> decisions = Decisions.empty(B=1, T=3, dtype=torch.float32)._replace(order=torch.tensor([[1, 0, 2]]))
+        >>> decisions.order.argsort(1)  # the second token was decided first
+        tensor([[1, 0, 2]])
     """
 
     labels: Tensor  # (B, T) int64, 0 in the padding
     order: Tensor  # (B, T) int64, the step in which a token was decided, from 0; -1 in the padding
-    first: Tensor  # (B, T) int64, label that led in that step; 0 in the padding
-    windows: Tensor  # (B, T, 4) int64, labels at the offsets -2, -1, 1, 2 that were known to the action; else UNKNOWN
+    first: Tensor  # (B, T) int64, label of the best hypothesis in that step; 0 in the padding
+    windows: Tensor  # (B, T, 4) int64, labels at the offsets -2, -1, 1, 2 that the action used; else UNKNOWN
     U: Tensor  # (B, T) score of the action; 0 in the padding
     scores: Tensor  # (B,) float64, V of the hypothesis, the sum of U
 

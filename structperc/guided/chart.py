@@ -1,11 +1,11 @@
 """Spans of one sentence, their states, and the queue of candidates, compiled.
 
-The queue is a tournament: an array of 2 n scores, n a power of two, of which the last n are those of the places, -inf
-without a candidate, and each one before is the maximum of two, so that the maximum and a change cost O(log n).
+The queue is a tournament tree: an array of 2 n scores, n a power of two. The last n are the scores of the places, -inf
+without a candidate, and each other one is the maximum of two, so that the maximum and a change cost O(log n).
 
-A state of a span is the labels at both ends, which is all that tokens outside depend on. Its interfaces are four labels
-(first, second, last but one, last), UNKNOWN where the span is too short: a span of one token has (y, UNKNOWN, UNKNOWN,
-y), no span has four UNKNOWN.
+A state of a span is the labels at both ends; tokens outside depend only on these. Its interfaces are four labels
+(first, second, last but one, last), UNKNOWN if the span is too short: a span of one token has (y, UNKNOWN, UNKNOWN, y),
+an empty span has four UNKNOWN.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkerne
 
 @kernel
 def make_queue(places, dtype):
-    """Return an empty queue for so many places."""
+    """Return an empty queue with at least `places` places."""
     n = 1
     while n < places:
         n *= 2
@@ -37,7 +37,7 @@ def set_score(queue, place, score):
 
 @subkernel_no_alloc
 def best_place(queue):
-    """Return the place of the highest score, the first of equals; the queue must not be empty."""
+    """Return the place of the highest score, of equal scores the first; the queue must not be empty."""
     i = 1
     while i < len(queue) // 2:
         i = 2 * i + (queue[2 * i] < queue[2 * i + 1])
@@ -69,21 +69,21 @@ class Chart(NamedTuple):
     interfaces: Any  # (T + 2, B, 4)
     back: Any  # (T + 2, B, 3) label, left state, right state of the last action
     U: Any  # (T + 2, B) score of the last action
-    V: Any  # (T + 2, B)
+    V: Any  # (T + 2, B) score of the best hypothesis, see above
     static: Any  # (T + 2, L) scores of labels without context, of tokens in the queue
     members: Any  # (T + 2,) places of the tokens of a traced span
-    chosen: Any  # (T + 2,) and their states
+    chosen: Any  # (T + 2,) states of these tokens
     windows: Any  # (B * B, 4)
     before: Any  # (B, L) scores of labels with the left context only
-    after: Any  # (B, L) with the right context only
+    after: Any  # (B, L) scores of labels with the right context only
     # All hypotheses of a candidate: combinations of a left and a right context state, each with all labels.
     pairs: Any  # (B * B, 2) states left and right
     joint: Any  # (B * B, 4) interfaces, OPEN where an action puts its label
-    scores: Any  # (B * B, L) of the actions
-    totals: Any  # (B * B, L) of the hypotheses, relative to the best ones of the contexts
-    highest: Any  # (B * B,)
+    scores: Any  # (B * B, L) scores of the actions
+    totals: Any  # (B * B, L) scores of the hypotheses, relative to the best ones of the contexts
+    highest: Any  # (B * B,) highest total of each combination
     best: Any  # (B,) totals of the best states
-    found: Any  # (B, 2) their combinations and labels
+    found: Any  # (B, 2) combinations and labels of the best states
 
 
 @subkernel
@@ -191,10 +191,10 @@ def join(left, a, right, b, interfaces, joint, row):
 def best_states(M, joint, scores, highest, best, found):
     """Find the best states of a candidate, each with its best hypothesis; return their number.
 
-    scores (M, L) of the hypotheses are used up: M combinations of contexts, each with all labels. joint (M, 4):
-    interfaces of the combinations, OPEN where an action puts its label. Hypotheses of equal interfaces are of one
-    state. highest (M,) is memory; best (B,) takes scores, found (B, 2) combinations and labels, the best state first.
-    Of equal scores the first combination comes first, then the lowest label.
+    scores (M, L) of the hypotheses are overwritten: M combinations of contexts, each with all labels. joint (M, 4):
+    interfaces of the combinations, OPEN at the label of the action. Hypotheses of equal interfaces have the same state.
+    highest (M,) is a workspace; best (B,) is filled with scores, found (B, 2) with combinations and labels, the best
+    state first. Of equal scores the first combination comes first, then the lowest label.
     """
     for m in range(M):
         highest[m] = _highest(m, scores)

@@ -83,21 +83,29 @@ SIDES = ({False}, {True}, {False, True})  # whether the labels of a template are
 
 
 class ContextFeatures(nn.Module):
-    """Features of the labels, and words, next to a token: a row of L weights for each combination of a template.
+    """Features of the labels, and words, next to a token. Shen, Satta & Joshi 2007, Table 2.
 
-    A template fires only where all its labels are known. Combinations of k labels have L**k rows, one each. With words
-    they are hashed: all such templates share `size` rows, and combinations in one row share its weights. Row 0
-    stays zero, for templates that do not fire. Weights start at zero.
+    A template such as "t[-1] t[1] w[0]" has a row of L weights for each combination of its labels and words. It fires
+    only if all its labels are known. A template of k labels has L**k rows. Templates with words are hashed: they share
+    `size` rows, and combinations with the same row share its weights. Row 0 stays zero, for templates that do not
+    fire. Weights are initially zero.
 
-    Below, F is the number of templates, those without words first, and H of those with words. A window is the labels
-    at the offsets -2, -1, 1 and 2 from the token, UNKNOWN where they are not decided.
+    F is the number of templates, templates without words first, and H the number of templates with words. A window is
+    the labels at the offsets -2, -1, 1 and 2 from the token, UNKNOWN if they are not decided.
 
     Args:
-        templates: see `parse_context`.
-        size: rows for the templates with words.
+        templates: templates such as "t[-1] w[0]", and names of lists of templates, "shen2007_a" to "shen2007_e".
+        size: number of rows for the templates with words.
 
     Raises:
         InputError: a template is invalid, or size < 1.
+
+    Example:
+        >>> from structperc.guided import ContextFeatures
+        >>> context = ContextFeatures(["t[-1]", "t[-1] t[1]", "t[-1] w[0]"], size=1000)
+        >>> context.allocate(n_labels=3)
+        >>> context.table.shape  # 1 + 3 + 3 * 3 + 1000 rows
+        torch.Size([1013, 3])
     """
 
     table: nn.Parameter  # (R, L)
@@ -127,7 +135,9 @@ class ContextFeatures(nn.Module):
     def keys(self, words: Tensor, lengths: Tensor) -> Tensor:
         """Return hashes (n, H) of the words of each template with words.
 
-        words (n,) int64 are those of sentences of lengths (B,), one after the other; outside of a sentence they are 0.
+        Args:
+            words: word ids (n,) int64 of the concatenated sentences; positions outside a sentence count as 0.
+            lengths: (B,) int64, lengths of the sentences.
         """
         with_words = self.parsed[self.exact :]
         seeds = word_hashes(map(str, with_words)).tolist()
@@ -147,7 +157,7 @@ class ContextFeatures(nn.Module):
         return torch.from_numpy(search.rows(windows.numpy(), keys.numpy(), self.weights(none, none)))
 
     def weights(self, node: np.ndarray, table: np.ndarray) -> WeightArrays:
-        """Return the weights of token features (R, L) and of contexts as compiled functions read them."""
+        """Return the arguments of compiled functions, given weights of token features (R, L) and contexts (C, L)."""
         sides = [{offset > 0 for offset in template.labels} for template in self.parsed]
         before, after, around = (
             np.array([f for f, side in enumerate(sides) if side == own], np.int64) for own in SIDES
@@ -157,6 +167,6 @@ class ContextFeatures(nn.Module):
 
 
 def _shifted(words: Tensor, starts: Tensor, ends: Tensor, offset: int) -> Tensor:
-    """Return the words `offset` tokens from each of words (n,), 0 outside of the sentence starts:ends of a token."""
+    """Return the words at an offset from each token (n,), 0 outside the sentence starts:ends of the token."""
     places = torch.arange(len(words)) + offset
     return words.roll(-offset).where((places >= starts) & (places < ends), 0)

@@ -24,7 +24,7 @@ UPDATES, DECISIONS, ERRORS = range(3)  # indices of counts
 
 
 class GoldPath(NamedTuple):
-    """Gold labels of a sentence, and the states of the chart that hold the gold hypothesis.
+    """Gold labels of a sentence, and the states of the chart that contain the gold hypothesis.
 
     The gold hypothesis p.G of a span p gives all its tokens their gold labels. gold_state is the state of p whose best
     hypothesis it is: that of the action with the gold label in the gold states of the contexts. It is -1 where no state
@@ -40,14 +40,14 @@ class GoldPath(NamedTuple):
 
 @subkernel
 def gold_path(s, data, gold_state):
-    """Return the gold path of sentence s; gold_state is memory for the longest sentence."""
+    """Return the gold path of sentence s; gold_state is a workspace for the longest sentence."""
     gold_state[0] = 0
     return GoldPath(data.gold[data.starts[s] : data.starts[s + 1]], gold_state)
 
 
 @subkernel_no_alloc
 def update_candidate(place, text, weights, chart, gold_path):
-    """Make or renew the candidate at a place, and find its gold state."""
+    """Create or renew the candidate at a place, and find its gold state."""
     generate(place, text, weights, chart)
     gold_state, back, gold = gold_path.gold_state, chart.back, gold_path.gold[place - 1]
     left, right = gold_state[chart.contexts[place, 0]], gold_state[chart.contexts[place, 1]]
@@ -181,7 +181,7 @@ def _learn_early(text, own, data, chart, counts):
 
 @subkernel_no_alloc
 def _correct(place, steps, text, own, data, chart):
-    """Demote all actions of the best hypothesis of a span, promote those of the gold hypothesis."""
+    """Decrease the weights of all actions of the best hypothesis of a span, increase those of the gold hypothesis."""
     for i in range(trace(place, chart)):
         inner = chart.members[i]
         state = chart.chosen[inner]

@@ -26,17 +26,39 @@ from structperc.structures import Batch, FlatBatch
 
 
 class LearningCounts(NamedTuple):
-    """Counts over the sentences of a mini-batch."""
+    """Counts over the sentences of a mini-batch.
+
+    Attributes:
+        updates: number of updates of the weights.
+        decisions: number of chosen candidates, accepted or not.
+        errors: number of chosen candidates whose best hypothesis was wrong.
+
+    Example:
+        >>> from structperc.guided import LearningCounts
+        >>> counts = LearningCounts(updates=2, decisions=10, errors=2)
+        >>> counts.errors / counts.decisions
+        0.2
+    """
 
     updates: int
-    decisions: int  # accepted tokens, and candidates that were chosen but not accepted
-    errors: int  # chosen candidates whose top hypothesis was not gold
+    decisions: int  # chosen candidates, accepted or not
+    errors: int  # chosen candidates whose best hypothesis was wrong
 
 
 class GuidedRule(ABC):
     """Base class of update rules: when a chosen candidate is accepted, and when the weights are changed.
 
     The order of inference and the scores of actions are learned together, sentence by sentence.
+
+    Example:
+        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedRule, LearningCounts
+        >>> from structperc.scorers import SparseLinear
+        >>> class NoLearning(GuidedRule):
+        ...     def learn(self, data):
+        ...         return LearningCounts(updates=0, decisions=0, errors=0)
+        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["shen2007_c"]), rule=NoLearning())
+        >>> type(model.rule).__name__
+        'NoLearning'
     """
 
     @abstractmethod
@@ -45,23 +67,33 @@ class GuidedRule(ABC):
 
 
 class Aggressive(GuidedRule):
-    """Accept only gold (Algorithm 2): else update, renew the queue and choose again.
+    """Update rule that accepts only right hypotheses. Shen, Satta & Joshi 2007, Algorithm 2.
 
-    A top hypothesis is gold if it gives all tokens of its span gold's labels. If not, the features of gold's last
-    action are promoted and those of the top hypothesis's last action demoted. All accepted spans thus have the gold
-    hypothesis on top; their V stay as they were when they were accepted.
+    If the best hypothesis of the chosen candidate is not the gold hypothesis, which has the gold labels on all tokens
+    of the span, the weights of the features of its last action decrease, those of the last gold action increase, the
+    queue is renewed and a candidate is chosen again. The best hypothesis of all accepted spans is thus the gold
+    hypothesis; V of a span is not recomputed after it is accepted.
 
-    With a margin (Krauth & Mézard 1987) a top hypothesis that is gold counts as an error, too, as long as
+    With a margin (Krauth & Mézard 1987) there is also an update if the best hypothesis is the gold hypothesis, but
     V(gold) <= V(rival) + margin, where the rival is the best hypothesis on the same span, with the present weights,
-    among those with another label in the last action. Such an update moves this gap by the squared norm of the
-    difference of the two actions' features.
+    among those with another label in the last action. Such an update increases this gap by the squared norm of the
+    difference of the features of the two actions.
 
     Args:
-        margin: in units of the score; 0 for none.
-        limit: a sentence is left after `limit` updates per token of it, as not all data can be separated.
+        margin: margin in units of the score; 0 for none.
+        limit: maximal number of updates per token of a sentence, as not all data are separable; learning then
+            continues with the next sentence.
 
     Raises:
         InputError: margin is negative, or limit < 1.
+
+    Example:
+        >>> from structperc.guided import Aggressive, ContextFeatures, GuidedModel
+        >>> from structperc.scorers import SparseLinear
+        >>> rule = Aggressive(margin=1.0)
+        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["shen2007_c"]), rule=rule)
+        >>> model.rule.margin, model.rule.limit
+        (1.0, 10)
     """
 
     def __init__(self, margin: float = 0.0, limit: int = 10) -> None:
@@ -79,11 +111,20 @@ class Aggressive(GuidedRule):
 
 
 class EarlyUpdate(GuidedRule):
-    """Accept each chosen candidate, right or wrong, while some state holds the gold hypothesis (not aggressive).
+    """Update rule that accepts each chosen candidate while the gold hypothesis is in its beam. Collins & Roark 2004.
 
-    Collins & Roark 2004: when no state of the chosen candidate holds it any more, or the sentence is complete and
-    it is not on top, the features of all actions of the gold hypothesis on this span are promoted, those of the top
-    hypothesis demoted, and the sentence is left. Other spans of the sentence are not compared.
+    If no state of the chosen candidate contains the gold hypothesis, or if the sentence is complete and another
+    hypothesis is best, the weights of the features of all actions of the gold hypothesis on this span increase, those
+    of the best hypothesis decrease, and learning continues with the next sentence. Other spans of the sentence are not
+    compared.
+
+    Example:
+        >>> from structperc.guided import ContextFeatures, EarlyUpdate, GuidedModel
+        >>> from structperc.scorers import SparseLinear
+        >>> context = ContextFeatures(["shen2007_c"])
+        >>> model = GuidedModel(SparseLinear(transitions=False), context, beam=3, rule=EarlyUpdate())
+        >>> model.beam
+        3
     """
 
     def learn(self, data: TrainingData) -> LearningCounts:
@@ -96,13 +137,21 @@ class EarlyUpdate(GuidedRule):
 class GuidedOptimizer(AveragedOptimizer):
     """Optimizer of guided learning: perceptron updates without gradients, averaged over decisions.
 
-    The average is over the weights after each decision, those included that change nothing; after m decisions that
-    sentences of a mini-batch make at the same time, the weights count m times. float32 holds the weights exactly
-    below 2**24, float64 the sums.
+    The average is over the weights after each decision, also the decisions that change nothing. Weights are integers,
+    exact in float32 below 2**24; the sums of the average are float64. `GuidedModel.learn` changes weights and sums.
 
     Args:
-        params: those of a `GuidedModel`.
-        average: whether averages are kept, and used for evaluation.
+        params: parameters of a `GuidedModel`.
+        average: evaluate the average over all decisions, see `evaluation_weights()`.
+
+    Example:
+        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
+        >>> from structperc.scorers import SparseLinear
+        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["t[-1]"]))
+        >>> model.allocate(n_node=4, n_labels=2)
+        >>> optimizer = GuidedOptimizer(model.parameters())
+        >>> [tuple(p.shape) for p in optimizer.param_groups[0]["params"]]  # features; 1 + 2 contexts
+        [(4, 2), (3, 2)]
     """
 
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:
@@ -113,13 +162,13 @@ class GuidedOptimizer(AveragedOptimizer):
         return StepSizeRule(constant_size, (1.0,))
 
     def sums(self, p: Tensor) -> Tensor:
-        """Return the sum for the average of a parameter, float64; without rows where none is kept."""
+        """Return the sums for the average of a parameter, float64; without rows if weights are not averaged."""
         if not self.param_groups[0]["average"]:
             return p.new_empty(0, *p.shape[1:], dtype=torch.float64)
         return super().sums(p)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Return the value of the closure, if any; `GuidedModel.learn` has already changed the weights."""
+        """Return the result of the closure, if any; `GuidedModel.learn` has already changed the weights."""
         return None if closure is None else closure()
 
 
@@ -127,24 +176,43 @@ Order = Literal["easiest", "left-to-right"]
 
 
 class GuidedModel(nn.Module):
-    """Bidirectional tagger whose order of inference is learned (Shen, Satta & Joshi 2007).
+    """Bidirectional tagger whose order of inference is learned. Shen, Satta & Joshi 2007.
 
     U(token i gets label y) = sum_f static.node[f, y] + sum_g context.table[g, y] over the features f of the token and
     the features g of those neighbouring labels that are decided (Eq. 2). V(hypothesis) = V(left context) +
     V(right context) + U (Eq. 1). All labels are tried for all tokens.
 
     Learning updates the parameters without gradients, with a `GuidedOptimizer`. It runs on a CPU: weights on another
-    device are copied for each mini-batch.
+    device are copied for each mini-batch. `structperc.taggers.GuidedTagger` trains and applies the model.
 
     Args:
         static: scores of features that do not depend on the labels of other tokens.
-        context: scores of features that do.
-        beam: states kept of each span.
+        context: scores of features that depend on the labels of other tokens.
+        beam: number of states of each span.
         order: "easiest", or "left-to-right" for comparison.
-        rule: when learning accepts a candidate and when it changes the weights.
+        rule: when learning accepts a candidate and when it changes the weights; by default Aggressive().
 
     Raises:
-        InputError: beam < 1; the order is unknown; static has transitions.
+        InputError: beam < 1, an unknown order, or static has transitions.
+
+    Example:
+        >>> import torch
+        >>> from structperc.datamodules.encoded import single_sequence
+        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
+        >>> from structperc.ragged import Ragged
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.structures import FlatBatch, Words
+        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["t[-1]", "t[1]"]))
+        >>> model.allocate(n_node=2, n_labels=2)
+        >>> nodes = Ragged.from_counts(torch.tensor([0, 1]), torch.tensor([1, 1]))  # one feature at each token
+        >>> lengths, gold, zeros = torch.tensor([2]), torch.tensor([1, 0]), torch.zeros(2, dtype=torch.int64)
+        >>> first, last = torch.tensor([True, False]), torch.tensor([False, True])
+        >>> batch = FlatBatch(nodes, None, lengths, gold, zeros, first, last, torch.tensor([0]), Words(*[zeros] * 4))
+        >>> optimizer = GuidedOptimizer(model.parameters())
+        >>> [model.learn(batch, optimizer).errors for _ in range(2)]
+        [1, 0]
+        >>> model.decode(single_sequence(batch)).labels
+        tensor([[1, 0]])
     """
 
     def __init__(
@@ -172,7 +240,7 @@ class GuidedModel(nn.Module):
 
     @torch.no_grad()
     def decode(self, batch: Batch) -> Decisions:
-        """Label a batch."""
+        """Return the best hypothesis of each sentence of a batch and the order of its decisions."""
         from structperc.guided import search  # needs numba
 
         node, table = to_cpu(self.static.node), to_cpu(self.context.table)
@@ -185,10 +253,17 @@ class GuidedModel(nn.Module):
 
     @torch.no_grad()
     def learn(self, batch: FlatBatch, optimizer: GuidedOptimizer) -> LearningCounts:
-        """Learn from the sentences of a batch one after the other, each with the weights that the one before left.
+        """Learn from the sentences of a batch one after the other, each with the weights after the previous one.
+
+        Args:
+            batch: sentences with gold labels.
+            optimizer: optimizer of the parameters, whose sums and steps are updated.
+
+        Returns:
+            Numbers of updates, decisions and errors.
 
         Raises:
-            InputError: gold labels are unknown to the model.
+            InputError: gold labels that are unknown to the model.
         """
         gold = to_cpu(batch.gold).numpy()
         check_range(gold, self.static.node.shape[1], "label")
@@ -203,7 +278,7 @@ class GuidedModel(nn.Module):
         return counts
 
     def _text(self, batch: Batch | FlatBatch, words: Tensor) -> TokenArrays:
-        """Return the arrays of a batch, whose tokens have these words (n,) on the CPU."""
+        """Return the arrays of a batch, given the ids of its words (n,) on the CPU."""
         if batch.nodes.weights is not None:
             raise InputError("GuidedModel: feature weights are not supported; leave them out, or use a Tagger")
         ids, offsets = to_cpu(batch.nodes.ids), to_cpu(batch.nodes.offsets)

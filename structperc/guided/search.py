@@ -96,7 +96,7 @@ LOWEST = np.finfo(np.float32).min
 
 @subkernel_no_alloc
 def generate(place, text, weights, chart):
-    """Make or renew the candidate at a place."""
+    """Create or renew the candidate at a place."""
     if not is_queued(chart.queue, place):
         static_scores(place - 1, text, weights, chart.static[place])
     M = score_hypotheses(place, text, weights, chart)

@@ -1,7 +1,7 @@
-"""Labels against gold -> scores. Integer counts are summed over batches and processes and divided once.
+"""Scores of predicted labels. Integer counts are summed over batches and processes and divided once.
 
-Functions of label names take gold first, (y_true, y_pred), as scikit-learn and seqeval do; metrics and functions of
-tensors take it second, (preds, target), as torchmetrics does.
+Functions of label names take gold labels first, (y_true, y_pred), as scikit-learn and seqeval do; metrics and functions
+of tensors take them second, (preds, target), as torchmetrics does.
 
 accuracy.py       accuracy of tokens and sentences
 segments.py       segment counts, precision, recall and F as tables and as single numbers

@@ -37,9 +37,9 @@ def check_label_numbers(preds: Tensor, target: Tensor, lengths: Tensor | None = 
 
 
 def sentence_boundaries(lengths: Tensor, T: int, sentences: Tensor | None = None) -> SentenceBoundaries:
-    """Return the boundaries of sentences, from lengths (B,) int64 and sentences (B, T) int64, a number per token.
+    """Return the boundaries of sentences, from lengths (B,) int64 and a sentence number per token (B, T) int64.
 
-    A sentence begins wherever the number changes, which may be an index within the document or the corpus.
+    A sentence begins wherever the number changes; numbers may be indices within the document or the corpus.
     Without numbers each sequence is one sentence. Sentences without tokens are not counted.
     """
     real = real_tokens(lengths, T)
@@ -59,7 +59,7 @@ def right_sentences(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
 def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
     """Return (B * T,) bool, True for sentences with a wrong token, False after the last, given right tokens (B, T).
 
-    The size does not depend on the number of sentences, for which a GPU would have to be synchronised.
+    The size does not depend on the number of sentences, so that a GPU needs no synchronisation.
     """
     number = (boundaries.first.flatten().cumsum(0) - 1).clamp(min=0)  # is -1 in padding before the first sentence
     wrong = (boundaries.real & ~right).flatten()
@@ -67,11 +67,24 @@ def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
 
 
 def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the numbers of correctly labelled tokens and of all tokens, () int64 each.
+    """Count the correctly labelled tokens and all tokens.
 
-    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64.
+    Args:
+        preds: predicted label numbers (B, T) int64.
+        target: gold label numbers (B, T) int64.
+        lengths: (B,) int64; later tokens are padding.
 
-    Raises InputError for tensors of other shapes or types.
+    Returns:
+        The two numbers, () int64 each.
+
+    Raises:
+        InputError: tensors of other shapes or types.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import token_counts
+        >>> token_counts(torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]]), lengths=torch.tensor([3]))
+        (tensor(2), tensor(3))
     """
     check_label_numbers(preds, target, lengths)
     real = sentence_boundaries(lengths, target.shape[1]).real
@@ -81,12 +94,27 @@ def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor
 def sentence_counts(
     preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the numbers of sentences without a wrong token and of all sentences, () int64 each.
+    """Count the sentences without a wrong token and all sentences.
 
-    preds (B, T) predicted and target (B, T) gold label numbers, lengths (B,): all int64. `sentences` (B, T) has
-    a sentence number for each token, as in `sentence_boundaries`; without it each sequence is one sentence.
+    Args:
+        preds: predicted label numbers (B, T) int64.
+        target: gold label numbers (B, T) int64.
+        lengths: (B,) int64; later tokens are padding.
+        sentences: sentence number (B, T) int64 of each token: a sentence begins wherever it changes. By default each
+            sequence is one sentence.
 
-    Raises InputError for tensors of other shapes or types.
+    Returns:
+        The two numbers, () int64 each.
+
+    Raises:
+        InputError: tensors of other shapes or types.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import sentence_counts
+        >>> preds, target = torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]])
+        >>> sentence_counts(preds, target, torch.tensor([3]), sentences=torch.tensor([[0, 0, 1]]))
+        (tensor(1), tensor(2))
     """
     check_label_numbers(preds, target, lengths)
     boundaries = sentence_boundaries(lengths, target.shape[1], sentences)
@@ -114,12 +142,13 @@ class ShareMetric(Metric):
 
 
 class _Accuracy(ShareMetric):
-    """Base class: counts of right and of all items; a MetricCollection merges states of equal names and values."""
+    """Base class of accuracies, which count right items and all items."""
 
     items: str
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        # different names, since a MetricCollection merges states of equal names and values
         for name in (self.items, f"right_{self.items}"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
@@ -129,7 +158,14 @@ class _Accuracy(ShareMetric):
         """Return the numbers of right items and of all items."""
 
     def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the items of preds (B, T) against gold, target (B, T); lengths (B,), sentences (B, T) or None."""
+        """Count the items of a batch.
+
+        Args:
+            preds: predicted label numbers (B, T) int64.
+            target: gold label numbers (B, T) int64.
+            lengths: (B,) int64; later tokens are padding.
+            sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
+        """
         right, total = self.count(preds, target, lengths, sentences)
         setattr(self, f"right_{self.items}", getattr(self, f"right_{self.items}") + right)
         setattr(self, self.items, getattr(self, self.items) + total)
@@ -142,7 +178,12 @@ class _Accuracy(ShareMetric):
 class TokenAccuracy(_Accuracy):
     """Share of tokens whose label is correct; compute() -> () float64, 0.0 without tokens.
 
+    Args:
+        kwargs: options of `torchmetrics.Metric`.
+
     Example:
+        >>> import torch
+        >>> from structperc.metrics import TokenAccuracy
         >>> accuracy = TokenAccuracy()
         >>> accuracy.update(torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]]), torch.tensor([3]))
         >>> round(accuracy.compute().item(), 3)
@@ -160,7 +201,12 @@ class TokenAccuracy(_Accuracy):
 class SentenceAccuracy(_Accuracy):
     """Share of sentences without a wrong token; compute() -> () float64, 0.0 without sentences.
 
+    Args:
+        kwargs: options of `torchmetrics.Metric`.
+
     Example:
+        >>> import torch
+        >>> from structperc.metrics import SentenceAccuracy
         >>> accuracy = SentenceAccuracy()
         >>> accuracy.update(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [0, 1]]), torch.tensor([2, 2]))
         >>> accuracy.compute().item()

@@ -15,7 +15,24 @@ from structperc.structures import Lattice
 
 @torch.no_grad()
 def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
-    """Return the probabilities p(y_t = label | x) (B, T) of labels (B, T) int64, whose padding holds some label."""
+    """Return the probability p(y_t = label | x) of each label.
+
+    Args:
+        lattice: scores of a probabilistic model, such as one trained with `CRFLoss`.
+        labels: (B, T) int64, any label in the padding.
+
+    Returns:
+        Probabilities (B, T).
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import token_confidence
+        >>> from structperc.structures import Lattice
+        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> token_confidence(lattice, torch.tensor([[1, 0]]))  # 3 / (1 + 3) and 1 / (1 + 1)
+        tensor([[0.7500, 0.5000]])
+    """
     return marginals(lattice).gather(2, labels.unsqueeze(2)).squeeze(2)
 
 
@@ -23,11 +40,35 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 def segment_confidence(
     lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
 ) -> Tensor:
-    """Return the probability (S,), in 0..1, of exactly these segments of labels (B, T).
+    """Return the probability of each segment, with exactly these boundaries.
 
     It is p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it. In the
-    lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment has a single spelling; in
-    IOB1 it leaves out the other one.
+    lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment can be written in one way
+    only. In IOB1 it is the probability of the way in which the labels write it.
+
+    Args:
+        lattice: scores of a probabilistic model.
+        labels: (B, T) int64, any label in the padding.
+        segments: S segments of these labels.
+        boundaries: real tokens, first and last tokens of sentences.
+        label_set: names and tag scheme of the labels.
+
+    Returns:
+        Probabilities (S,), in 0..1.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import Segments
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import segment_confidence
+        >>> from structperc.metrics.accuracy import sentence_boundaries
+        >>> from structperc.structures import Lattice
+        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> segments = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))  # the first token
+        >>> boundaries, label_set = sentence_boundaries(lattice.lengths, 2), LabelSet(("O", "B-PER"), "IOB2")
+        >>> segment_confidence(lattice, torch.tensor([[1, 0]]), segments, boundaries, label_set)
+        tensor([0.7500])
     """
     rows, starts, ends = segments
     if not len(rows):
@@ -45,7 +86,7 @@ def segment_confidence(
 
 @torch.no_grad()
 def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
-    """Return the confidence (B, T) of the segment of labels (B, T) that each token is in; NaN outside of segments."""
+    """Return for each token the confidence (B, T) of its segment, given labels (B, T); NaN outside segments."""
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)
     segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
@@ -56,17 +97,17 @@ def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoun
     return torch.where(within, confidence[number], nothing) if len(confidence) else nothing
 
 
-MAX_BINS = 10_000  # bins
+MAX_BINS = 10_000
 
 
 class Bin(NamedTuple):
-    """The decisions with low < confidence <= high; the first bin holds confidence 0, too."""
+    """The decisions with low < confidence <= high; the first bin includes confidence 0."""
 
     low: float
     high: float
     n: int
     correct: int
-    total: float  # sum of the confidences
+    total: float  # sum of confidences
 
     @property
     def accuracy(self) -> float:
@@ -80,14 +121,30 @@ class Bin(NamedTuple):
 
 
 class Reliability(NamedTuple):
-    """Confidence against accuracy, bin by bin and in all; every number is 0.0 where there are no decisions."""
+    """Confidence against accuracy, bin by bin and in total; every number is 0.0 without decisions.
+
+    Attributes:
+        bins: low, high, number of decisions, number of right ones and sum of confidences of each bin.
+        squares: sum of (confidence - right)^2.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import Calibration
+        >>> calibration = Calibration(bins=2)
+        >>> calibration.update(torch.tensor([1.0, 0.75, 0.25]), torch.tensor([True, False, False]))
+        >>> reliability = calibration.compute()
+        >>> [(one.high, one.accuracy, one.confidence) for one in reliability.bins]
+        [(0.5, 0.0, 0.25), (1.0, 0.5, 0.875)]
+        >>> round(reliability.ece, 3)  # 1/3 * |0 - 0.25| + 2/3 * |0.5 - 0.875|
+        0.333
+    """
 
     bins: list[Bin]
     squares: float  # sum of (confidence - right)^2
 
     @property
     def all(self) -> Bin:
-        """The bin that holds all decisions."""
+        """The bin of all decisions."""
         sums = (sum(values) for values in zip(*(one[2:] for one in self.bins), strict=True))
         return Bin(0.0, 1.0, *sums)
 
@@ -98,20 +155,37 @@ class Reliability(NamedTuple):
 
     @property
     def brier(self) -> float:
-        """The mean squared difference of confidence and being right, 1 or 0 (Brier 1950)."""
+        """The mean squared difference of the confidence and 1 (right) or 0 (wrong) (Brier 1950)."""
         return self.squares / max(self.all.n, 1)
 
 
 def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Return the counts (2, bins) int64 and the sums (2, bins) float64 of decisions, bin by bin.
+    """Count decisions and sum up their confidences in bins. Guo et al. 2017.
 
-    confidence (n,) is in 0..1, right (n,) bool. Counts are those of all decisions and of the right ones, sums those of
-    confidence and of (confidence - right)^2. Bin m of 0..bins-1 holds m / bins < confidence <= (m + 1) / bins, as in
-    Guo et al. 2017. Raises InputError for `correct` of another type or shape.
+    Bin m of 0..bins-1 has the decisions with m / bins < confidence <= (m + 1) / bins.
+
+    Args:
+        confidence: (n,), in 0..1.
+        correct: (n,) bool, True for right decisions.
+        bins: number of bins.
+
+    Returns:
+        Counts (2, bins) int64 of all decisions and of the right ones, and sums (2, bins) float64 of the confidence and
+        of (confidence - right)^2.
+
+    Raises:
+        InputError: `correct` is not bool or has another shape than `confidence`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import bin_sums
+        >>> counts, sums = bin_sums(torch.tensor([1.0, 0.75, 0.25]), torch.tensor([True, False, False]), bins=2)
+        >>> counts.tolist(), sums[0].tolist()
+        ([[1, 2], [0, 1]], [0.25, 1.75])
     """
     if correct.dtype != torch.bool or correct.shape != confidence.shape:
         raise InputError(
-            f"right must be bool and of the shape of confidence {tuple(confidence.shape)}, "
+            f"correct must be bool and have the shape of confidence {tuple(confidence.shape)}, "
             f"got {correct.dtype} {tuple(correct.shape)}"
         )
     confidence = confidence.double()
@@ -124,12 +198,22 @@ def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Te
 
 
 class Calibration(Metric):
-    """Confidences of decisions against whether they are right, summed over batches and processes.
+    """Calibration of confidences, summed over batches and processes; compute() -> `Reliability`. Guo et al. 2017.
 
-    compute() -> Reliability.
+    Args:
+        bins: number of bins of equal width, 1 to 10,000.
+        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
-        InputError: bins below 1, or more than a table can show.
+        InputError: bins out of range.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import Calibration
+        >>> calibration = Calibration(bins=10)
+        >>> calibration.update(confidence=torch.tensor([0.75, 0.75]), correct=torch.tensor([True, False]))
+        >>> calibration.compute().ece  # confidence 0.75, but half of them are right
+        0.25
     """
 
     is_differentiable = False
@@ -148,13 +232,18 @@ class Calibration(Metric):
         self.add_state("sums", torch.zeros(2, bins, dtype=torch.float64), "sum")
 
     def update(self, confidence: Tensor, correct: Tensor) -> None:
-        """Add decisions with confidence (n,) in 0..1 that are right, (n,) bool, or not; see `bin_sums`."""
+        """Add decisions.
+
+        Args:
+            confidence: (n,), in 0..1.
+            correct: (n,) bool, True for right decisions.
+        """
         counts, sums = bin_sums(confidence, correct, self.n_bins)
         self.counts = self.counts + counts
         self.sums = self.sums + sums
 
     def compute(self) -> Reliability:
-        """Return the Reliability of everything seen since the last reset."""
+        """Return the Reliability of all decisions since the last reset."""
         n, (counts, correct), (total, squares) = self.n_bins, self.counts.tolist(), self.sums.tolist()
         rows = zip(counts, correct, total, strict=True)
         return Reliability([Bin(m / n, (m + 1) / n, *row) for m, row in enumerate(rows)], sum(squares))

@@ -17,7 +17,7 @@ from structperc.reports.tables import percent, text_table
 
 
 class System(NamedTuple):
-    """Correct decisions of a system on N tokens in R sentences, in the order of the text, without empty sentences."""
+    """Right and wrong decisions of a system on N tokens in R sentences, in order, without empty sentences."""
 
     name: str
     segments: SegmentScores | None  # None for labels without segments
@@ -30,7 +30,7 @@ class System(NamedTuple):
         return float(self.tokens.double().mean()), float(self.sentences.double().mean())
 
     def against(self, other: "System", beta: float = 1.0) -> "Comparison":
-        """Return the comparison with another system, by F_beta of segments and by McNemar's tests."""
+        """Return the comparison with another system: F_beta of segments and McNemar's tests."""
         both = None if self.segments is None or other.segments is None else (self.segments, other.segments)
         tests = mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
         return Comparison((self.name, other.name), both, *tests, beta)
@@ -41,8 +41,10 @@ def evaluate_systems(
 ) -> Iterator[System]:
     """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
 
-    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, and for texts whose
-    sentences differ in number or length.
+    With scheme "none" there are no segments.
+
+    Raises:
+        InputError: labels that do not belong to the scheme, or sentences that differ in number or length.
     """
     if len(predictions) != len(names):
         raise InputError(f"give a name for each prediction: names has {len(names)}, predictions {len(predictions)}")
@@ -68,13 +70,37 @@ def evaluate_systems(
 
 
 class Comparison(NamedTuple):
-    """The scores of systems A and B and tests of their difference, which is B minus A."""
+    """Scores of two systems A and B and tests of their difference, which is B minus A.
+
+    Attributes:
+        names: names of A and B.
+        segments: scores of segments of A and B; None for labels without segments.
+        tokens: McNemar's test of the token accuracies.
+        sentences: McNemar's test of the sentence accuracies.
+        beta: weight of recall in the F measure.
+
+    Example:
+        >>> from structperc.metrics import compare
+        >>> gold, a, b = [["B-PER", "O"]], [["O", "O"]], [["B-PER", "O"]]
+        >>> print(compare(gold, a, b).table())
+                                A       B  difference
+        F1                   0.00  100.00     +100.00
+        precision            0.00  100.00     +100.00
+        recall               0.00  100.00     +100.00
+        F1 PER               0.00  100.00     +100.00
+        token accuracy      50.00  100.00      +50.00
+        sentence accuracy    0.00  100.00     +100.00
+        <BLANKLINE>
+        McNemar, only right:  A  B  p
+        tokens                0  1  1
+        sentences             0  1  1
+    """
 
     names: tuple[str, str]
     segments: tuple[SegmentScores, SegmentScores] | None  # None for labels without segments
     tokens: McNemar
     sentences: McNemar
-    beta: float = 1.0  # of the F measure
+    beta: float = 1.0  # weight of recall in the F measure
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return the scores as (name, score of A, score of B), shares in 0..1."""
@@ -101,10 +127,24 @@ class Comparison(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """Systems in their order. p-values are those of single pairs, not corrected for their number."""
+    """Scores of several systems and tests of each pair; p-values are not corrected for the number of pairs.
+
+    Attributes:
+        systems: systems in their order.
+        beta: weight of recall in the F measure.
+
+    Example:
+        >>> from structperc.metrics import compare_all
+        >>> gold = [["B-PER", "O"]]
+        >>> comparisons = compare_all(gold, [[["O", "O"]], gold, gold], names=["A", "B", "C"])
+        >>> comparisons.columns()["tokens"]
+        [0.5, 1.0, 1.0]
+        >>> [pair.names for pair in comparisons.pairs()]
+        [('A', 'B'), ('A', 'C'), ('B', 'C')]
+    """
 
     systems: list[System]
-    beta: float = 1.0  # of the F measure
+    beta: float = 1.0  # weight of recall in the F measure
 
     def pairs(self) -> list[Comparison]:
         """Return the comparisons of each system with all that come after it."""
@@ -144,9 +184,27 @@ def compare_all(
     scheme: str = "IOB2",
     beta: float = 1.0,
 ) -> Comparisons:
-    """Return the comparisons of several systems on one text, from gold and predicted labels of sentences.
+    """Compare several systems on one text.
 
-    Raises InputError as `compare` does.
+    Args:
+        gold: gold labels, sentence by sentence.
+        predictions: predicted labels of each system, sentence by sentence.
+        names: names of the systems.
+        scheme: tag scheme of the labels; "none" for labels that are not segments.
+        beta: weight of recall in the F measure.
+
+    Returns:
+        Scores of all systems and tests of each pair.
+
+    Raises:
+        InputError: labels that do not belong to the scheme, sentences that differ in number or length, or beta <= 0.
+
+    Example:
+        >>> from structperc.metrics import compare_all
+        >>> gold, a, b = [["N", "V"], ["N"]], [["N", "N"], ["N"]], [["N", "V"], ["V"]]
+        >>> comparisons = compare_all(gold, [a, b], names=["A", "B"], scheme="none")
+        >>> comparisons.columns()["sentences"]
+        [0.5, 0.5]
     """
     check_beta(beta)
     return Comparisons(list(evaluate_systems(gold, predictions, scheme, names)), beta)
@@ -160,10 +218,28 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     beta: float = 1.0,
 ) -> Comparison:
-    """Return the comparison of two systems on one text, from gold and predicted labels of sentences.
+    """Compare two systems on one text.
 
-    Scheme "none" leaves segments out. Raises InputError for labels that are not of the scheme, for texts whose
-    sentences differ in number or length, and for beta <= 0.
+    Args:
+        gold: gold labels, sentence by sentence.
+        a: labels that system A predicted, sentence by sentence.
+        b: labels that system B predicted, sentence by sentence.
+        scheme: tag scheme of the labels; "none" for labels that are not segments.
+        names: names of the systems.
+        beta: weight of recall in the F measure.
+
+    Returns:
+        Scores of both systems and tests of their difference.
+
+    Raises:
+        InputError: labels that do not belong to the scheme, sentences that differ in number or length, or beta <= 0.
+
+    Example:
+        >>> from structperc.metrics import compare
+        >>> gold, a, b = [["B-PER", "O"], ["O"]], [["O", "O"], ["O"]], [["B-PER", "O"], ["O"]]
+        >>> comparison = compare(gold, a, b)
+        >>> comparison.segments[0].f1, comparison.segments[1].f1, comparison.tokens.only_b
+        (0.0, 1.0, 1)
     """
     (pair,) = compare_all(gold, [a, b], names, scheme, beta).pairs()
     return pair

@@ -13,16 +13,26 @@ from structperc.structures import Candidates
 
 
 class Evaluation(MetricCollection):
-    """Segment F1 where the labels have a tag scheme, token accuracy and sentence accuracy.
+    """All scores of a tagger: segment F1 (for labels with a tag scheme), token accuracy and sentence accuracy.
 
     Call update(preds (B, T), target (B, T), lengths (B,), sentences (B, T) or None).
 
     Args:
-        labels: their names and tag scheme.
-        beta: of the F measure of segments (Eq. 13 of Suzuki et al. 2006, see `f_measure`); 1 is that of conlleval.
+        labels: names and tag scheme of the labels.
+        beta: weight of recall in the F measure of segments, see `f_measure`; 1 is that of conlleval.
 
     Raises:
         InputError: beta is not positive.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import Evaluation
+        >>> evaluation = Evaluation(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        >>> preds, target = torch.tensor([[1, 0, 0], [0, 0, 2]]), torch.tensor([[1, 0, 2], [0, 0, 2]])
+        >>> evaluation.update(preds, target, torch.tensor([3, 3]), None)
+        >>> evaluation.compute()  # doctest: +ELLIPSIS
+        {'score': 0.8, 'precision': 1.0, 'recall': 0.666..., 'token_accuracy': 0.833..., 'sentence_accuracy': 0.5}
     """
 
     def __init__(self, labels: LabelSet, beta: float = 1.0) -> None:
@@ -33,9 +43,9 @@ class Evaluation(MetricCollection):
         self.beta = beta
 
     def compute(self) -> dict[str, float]:
-        """Return the scores by name, shares in 0..1.
+        """Return the scores by name, in 0..1.
 
-        `score`, by which models are chosen, is F_beta of segments, or token accuracy for labels without segments.
+        Training selects models by `score`, which is F_beta of segments, or token accuracy for labels without segments.
         """
         tokens, sentences = float(self["tokens"].compute()), float(self["sentences"].compute())
         shares = {"token_accuracy": tokens, "sentence_accuracy": sentences}
@@ -56,10 +66,31 @@ class Evaluation(MetricCollection):
 def oracle(
     candidates: Candidates, target: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> Tensor:
-    """Return the candidate of highest segment F1, (B,) int64, among candidates (B, K, T) against gold, target (B, T).
+    """Return the candidate of highest segment F1 of each sequence.
 
-    Ties go to the one with the fewest segments (without a gold segment all have F1 = 0, and an empty candidate is
-    perfect), then to the better ranked one. `sentences` (B, T) or None is as in `segment_counts`.
+    Of equal F1 the candidate with the fewest segments is chosen (without a gold segment all have F1 = 0, and one
+    without segments is right), then the first one.
+
+    Args:
+        candidates: n-best lists, labels (B, K, T).
+        target: gold label numbers (B, T) int64.
+        lengths: (B,) int64; later tokens are padding.
+        labels: names and tag scheme of the labels.
+        sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
+
+    Returns:
+        Index (B,) int64 of a candidate.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import oracle
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0, 0.0]]]), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+        >>> candidates = kbest(lattice, k=3)  # O, B-LOC, B-PER
+        >>> oracle(candidates, torch.tensor([[2]]), lattice.lengths, LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        tensor([2])
     """
     counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))
@@ -70,22 +101,38 @@ def oracle(
 
 
 class OracleF1(SegmentF1):
-    """Segment F1 of the best candidate of each sequence, its counts summed over the corpus.
+    """Segment F1 of the best candidate of each n-best list: an upper bound of re-ranking.
 
-    compute() -> SegmentScores, as for `SegmentF1`.
+    compute() -> `SegmentScores`; counts are summed over the corpus, as in `SegmentF1`.
+
+    Args:
+        labels: names and tag scheme of the labels.
+        kwargs: options of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import OracleF1
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0, 0.0]]]), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
+        >>> metric = OracleF1(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        >>> metric.update(kbest(lattice, k=2), torch.tensor([[1]]), lattice.lengths)  # B-LOC is the second best
+        >>> metric.compute().f1
+        1.0
     """
 
     sequences: Tensor
 
     def __init__(self, labels: LabelSet, **kwargs: Any) -> None:
         super().__init__(labels, **kwargs)
-        # A MetricCollection merges metrics of equal states: one state must have a different name.
+        # a MetricCollection merges metrics of equal states: one state must have a different name
         self.add_state("sequences", torch.zeros((), dtype=torch.int64), "sum")
 
     def update(  # type: ignore[override]
         self, candidates: Candidates, target: Tensor, lengths: Tensor, sentences: Tensor | None = None
     ) -> None:
-        """Count the segments of the best of candidates (B, K, T) against gold, target (B, T); see `oracle`."""
+        """Count the segments of the best candidate of each sequence; see `oracle` for the arguments."""
         choice = oracle(candidates, target, lengths, self.labels, sentences)
         rows = torch.arange(len(choice), device=choice.device)
         self.sequences = self.sequences + len(choice)

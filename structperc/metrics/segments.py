@@ -22,17 +22,29 @@ from structperc.nn.inputs import IGNORE_INDEX, TokenPositions
 
 
 def f_measure(*, correct: int, found: int, gold: int, beta: float = 1.0) -> float:
-    """Return F_beta, in 0..1, of counts of segments; Eq. 13 of Suzuki, McDermott & Isozaki 2006, where beta is gamma:
+    """Return F_beta from counts of segments. Suzuki, McDermott & Isozaki 2006, Eq. 13 (beta is gamma there).
 
-        F_beta = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP).
+    F_beta = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP). With TP = correct, FN = gold - correct and
+    FP = found - correct the denominator is beta^2 gold + found.
 
-    With TP = correct, FN = gold - correct and FP = found - correct the denominator is beta^2 gold + found. beta = 1
-    is the measure of conlleval; above 1 recall counts more, below 1 precision. The result is 0.0 with
-    neither a gold nor a predicted segment. Raises InputError unless 0 < beta < infinity.
+    Args:
+        correct: number of correct segments.
+        found: number of predicted segments.
+        gold: number of gold segments.
+        beta: weight of recall relative to precision; 1 is the measure of conlleval.
+
+    Returns:
+        F_beta in 0..1; 0.0 without gold and predicted segments.
+
+    Raises:
+        InputError: beta is not positive, or infinite.
 
     Example:
-        >>> round(f_measure(correct=3, found=4, gold=6, beta=2), 3)
-        0.536
+        >>> from structperc.metrics import f_measure
+        >>> f_measure(correct=3, found=4, gold=6)  # 2 * 3 / (6 + 4)
+        0.6
+        >>> f_measure(correct=3, found=4, gold=4, beta=2)  # 5 * 3 / (4 * 4 + 4)
+        0.75
     """
     check_beta(beta)
     weighted = beta * beta * gold + found
@@ -49,26 +61,63 @@ Average = Literal["micro", "macro", "weighted"]  # over segment types
 
 
 class SegmentCounts(NamedTuple):
-    """The counts of segments of each sequence (B), or of each candidate (B, K)."""
+    """Counts of segments of each sequence (B), or of each candidate (B, K).
+
+    Attributes:
+        correct: (B, types) or (B, K, types) int64, predicted segments with the type, first and last token of a gold
+            segment.
+        found: (B, types) or (B, K, types) int64, predicted segments.
+        gold: (B, types) or (B, 1, types) int64, gold segments.
+        improper: (B,) or (B, K) int64, predicted labels that the tag scheme does not allow at their position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import segment_counts
+        >>> labels = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
+        >>> counts = segment_counts(torch.tensor([[1, 0, 2]]), torch.tensor([[1, 0, 0]]), torch.tensor([3]), labels)
+        >>> counts.correct, counts.found, counts.gold, counts.improper  # I-PER after O is improper
+        (tensor([[1]]), tensor([[2]]), tensor([[1]]), tensor([1]))
+    """
 
     correct: Tensor  # (B, types) or (B, K, types) int64, same type, first and last token as a gold segment
     found: Tensor  # (B, types) or (B, K, types) int64, predicted segments
     gold: Tensor  # (B, types) or (B, 1, types) int64
-    improper: Tensor  # (B,) or (B, K) int64, predicted labels that the scheme does not allow where they stand
+    improper: Tensor  # (B,) or (B, K) int64, predicted labels that the scheme does not allow at their position
 
 
 def segment_counts(
     preds: Tensor, target: Tensor, lengths: Tensor, labels: LabelSet, sentences: Tensor | None = None
 ) -> SegmentCounts:
-    """Return counts of preds (B, T) or (B, K, T) against gold, target (B, T), with lengths (B,), all int64.
+    """Count correct, predicted and gold segments by the rule of the conlleval script.
 
-    A segment opens at B, after O and wherever the type changes, so an I after O opens one; it also opens at S
-    (U) and after S and E (L), where the script, made for IOB, may read on. No segment crosses the boundary of a
-    sentence (`sentences` (B, T) as in `sentence_boundaries`). An improper label is one that may not follow its
-    predecessor, or not begin or end a sentence. The padding may hold anything.
+    A segment begins at B, after O and wherever the type changes, so that an I after O begins one; it also begins at S
+    (U) and after S and E (L), which the script, written for IOB, may treat otherwise. No segment crosses the boundary
+    of a sentence. A label is improper if it may not follow the previous label, or not begin or end a sentence.
 
-    Raises InputError for labels without a scheme and for tensors of other shapes or types, ValueError for invalid
-    label ids on a CPU.
+    Args:
+        preds: predicted label numbers (B, T) int64, or those of candidates (B, K, T).
+        target: gold label numbers (B, T) int64.
+        lengths: (B,) int64; later tokens are padding, with any labels.
+        labels: names and tag scheme of the labels.
+        sentences: sentence number (B, T) int64 of each token: a sentence begins wherever it changes. By default each
+            sequence is one sentence.
+
+    Returns:
+        Counts of each sequence, or of each candidate.
+
+    Raises:
+        InputError: labels without a scheme, or tensors of other shapes or types.
+        ValueError: invalid label numbers on a CPU.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import segment_counts
+        >>> labels = LabelSet(("O", "B-LOC", "B-PER"), "IOB2")
+        >>> counts = segment_counts(torch.tensor([[1, 0]]), torch.tensor([[1, 2]]), torch.tensor([2]), labels)
+        >>> labels.type_names, counts.correct.tolist(), counts.gold.tolist()
+        (('LOC', 'PER'), [[1, 0]], [[1, 1]])
     """
     if labels.scheme == "none":
         raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
@@ -89,14 +138,14 @@ def segment_counts(
 
 
 class OpenedSegments(NamedTuple):
-    """The segments of label sequences, each at the token where it opens."""
+    """The segments of label sequences, each at its first token."""
 
-    kind: Tensor  # (..., T) type of the segment that opens here, -1 where none does
-    end: Tensor  # (..., T) last token of the segment that opens here
+    kind: Tensor  # (..., T) type of the segment that begins here, -1 without one
+    end: Tensor  # (..., T) last token of the segment that begins here
 
 
 def opened_segments(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> OpenedSegments:
-    """Return the segments of labels (..., T) int64 as `segment_boundaries` reads them; the padding has some label."""
+    """Return the segments of labels (..., T) int64 by the rule of `segment_boundaries`; the padding has any label."""
     kind = torch.where(boundaries.real, labels.types.to(ids.device, non_blocking=True)[ids], -1)
     first, last = segment_boundaries(ids, boundaries.real, boundaries.first, labels)
     T = ids.shape[-1]
@@ -125,7 +174,19 @@ def _improper(ids: Tensor, boundaries: SentenceBoundaries, labels: LabelSet) -> 
 
 
 class SegmentScore(NamedTuple):
-    """Counts of segments, and their scores; a score without a denominator is 0.0."""
+    """Counts of segments and their scores; a score without a denominator is 0.0.
+
+    Attributes:
+        correct: number of predicted segments with the type, first and last token of a gold segment.
+        found: number of predicted segments.
+        gold: number of gold segments.
+
+    Example:
+        >>> from structperc.metrics import SegmentScore
+        >>> score = SegmentScore(correct=3, found=4, gold=6)
+        >>> score.precision, score.recall, score.f1
+        (0.75, 0.5, 0.6)
+    """
 
     correct: int
     found: int
@@ -133,12 +194,12 @@ class SegmentScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """The share of the predicted segments that are correct."""
+        """The share of correct segments among the predicted ones."""
         return self.correct / max(self.found, 1)
 
     @property
     def recall(self) -> float:
-        """The share of the gold segments that are found."""
+        """The share of correctly predicted segments among the gold ones."""
         return self.correct / max(self.gold, 1)
 
     @property
@@ -147,12 +208,30 @@ class SegmentScore(NamedTuple):
         return 2 * self.correct / max(self.found + self.gold, 1)
 
     def f(self, beta: float = 1.0) -> float:
-        """Return F_beta, see `f_measure`. Raises InputError for beta <= 0."""
+        """Return F_beta, see `f_measure`.
+
+        Raises:
+            InputError: beta is not positive, or infinite.
+        """
         return f_measure(**self._asdict(), beta=beta)
 
 
 class SegmentScores(NamedTuple):
-    """Counts of a corpus, per type and in all; types without any segment count 0 and are not in the table."""
+    """Scores of segments over a corpus, per type and in total; types without segments are not in the table.
+
+    Attributes:
+        types: counts of each type.
+        n_improper: number of predicted labels that the tag scheme does not allow at their position.
+        tokens: number of tokens.
+        correct_tokens: number of tokens whose label is correct.
+
+    Example:
+        >>> from structperc.metrics import SegmentScore, SegmentScores
+        >>> types = {"LOC": SegmentScore(1, 1, 1), "PER": SegmentScore(2, 3, 5)}
+        >>> scores = SegmentScores(types, n_improper=0, tokens=20, correct_tokens=18)
+        >>> scores.precision, scores.recall, scores.f1, scores.macro_f1  # f1 = 2 * 3 / (4 + 6)
+        (0.75, 0.5, 0.6, 0.75)
+    """
 
     types: dict[str, SegmentScore]
     n_improper: int
@@ -186,16 +265,16 @@ class SegmentScores(NamedTuple):
 
     @property
     def macro_f1(self) -> float:
-        """Mean F1 of the `nonempty_types`, in 0..1; 0.0 without any."""
+        """The mean F1 of the `nonempty_types`, in 0..1; 0.0 without any."""
         return sum(score.f1 for score in self.nonempty_types.values()) / max(len(self.nonempty_types), 1)
 
     @property
     def nonempty_types(self) -> dict[str, SegmentScore]:
-        """Types with at least one gold or predicted segment, and their counts."""
+        """The types with at least one gold or predicted segment, and their counts."""
         return {name: score for name, score in self.types.items() if score.found or score.gold}
 
     def table(self, beta: float = 1.0) -> str:
-        """Return the lines that conlleval prints, and one with the number of improper labels; F_beta is FB{beta}."""
+        """Return the lines that conlleval prints, with F_beta as FB{beta}, and the number of improper labels."""
         correct, found, gold = self.total
         accuracy = 100 * self.correct_tokens / max(self.tokens, 1)
         lines = [
@@ -213,9 +292,23 @@ def _line(score: SegmentScore, beta: float) -> str:
 
 
 class SegmentF1(Metric):
-    """Precision, recall and F1 of segments over a corpus; counts are summed over batches and processes.
+    """Precision, recall and F1 of segments over a corpus; compute() -> `SegmentScores`.
 
-    compute() -> SegmentScores. Empty gold and empty prediction: F1 = 0.0, without a warning.
+    Counts are summed over batches and processes. Without gold and predicted segments F1 is 0.0, without a warning.
+
+    Args:
+        labels: names and tag scheme of the labels.
+        kwargs: options of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import SegmentF1
+        >>> metric = SegmentF1(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        >>> metric.update(torch.tensor([[1, 0, 0]]), torch.tensor([[1, 0, 2]]), lengths=torch.tensor([3]))
+        >>> scores = metric.compute()
+        >>> scores.precision, scores.recall, round(scores.f1, 3), scores.types["LOC"].f1
+        (1.0, 0.5, 0.667, 1.0)
     """
 
     is_differentiable = False
@@ -235,7 +328,17 @@ class SegmentF1(Metric):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
     def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
-        """Count the segments of preds (B, T) against gold, target (B, T); lengths (B,). See `segment_counts`."""
+        """Count the segments of a batch.
+
+        Args:
+            preds: predicted label numbers (B, T) int64.
+            target: gold label numbers (B, T) int64.
+            lengths: (B,) int64; later tokens are padding.
+            sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
+
+        Raises:
+            InputError: labels without a scheme, or tensors of other shapes or types.
+        """
         *counts, improper = segment_counts(preds, target, lengths, self.labels, sentences)
         correct, total = token_counts(preds, target, lengths)
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
@@ -244,19 +347,20 @@ class SegmentF1(Metric):
         self.tokens = self.tokens + total
 
     def compute(self) -> SegmentScores:
-        """Return the SegmentScores of everything seen since the last reset."""
+        """Return the SegmentScores of all batches since the last reset."""
         scores = [SegmentScore(*counts) for counts in self.segments.t().tolist()]
         types = dict(zip(self.labels.type_names, scores, strict=True))
         return SegmentScores(types, int(self.improper), int(self.tokens), int(self.correct_tokens))
 
     def table(self) -> str:
-        """Return text as conlleval prints it; see `SegmentScores.table`."""
+        """Return the lines that conlleval prints; see `SegmentScores.table`."""
         return self.compute().table()
 
     def plot(self, val: SegmentScores | Sequence[SegmentScores] | None = None, ax: Any = None) -> Any:
-        """Draw bars of F1 per type and in all, with one bar for each of a sequence of results.
+        """Draw bars of F1, in total and per type, with one bar for each of a sequence of results.
 
-        Return figure and axes.
+        Returns:
+            Figure and axes of matplotlib.
         """
         from matplotlib import pyplot as plt
 
@@ -273,15 +377,15 @@ class SegmentF1(Metric):
 
 
 class _SegmentShare(ShareMetric):
-    """Base class: counts of correct, found and gold segments by type, summed over batches and processes.
+    """Base class of single scores of segments, whose counts are summed over batches and processes.
 
     Args:
-        labels: their names and tag scheme.
-        average: "micro": the share of the summed counts; "macro": the mean over types that have a gold or a predicted
-            segment; "weighted": that mean, weighted by gold segments.
+        labels: names and tag scheme of the labels.
+        average: "micro": the score of the summed counts; "macro": the mean over types that have a gold or a predicted
+            segment; "weighted": the mean over types, weighted by gold segments.
 
     Raises:
-        InputError: labels without segments, an unknown average.
+        InputError: labels without segments, or an unknown average.
     """
 
     segments: Tensor  # (3, types) int64: correct, found, gold
@@ -297,15 +401,19 @@ class _SegmentShare(ShareMetric):
 
     @abstractmethod
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
-        """Return the share for each of some counts; 0 without a denominator."""
+        """Return the score of each element of the counts; 0 without a denominator."""
 
     def update(
         self, preds: Tensor, target: Tensor, lengths: Tensor | None = None, sentences: Tensor | None = None
     ) -> None:
-        """Count the segments of preds (B, T) against gold, target (B, T), both int64.
+        """Count the segments of a batch; see `segment_counts`.
 
-        Tokens are the first lengths (B,) of each row; without lengths those whose gold label is not -100. Segments and
-        `sentences` (B, T) are as in `segment_counts`.
+        Args:
+            preds: predicted label numbers (B, T) int64.
+            target: gold label numbers (B, T) int64.
+            lengths: number of tokens (B,) int64 of each row; by default tokens are the positions whose gold label is
+                not -100.
+            sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
         """
         if lengths is None:
             check_label_numbers(preds, target)
@@ -316,7 +424,7 @@ class _SegmentShare(ShareMetric):
         self.segments = self.segments + torch.stack([count.sum(0) for count in counts])
 
     def compute(self) -> Tensor:
-        """Return the share in 0..1, () float64; 0 without segments."""
+        """Return the score in 0..1, () float64; 0 without segments."""
         counts = self.segments.double()
         if self.average == "micro":
             return self.share(*counts.sum(1))
@@ -325,9 +433,27 @@ class _SegmentShare(ShareMetric):
 
 
 class SegmentPrecision(_SegmentShare):
-    """Share of the predicted segments that are correct: same type, first and last token as a gold segment.
+    """Precision: the share of correct segments among the predicted ones, by the rule of conlleval, as one number.
 
-    Arguments and errors are those of `SegmentFScore`, without beta.
+    A segment is correct if a gold segment has the same type, first and last token.
+
+    Args:
+        labels: names and tag scheme of the labels.
+        average: "micro": precision of the summed counts, as in conlleval; "macro": the mean over types that have a gold
+            or a predicted segment; "weighted": the mean over types, weighted by gold segments.
+        kwargs: options of `torchmetrics.Metric`.
+
+    Raises:
+        InputError: labels without segments, or an unknown average.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import SegmentPrecision
+        >>> precision = SegmentPrecision(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        >>> precision.update(torch.tensor([[1, 0, 2]]), torch.tensor([[1, 0, 0]]))
+        >>> precision.compute().item()
+        0.5
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -336,9 +462,27 @@ class SegmentPrecision(_SegmentShare):
 
 
 class SegmentRecall(_SegmentShare):
-    """Share of the gold segments that are found: same type, first and last token as a predicted segment.
+    """Recall: the share of gold segments that are predicted, by the rule of conlleval, as one number.
 
-    Arguments and errors are those of `SegmentFScore`, without beta.
+    A gold segment is predicted if a predicted segment has the same type, first and last token.
+
+    Args:
+        labels: names and tag scheme of the labels.
+        average: "micro": recall of the summed counts, as in conlleval; "macro": the mean over types that have a gold
+            or a predicted segment; "weighted": the mean over types, weighted by gold segments.
+        kwargs: options of `torchmetrics.Metric`.
+
+    Raises:
+        InputError: labels without segments, or an unknown average.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import SegmentRecall
+        >>> recall = SegmentRecall(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
+        >>> recall.update(torch.tensor([[1, 0, 0]]), torch.tensor([[1, 0, 2]]))
+        >>> recall.compute().item()
+        0.5
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -347,16 +491,27 @@ class SegmentRecall(_SegmentShare):
 
 
 class SegmentFScore(_SegmentShare):
-    """F_beta of segments by the rule of conlleval, as one number; `SegmentF1` has the counts and the table.
+    """F_beta of segments by the rule of conlleval, as one number; `SegmentF1` returns counts and a table.
 
     Args:
-        labels: their names and tag scheme.
+        labels: names and tag scheme of the labels.
         average: "micro": F of the summed counts, as in conlleval; "macro": the mean over types that have a gold or a
-            predicted segment; "weighted": that mean, weighted by gold segments.
-        beta: weight of recall against precision, see `f_measure`.
+            predicted segment; "weighted": the mean over types, weighted by gold segments.
+        beta: weight of recall relative to precision, see `f_measure`.
+        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
-        InputError: labels without segments, an unknown average, beta <= 0.
+        InputError: labels without segments, an unknown average, or beta <= 0.
+
+    Example:
+        >>> import torch
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics import SegmentFScore
+        >>> labels = LabelSet(("O", "B-LOC", "B-PER"), "IOB2")
+        >>> micro, macro = SegmentFScore(labels), SegmentFScore(labels, average="macro")
+        >>> preds, target = torch.tensor([[1, 0, 0]]), torch.tensor([[1, 0, 2]])
+        >>> round(micro(preds, target).item(), 3), macro(preds, target).item()  # 2 / 3, and the mean of 1 and 0
+        (0.667, 0.5)
     """
 
     def __init__(self, labels: LabelSet, average: Average = "micro", beta: float = 1.0, **kwargs: Any) -> None:

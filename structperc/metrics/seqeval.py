@@ -1,6 +1,6 @@
-"""Scores of segments from label names as seqeval gives them: numbers, dictionaries and a report.
+"""Scores of segments from label names, like those of seqeval: numbers, dictionaries and a report.
 
-As in seqeval and scikit-learn, gold comes first: (y_true, y_pred). The default mode reads segments by the rule of
+As in seqeval and scikit-learn, gold labels come first: (y_true, y_pred). The default mode reads segments by the rule of
 conlleval; the strict mode counts only segments written as their scheme requires (Nakayama 2018,
 https://github.com/chakki-works/seqeval).
 """
@@ -26,32 +26,37 @@ from structperc.errors import InputError
 from structperc.metrics.segments import Average, SegmentScore, SegmentScores
 from structperc.spelling import counted
 
-LabelLists = Iterable[Sequence[str]]  # of label names, sentence by sentence
+LabelLists = Iterable[Sequence[str]]  # label names, sentence by sentence
 Mode = Literal["strict"] | None
 
 
 def seqeval_scores(
     y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None = None, mode: Mode = None
 ) -> dict[str, Any]:
-    """Return the dictionary of `evaluate.load("seqeval").compute` for label names, sentence by sentence.
+    """Return the dictionary of `evaluate.load("seqeval").compute` for label names.
 
-    It is {type: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1, overall_accuracy};
-    numbers are gold segments. Types are those of gold and predicted segments in alphabetical order; that of labels
-    without one, such as "B", is "_". A score without a denominator is 0.0, without a warning.
+    Types are those of gold and predicted segments in alphabetical order; labels without a type, such as "B", have the
+    type "_". A score without a denominator is 0.0, without a warning.
 
     Args:
-        y_true: gold labels.
-        y_pred: predicted labels.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
-        mode: None, by the rule of conlleval, or "strict".
+        y_true: gold labels, sentence by sentence.
+        y_pred: predicted labels, sentence by sentence.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        mode: None for the rule of conlleval, or "strict".
+
+    Returns:
+        {type: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1, overall_accuracy};
+        numbers are those of gold segments.
 
     Raises:
-        InputError: arguments that are not lists of sentences, lists of different lengths, labels of no scheme or not
-            of this one.
+        InputError: arguments that are not lists of sentences, lists of different lengths, or labels that do not belong
+            to the scheme.
 
     Example:
-        >>> seqeval_scores([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])["overall_recall"]
-        0.5
+        >>> from structperc.metrics import seqeval_scores
+        >>> scores = seqeval_scores([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])
+        >>> scores["PER"], scores["overall_recall"]
+        ({'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'number': 1}, 0.5)
     """
     counts = _counts(y_true, y_pred, scheme, mode)
     return {
@@ -64,36 +69,69 @@ def seqeval_scores(
 def segment_precision_score(
     y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
-    """Return the share of predicted segments that are correct, in 0..1; see `segment_f1_score` for the arguments."""
+    """Return the precision of segments as one number in 0..1: correct / predicted segments.
+
+    Args:
+        y_true: gold labels, sentence by sentence.
+        y_pred: predicted labels, sentence by sentence.
+        average: average over types, see `segment_f1_score`.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        mode: None for the rule of conlleval, or "strict".
+
+    Raises:
+        InputError: see `seqeval_scores`; an unknown average.
+
+    Example:
+        >>> from structperc.metrics import segment_precision_score
+        >>> segment_precision_score([["B-PER", "O", "O"]], [["B-PER", "O", "B-LOC"]])
+        0.5
+    """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
 
 def segment_recall_score(
     y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
-    """Return the share of gold segments that are found, in 0..1; see `segment_f1_score` for the arguments."""
+    """Return the recall of segments as one number in 0..1: correct / gold segments.
+
+    Args:
+        y_true: gold labels, sentence by sentence.
+        y_pred: predicted labels, sentence by sentence.
+        average: average over types, see `segment_f1_score`.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        mode: None for the rule of conlleval, or "strict".
+
+    Raises:
+        InputError: see `seqeval_scores`; an unknown average.
+
+    Example:
+        >>> from structperc.metrics import segment_recall_score
+        >>> segment_recall_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])
+        0.5
+    """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
 
 def segment_f1_score(
     y_true: LabelLists, y_pred: LabelLists, *, average: Average = "micro", scheme: str | None = None, mode: Mode = None
 ) -> float:
-    """Return the F1 of segments as one number in 0..1, for `sklearn.metrics.make_scorer` for instance.
+    """Return the F1 of segments as one number in 0..1, for instance for `sklearn.metrics.make_scorer`.
 
-    It is that of `seqeval.metrics.f1_score`; without segments it is 0.0, without a warning.
+    It equals `seqeval.metrics.f1_score`; without segments it is 0.0, without a warning.
 
     Args:
         y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels.
-        average: over types. "micro": F1 of the counts of all; "macro": the mean of the types; "weighted": their mean,
-            weighted by gold segments.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
-        mode: None, by the rule of conlleval, or "strict".
+        y_pred: predicted labels, sentence by sentence.
+        average: average over types. "micro": F1 of the summed counts; "macro": the mean over types; "weighted": the
+            mean over types, weighted by gold segments.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        mode: None for the rule of conlleval, or "strict".
 
     Raises:
-        InputError: as `seqeval_scores`, and an unknown average.
+        InputError: see `seqeval_scores`; an unknown average.
 
     Example:
+        >>> from structperc.metrics import segment_f1_score
         >>> round(segment_f1_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]]), 3)
         0.667
     """
@@ -109,20 +147,24 @@ def classification_report(
     scheme: str | None = None,
     mode: Mode = None,
 ) -> str | dict[str, Any]:
-    """Return precision, recall and F1 of segments by type and on average, as `seqeval.metrics` reports them.
+    """Return the report of `seqeval.metrics`: precision, recall and F1 of segments by type and on average.
 
     Args:
         y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels.
-        digits: of the numbers in the text.
-        output_dict: return {row: {precision, recall, f1-score, support}} instead of text.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any, which the strict mode does not allow.
-        mode: None, by the rule of conlleval, or "strict".
+        y_pred: predicted labels, sentence by sentence.
+        digits: number of decimal places in the text.
+        output_dict: return a dictionary instead of text.
+        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        mode: None for the rule of conlleval, or "strict".
+
+    Returns:
+        Text, or {row: {precision, recall, f1-score, support}}.
 
     Raises:
-        InputError: as `seqeval_scores`.
+        InputError: see `seqeval_scores`.
 
     Example:
+        >>> from structperc.metrics import classification_report
         >>> print(classification_report([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]]))
                       precision    recall  f1-score   support
         <BLANKLINE>
@@ -207,7 +249,7 @@ def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place
 
 
 def _advice(label: str) -> str:
-    """Return advice on a label of none of the segment schemes."""
+    """Return advice on a label that belongs to no segment scheme."""
     first, _, rest = label.partition("-")
     kind, _, last = label.rpartition("-")
     meant = ("O" if label in ("o", "0") else "", f"{first.upper()}-{rest}", f"{last.upper()}-{kind}")
@@ -224,9 +266,19 @@ def _is_tag(label: str) -> bool:
 
 
 def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
-    """Yield the segments of a sentence that follow the rules of the scheme; all other labels are outside.
+    """Yield the segments of a sentence that follow the rules of the scheme; other labels count as outside.
 
-    Raises InputError for a label that is not of the scheme.
+    Args:
+        labels: label names of the sentence.
+        scheme: IOB1, IOB2, IOBES or BILOU.
+
+    Raises:
+        InputError: a label that does not belong to the scheme.
+
+    Example:
+        >>> from structperc.metrics import strict_spans
+        >>> list(strict_spans(["B-PER", "I-PER", "O", "I-LOC"], "IOB2"))  # no B before I-LOC
+        [Span(type='PER', start=0, end=2)]
     """
     tags = [OUTSIDE_TAG, *(parse_tag(label, scheme) for label in labels), OUTSIDE_TAG]
     t = 1
@@ -255,7 +307,7 @@ def _continues(before: Tag, tag: Tag) -> bool:
 def _ends(last: Tag, after: Tag, scheme: str) -> bool:
     if scheme in ("IOBES", "BILOU"):
         return last.prefix in (END, SINGLE)
-    # of IOB1 seqeval leaves out a segment of one B before a B of another type, which the scheme does not have
+    # in IOB1, seqeval omits a segment of a single B before a B of another type, which the scheme does not allow
     return scheme == "IOB2" or not (last.prefix == BEGIN and after.prefix == BEGIN and last.type != after.type)
 
 
@@ -289,7 +341,7 @@ def is_sequence(value: object) -> bool:
 def check_same_lengths(
     expected: Sequence[Sequence[str]], given: Sequence[Sequence[str]], names: tuple[str, str]
 ) -> None:
-    """Raise InputError unless both, called `names`, have equal numbers of sentences and of labels in each."""
+    """Raise InputError unless both, called `names`, have equally many sentences of equal lengths."""
     one, other = names
     if len(expected) != len(given):
         raise InputError(

@@ -14,7 +14,21 @@ CHUNK_NUMBERS = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
 
 
 class McNemar(NamedTuple):
-    """Numbers of items that both systems, only one, or neither got right, and the two-sided p-value."""
+    """Result of McNemar's test of two systems, see `mcnemar`.
+
+    Attributes:
+        both: number of items that both systems got right.
+        only_a: number of items that only A got right.
+        only_b: number of items that only B got right.
+        neither: number of items that neither got right.
+        p: two-sided p-value.
+
+    Example:
+        >>> from structperc.metrics import McNemar
+        >>> test = McNemar(both=6, only_a=0, only_b=2, neither=2, p=0.5)
+        >>> test.accuracy_a, test.accuracy_b
+        (0.6, 0.8)
+    """
 
     both: int
     only_a: int
@@ -34,13 +48,27 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: Tensor, b: Tensor) -> McNemar:
-    """Return the test of two systems; a (n,) bool and b (n,) bool are True for the items that each got right.
+    """Return the exact McNemar test of two systems. McNemar 1947.
 
-    McNemar 1947 in its exact form, at any number of items: if the systems are equal, each item that
-    only one got right belongs to either with probability 1/2, so only_a is binomial. p = 1 if only_a = only_b. The test
-    assumes independent items, which tokens of one sentence are not; the test on sentences is more conservative.
+    If the systems are equally good, each item that only one got right is one of A's with probability 1/2, so only_a is
+    binomial. p = 1 if only_a = only_b. The test assumes independent items; tokens of one sentence are not independent,
+    so the test on sentences is more conservative.
 
-    Raises InputError unless both are bool and of one length.
+    Args:
+        a: (n,) bool, True for items that system A got right.
+        b: (n,) bool, True for items that system B got right.
+
+    Returns:
+        Numbers of items and the two-sided p-value.
+
+    Raises:
+        InputError: a or b is not bool, or they differ in length.
+
+    Example:
+        >>> import torch
+        >>> from structperc.metrics import mcnemar
+        >>> mcnemar(torch.tensor([True, False, False]), torch.tensor([True, True, True]))  # p = 2 * (1/2)^2
+        McNemar(both=1, only_a=0, only_b=2, neither=0, p=0.5)
     """
     if a.dtype != torch.bool or b.dtype != torch.bool or a.shape != b.shape:
         raise InputError(
@@ -53,14 +81,22 @@ def mcnemar(a: Tensor, b: Tensor) -> McNemar:
 
 
 def paired_t_test(differences: Sequence[float]) -> float | None:
-    """Return the two-sided p-value of Student's paired t-test for differences of scores, one for each pair of runs.
+    """Return the two-sided p-value of Student's paired t-test for differences of scores.
 
-    The hypothesis is that trainings with other seeds would differ by 0 on average. None where that cannot be tested:
-    for fewer than two differences, and for differences that are all equal, as those of learners without randomness.
+    The hypothesis is that trainings with other seeds would differ by 0 on average.
+
+    Args:
+        differences: difference of the scores of two systems for each pair of runs.
+
+    Returns:
+        The p-value; None if there are fewer than two differences or all are equal, as for learners without randomness.
 
     Example:
-        >>> round(paired_t_test([0.4, 0.1, 0.3]), 3)
-        0.094
+        >>> from structperc.metrics import paired_t_test
+        >>> round(paired_t_test([0.0, 0.2]), 3)  # t = 1 with one degree of freedom
+        0.5
+        >>> paired_t_test([0.1]) is None
+        True
     """
     if len(differences) < 2 or max(differences) - min(differences) <= 1e-12:
         return None
@@ -68,7 +104,20 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
 
 
 class Bootstrap(NamedTuple):
-    """A difference of scores, B minus A, its 95 % interval and the two-sided p-value of the hypothesis that it is 0."""
+    """Result of a paired bootstrap test of two systems, see `paired_bootstrap`.
+
+    Attributes:
+        difference: difference of the scores, B minus A.
+        low: lower bound of its 95 % interval.
+        high: upper bound of its 95 % interval.
+        p: two-sided p-value of the hypothesis that the difference is 0.
+
+    Example:
+        >>> from structperc.metrics import Bootstrap
+        >>> test = Bootstrap(difference=0.012, low=0.004, high=0.021, p=0.006)
+        >>> test.low <= test.difference <= test.high
+        True
+    """
 
     difference: float
     low: float
@@ -79,17 +128,23 @@ class Bootstrap(NamedTuple):
 def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: int = 1) -> Bootstrap:
     """Return the paired bootstrap test of two systems over documents, with the percentile interval.
 
-    Documents are drawn with replacement, the same ones for both systems (Efron & Tibshirani 1993, Koehn 2004). A score
-    is F1 of the summed counts, or accuracy where all labels count; that of a system is the mean over its trainings.
-    p is twice the share of samples in which the sign is the other one, one sample more counted on either side.
+    Documents are drawn with replacement, the same ones for both systems (Efron & Tibshirani 1993, Koehn 2004). The
+    score of a training is F1 of the summed counts (accuracy if each label is counted); the score of a system is the
+    mean over its trainings. p = min(1, 2 (1 + n) / (1 + samples)), with n the smaller of the numbers of samples with a
+    difference <= 0 and with a difference >= 0.
 
     Args:
-        a: counts (S, D, 3) of S trainings in D documents: right, predicted and gold ones.
-        b: the same of system B, in the same documents.
-        samples: how many are drawn.
-        seed: of the draws.
+        a: counts (S, D, 3) of S trainings of system A in D documents: correct, predicted and gold segments.
+        b: counts of system B in the same documents.
+        samples: number of samples.
+        seed: seed of the samples.
+
+    Returns:
+        Difference B minus A, its 95 % interval and the p-value.
 
     Example:
+        >>> import numpy as np
+        >>> from structperc.metrics import paired_bootstrap
         >>> counts = np.array([[[3, 4, 4], [2, 2, 3], [0, 1, 1]]])
         >>> paired_bootstrap(counts, counts)
         Bootstrap(difference=0.0, low=0.0, high=0.0, p=1.0)

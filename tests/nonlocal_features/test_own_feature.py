@@ -1,4 +1,4 @@
-"""The feature that docs/nonlocal_features.md shows is a working one."""
+"""The feature that docs/how_to/nonlocal_features.md shows is a working one."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from structperc.nonlocal_features import CandidateSegments
 from tests.nonlocal_features.labelled import Case
 from tests.nonlocal_features.naive import entities
 
-PAGE = Path(__file__).parents[2] / "docs" / "nonlocal_features.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "nonlocal_features.md"
 
 
 def test_counts_of_the_example(case: Case) -> None:
