@@ -87,7 +87,7 @@ def without_padding(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:
-    """Raise InputError for numbers outside of 0..count - 1."""
+    """Raise InputError for numbers outside 0..count - 1."""
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= count):
         raise InputError(f"GuidedModel: a {what} is outside of 0..{count - 1}; encode batches with the same tagger")
 
