@@ -46,11 +46,6 @@ class UpdateRule(NamedTuple):
 class Decision(NamedTuple):
     """Rival of each sequence and the weights that its update changes.
 
-    Attributes:
-        rival: (B,) int64, index of the rival among the candidates.
-        updates: (B,) bool, True where weights change.
-        whole: (B,) bool, True where all weights change, False where only those of local features do.
-
     Example:
         >>> import torch
         >>> from structperc.chain import kbest

@@ -41,8 +41,8 @@ class LearningCounts(NamedTuple):
     """
 
     updates: int
-    decisions: int  # chosen candidates, accepted or not
-    errors: int  # chosen candidates whose best hypothesis was wrong
+    decisions: int
+    errors: int
 
 
 class GuidedRule(ABC):
