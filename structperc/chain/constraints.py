@@ -78,13 +78,13 @@ def constrain(
 class Constraints(nn.Module):
     """Module that forbids what the tag scheme of a label set excludes; see `constrain`.
 
+    The masks move with the module to a device, and are not part of its state.
+
     Attributes:
         start: (L,) bool, labels that may begin a sentence.
         transition: (L, L) bool, pairs (label before, label) that may follow one another.
         end: (L,) bool, labels that may end a sentence.
         unconstrained: True if the scheme is "none", so that nothing is forbidden.
-
-    The masks move with the module to a device, and are not part of its state.
 
     Example:
         >>> import torch

@@ -40,36 +40,49 @@ UNMARKED = "(-DOCSTART- or newdoc lines) in the file; set data.unit: sentence"
 
 
 class SequenceDataModule(pl.LightningDataModule, ABC):
-    """Base class of all data modules: reads the splits train, dev and test, and cuts them into mini-batches.
+    """Base class of all data modules: reads the splits train, dev and test, and makes mini-batches.
+
+    A subclass defines `read`.
 
     Args:
-        unit: unit of a sequence: a "sentence" or a whole "document".
-        scheme: tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not segments, such
-            as parts of speech.
-        labels: tag scheme of the source; default: `scheme`. For labels of another form than "B-PER", followed by this
+        unit: Unit of a sequence: a "sentence" or a whole "document".
+        scheme: Tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not segments, such as
+            parts of speech.
+        labels: Tag scheme of the source; default: `scheme`. For labels of another form than "B-PER", followed by this
             form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0".
-        strict: raise an error for illegal label sequences instead of repairing and counting them.
-        batch_size: sequences per training step in each process; default: 8. For taggers that learn sequence by
+        strict: Raise an error for illegal label sequences instead of repairing and counting them.
+        batch_size: Sequences per training step in each process; default: 8. For taggers that learn sequence by
             sequence, such as perceptrons, it affects speed only, and the default is about 65,000 tokens.
-        eval_batch_size: sequences per batch in evaluation and prediction. It does not affect results, except which of
+        eval_batch_size: Sequences per batch in evaluation and prediction. It does not affect results, except which of
             several label sequences with equal scores are last in an n-best list.
-        shuffle: draw a new order of the training sequences in each epoch; otherwise use the same mini-batches, of
+        shuffle: Draw a new order of the training sequences in each epoch; otherwise use the same mini-batches, of
             sequences of similar length, which makes full-batch training faster but doubles the memory for features.
-        seed: seed of the order of the training sequences.
-        predict: split that `predict` labels.
-        holdout: number of training sequences (see `unit`) to use as the development split of a source without one: the
+        seed: Seed of the order of the training sequences.
+        predict: Split that `predict` labels.
+        holdout: Number of training sequences (see `unit`) to use as the development split of a source without one: the
             last ones or, below 1, a random share, whole documents if they are marked; each type of segments still
             occurs in training.
-        holdout_seed: seed of the random share.
-        types: new names of segment types, such as {PER: NAME, LOC: NAME}; others keep their names. Adjacent segments
+        holdout_seed: Seed of the random share.
+        types: New names of segment types, such as {PER: NAME, LOC: NAME}; others keep their names. Adjacent segments
             are not merged.
-        cache: folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
+        cache: Folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
             reads mini-batches from there and needs little memory. Environment variables are expanded.
-        cache_workers: number of processes that fill the cache for a large corpus; the files do not depend on it.
+        cache_workers: Number of processes that fill the cache for a large corpus; the files do not depend on it.
 
     Raises:
-        InputError: a number is too small, `predict` is not a split, `types` with scheme "none", or several workers
-            without a cache.
+        InputError: A number is too small, `predict` is not a split, `types` is given with scheme "none", or there are
+            several workers without a cache.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> class Toy(SequenceDataModule):
+        ...     '''Two sentences as training data.'''
+        ...     def read(self, split):
+        ...         sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        ...         return ("toy", Corpus.from_sentences(sentences)) if split == "train" else None
+        >>> data = Toy()
+        >>> data.has("dev"), data.label_set().names
+        (False, ('O', 'B-PER', 'I-PER'))
     """
 
     unlabelled = "name their column 'label' in data.columns"  # advice if gold labels are missing
@@ -146,7 +159,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def corpus(self, split: str) -> Corpus:
         """Return the split as a corpus of sequences with labels in `scheme`; each split is read once.
 
-        Raises InputError if the source has no such split, and for training data without labels.
+        Raises:
+            InputError: The source has no such split, or the training data has no labels.
         """
         if not self.has(split):
             raise InputError(f"data: the split {split} is missing; configure it under data")
@@ -157,13 +171,14 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return corpus
 
     def label_set(self) -> LabelSet:
-        """Return all labels that `scheme` has for the training data. Raises InputError as `corpus` does."""
+        """Return the labels of `scheme` for all types of the training data. Raises InputError as `corpus` does."""
         return LabelSet.from_corpus(self.corpus("train").factorize("label").distinct, self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
         """Fit the features to the training data and return them, or return those in the cache.
 
-        Raises InputError as `corpus` and `FeatureExtractor.fit` do.
+        Raises:
+            InputError: See `corpus` and `FeatureExtractor.fit`.
         """
         return self.store.fit_features(features, self.corpus("train"))
 
@@ -194,7 +209,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return {split: replace(self.store.corpus(lambda: self._cache_key(split, file), read), name=str(file))}
 
     def _cache_key(self, split: str, file: Path) -> Any:
-        """Return everything that the corpus of a file depends on; types are checked for training data only."""
+        """Return all values that the corpus of a file depends on; types are checked for training data only."""
         source = [class_path_of(type(self)), file.suffixes, self.file_options]
         try:
             found = file_digest(file)
@@ -234,10 +249,12 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             logger.warning("%s: all labels are %s: only this label will be predicted", corpus.name, labels[0])
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
-        """Encode the splits of a stage as arrays; "fit" encodes all splits, so that invalid labels are found early.
+        """Encode the splits of a stage as arrays; "fit" encodes all splits, so that invalid labels are detected early.
 
-        Arrays are kept for the same encoder; another tagger has other feature ids and encodes again. Raises InputError
-        for missing labels, unless the stage is "predict".
+        Arrays are kept for the same encoder; another tagger has other feature ids and encodes again.
+
+        Raises:
+            InputError: Labels are missing, unless the stage is "predict".
         """
         splits = {"validate": ["dev"], "test": ["test"], "predict": [self.predict_split]}
         for split in splits[stage] if stage != "fit" else ["train", *(one for one in SPLITS[1:] if self.has(one))]:
@@ -279,7 +296,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, process_group(), form == "padded")
         else:
             data = PrecomputedBatches(rows, size, process_group())
-            order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # all batches are of this process
+            order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # this process has its share
         return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
 
     def val_dataloader(self) -> Any:
@@ -296,7 +313,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
 
 def check_splits(option: str, given: Iterable[str]) -> None:
-    """Raise InputError, which names the option, for a split that is not in `SPLITS`."""
+    """Raise InputError with the name of the option for a split that is not in `SPLITS`."""
     for name in given:
         if name not in SPLITS:
             meant = "; did you mean dev?" if name.lower().startswith("val") else did_you_mean(name, SPLITS)

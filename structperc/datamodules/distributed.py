@@ -17,9 +17,20 @@ _single = False  # within `single_process`
 
 
 class ProcessGroup(NamedTuple):
-    """Number of this process in its group, and size of the group."""
+    """The number of this process in its group, and the size of the group.
 
-    rank: int  # 0 <= rank < size
+    Args:
+        rank: Number of this process, 0 <= rank < size.
+        size: Number of processes.
+
+    Example:
+        >>> from structperc.datamodules import LengthBatchSampler
+        >>> group = ProcessGroup(rank=1, size=2)
+        >>> list(LengthBatchSampler([5, 4, 3, 2], batch_size=1, shuffle=False, group=group))  # the rows of this process
+        [[1], [3]]
+    """
+
+    rank: int
     size: int
 
 
@@ -27,7 +38,12 @@ SINGLE_PROCESS = ProcessGroup(0, 1)
 
 
 def process_group() -> ProcessGroup:
-    """Return rank and size of the group of this process; 0 and 1 without a group."""
+    """Return the rank and the size of the group of this process; 0 and 1 without a group.
+
+    Example:
+        >>> process_group()
+        ProcessGroup(rank=0, size=1)
+    """
     together = not _single and dist.is_available() and dist.is_initialized()
     return ProcessGroup(dist.get_rank(), dist.get_world_size()) if together else SINGLE_PROCESS
 

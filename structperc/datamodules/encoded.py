@@ -138,8 +138,8 @@ class _ListWriter:
         if lists.weights is not None and self.weights not in self.writer:
             self.writer.append(self.weights, np.ones(self.written, np.float32))
         if self.weights in self.writer:
-            own = np.ones(len(lists.ids), np.float32) if lists.weights is None else lists.weights
-            self.writer.append(self.weights, own)
+            weights = np.ones(len(lists.ids), np.float32) if lists.weights is None else lists.weights
+            self.writer.append(self.weights, weights)
         self.written += len(lists.ids)
 
 
@@ -148,8 +148,8 @@ def _write_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bounds:
     words, gold = corpus.factorize("word").numbers, _gold(corpus, labels)
     for first, stop in pairwise(bounds):
         piece = corpus if len(bounds) == 2 else corpus.slice(first, stop)
-        own = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
-        writer.append(TOKENS, _token_array(piece, words[own], gold[own]))
+        tokens = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
+        writer.append(TOKENS, _token_array(piece, words[tokens], gold[tokens]))
         yield piece
 
 
@@ -184,14 +184,25 @@ def _load_lists(folder: ArrayFolder, kind: str) -> StoredIdLists:
 class EncodedCorpus(Dataset[Batch]):
     """A corpus with extracted features: a data set that maps a list of row numbers to their Batch.
 
-    Gold labels are None if the corpus has no column `label`.
+    The gold labels of a Batch are None if the corpus has no column `label`.
 
     Args:
-        corpus: the corpus.
-        features: a fitted extractor.
-        labels: the label set.
-        inputs: inputs of encoders.
-        encode: returns the arrays of the corpus, in memory or in the files of a cache.
+        corpus: The corpus.
+        features: A fitted extractor.
+        labels: The label set.
+        inputs: Inputs of encoders.
+        encode: Returns the arrays of the corpus, in memory or in the files of a cache.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor, LabelSet
+        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        >>> corpus, features = Corpus.from_sentences(sentences), FeatureExtractor(["w[0]"], cutoff=1)
+        >>> features.fit(corpus)
+        >>> batch = EncodedCorpus(corpus, features, LabelSet.from_corpus(["B-PER", "O"], "IOB2"))[[0, 1]]
+        >>> batch.lengths.tolist(), batch.gold.tolist()
+        ([2, 1], [[1, 0], [0, 0]])
+        >>> batch.nodes.ids.tolist()  # one feature for each token
+        [0, 1, 2]
     """
 
     def __init__(
@@ -220,8 +231,8 @@ class EncodedCorpus(Dataset[Batch]):
             row[places] = values.numpy()
         gold, sentences, *words = torch.from_numpy(numbers).view(6, B, T).unbind()
         first, last = torch.from_numpy(bounds).view(2, B, T).unbind()
-        own = flat._replace(gold=gold, sentences=sentences, first=first, last=last, words=Words(*words))
-        return Batch(*own) if self.arrays.labelled else Batch(*own)._replace(gold=None)
+        padded = flat._replace(gold=gold, sentences=sentences, first=first, last=last, words=Words(*words))
+        return Batch(*padded) if self.arrays.labelled else Batch(*padded)._replace(gold=None)
 
     def flat(self, rows: Sequence[int]) -> FlatBatch:
         """Return sequences without padding; labels are 0 if there are no gold labels."""
@@ -266,6 +277,20 @@ class PrecomputedBatches(Dataset[Batch]):
 
     Transposed features make dense gradients of feature weights several times faster, and take about twice the memory of
     the features of the corpus.
+
+    Args:
+        rows: The encoded corpus.
+        batch_size: Number of sequences of a batch.
+        group: Number of this process and of all processes; each process has its share of the batches.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor, LabelSet
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}, {"word": ["No"]}])
+        >>> features, labels = FeatureExtractor(["w[0]"], cutoff=1), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
+        >>> features.fit(corpus)
+        >>> batches = PrecomputedBatches(EncodedCorpus(corpus, features, labels), batch_size=2)
+        >>> [batch.rows.tolist() for batch in batches]  # the longest sequences first
+        [[0, 1], [2]]
     """
 
     def __init__(self, rows: EncodedCorpus, batch_size: int, group: ProcessGroup = SINGLE_PROCESS) -> None:

@@ -17,7 +17,7 @@ TOKENS = 2**16  # per mini-batch for learning sequence by sequence
 
 
 class LengthBatchSampler(DistributedSampler[list[int]]):
-    """Lists of up to `batch_size` row numbers, shuffled in each epoch, or sorted by length.
+    """A sampler of mini-batches of similar length, as lists of row numbers, reproducible from (seed, epoch).
 
     The order is a function of (seed, epoch), so that a resumed run is reproducible. Dynamic programs take max(length)
     steps per batch, so the rows of a batch come from a pool of 16 batches sorted by length.
@@ -25,12 +25,27 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
     Each of several processes gets its share of every batch of processes x batch_size rows, with about the same number
     of tokens. All processes have the same number of batches: if the last batch is too small, the one before is larger.
 
-    With by_length=False the order does not depend on the batch size, for learning sequence by sequence.
+    The class is derived from DistributedSampler so that Lightning does not distribute the rows again.
 
-    Derived from DistributedSampler so that Lightning does not distribute the rows again.
+    Args:
+        lengths: Number of tokens of each row.
+        batch_size: Number of rows of a batch in each process.
+        shuffle: Draw a new order in each epoch; otherwise the longest rows come first.
+        seed: Seed of the orders.
+        group: Number of this process and of all processes.
+        by_length: Sort rows by length within a pool. With False the order of the rows does not depend on the batch
+            size, for learning sequence by sequence.
 
     Raises:
-        InputError: batch_size < 1; fewer rows than processes.
+        InputError: `batch_size` is below 1, or there are fewer rows than processes.
+
+    Example:
+        >>> list(LengthBatchSampler([3, 9, 4, 8, 1], batch_size=2, shuffle=False))
+        [[1, 3], [2, 0], [4]]
+        >>> sampler = LengthBatchSampler([3, 9, 4, 8, 1], batch_size=2, shuffle=True, seed=1)
+        >>> sampler.set_epoch(3)  # its order does not depend on the epochs before
+        >>> sorted(row for batch in sampler for row in batch)
+        [0, 1, 2, 3, 4]
     """
 
     def __init__(
@@ -113,7 +128,7 @@ class ResumableSampler(DistributedSampler[Any]):
     def __init__(self, order: DistributedSampler[Any]) -> None:
         self.order, self.epoch = order, 0
         self.seen = 0  # items of this epoch
-        self.before = dict.fromkeys(STATE, 0)  # of the interrupted run
+        self.before = dict.fromkeys(STATE, 0)  # the state of the interrupted run
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch. Called by the trainer at the start of each epoch."""
@@ -139,13 +154,13 @@ class ResumableLoader(DataLoader[Any]):
     """A loader with a `ResumableSampler`, whose state is saved in checkpoints."""
 
     def state_dict(self) -> dict[str, int]:
-        """Return the current epoch, and the numbers of its mini-batches seen and in all."""
+        """Return the current epoch, the number of its mini-batches that were seen, and their total number."""
         sampler = self.sampler
         assert isinstance(sampler, ResumableSampler)
         return {"epoch": sampler.epoch, "seen": sampler.seen, "steps": len(sampler)}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Skip the mini-batches seen before. Raises InputError for an invalid state."""
+        """Skip the mini-batches that were seen before. Raises InputError for an invalid state."""
         known = isinstance(state, dict) and all(type(state.get(name)) is int and state[name] >= 0 for name in STATE)
         if not known:
             raise InputError("checkpoint: missing number of mini-batches seen; use another checkpoint, or train again")

@@ -51,17 +51,25 @@ class FileDataModule(SequenceDataModule):
 
 
 class Conll(FileDataModule):
-    """CoNLL column files in a folder.
+    r"""CoNLL column files in a folder.
 
     Args:
-        path: folder; environment variables are expanded, as in "${STRUCTPERC_DATA}/conll2003".
-        files: file of each split, such as {train: eng.train, dev: eng.testa}.
-        columns: roles of the columns in order; `word` and `label` are needed, "_" skips a column.
-        docstart: first field of lines before documents.
-        comments: drop comments, lines that begin with "#" and have another number of fields than the tokens.
-        encoding: encoding of the files.
+        path: Folder; environment variables are expanded, as in "${STRUCTPERC_DATA}/conll2003".
+        files: File of each split, such as {train: eng.train, dev: eng.testa}.
+        columns: Roles of the columns in order; `word` and `label` are required, "_" skips a column.
+        docstart: First field of lines before documents.
+        comments: Drop comments, lines that begin with "#" and have another number of fields than the tokens.
+        encoding: Encoding of the files.
         separator: "whitespace" (spaces and tabs), or "tab" for fields that contain spaces.
-        options: those of `SequenceDataModule`.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("train.txt").write_text("Anna B-PER\nleft O\n\nShe O\nsaw O\nOslo B-LOC\n")
+        >>> data = Conll(".", {"train": "train.txt"}, columns=["word", "label"])
+        >>> corpus = data.corpus("train")
+        >>> len(corpus), corpus.columns["label"]
+        (2, ['B-PER', 'O', 'O', 'O', 'B-LOC'])
     """
 
     def __init__(
@@ -94,15 +102,23 @@ class Conll(FileDataModule):
 
 
 class Conllu(FileDataModule):
-    """CoNLL-U treebanks in a folder; the label is the part of speech.
+    r"""CoNLL-U treebanks in a folder; the label is the part of speech.
 
     Args:
-        path: folder; environment variables are expanded.
-        files: file of each split.
+        path: Folder; environment variables are expanded.
+        files: File of each split.
         tags: "upos" or "xpos".
         scheme: "none", since parts of speech are not segments.
-        encoding: encoding of the files.
-        options: those of `SequenceDataModule`.
+        encoding: Encoding of the files.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> rows = ["1\tAnna\tAnna\tPROPN" + 6 * "\t_", "2\tleft\tleave\tVERB" + 6 * "\t_", "", ""]
+        >>> _ = Path("train.conllu").write_text("\n".join(rows))
+        >>> data = Conllu(".", {"train": "train.conllu"})
+        >>> data.corpus("train").columns["label"]
+        ['PROPN', 'VERB']
     """
 
     unlabelled = "all tags of this kind are _: set data.tags to the other kind, or give a tagged file"
@@ -126,19 +142,25 @@ class Conllu(FileDataModule):
 
 
 class Hub(SequenceDataModule):
-    """A data set of the Hugging Face hub, one sentence per row.
+    """A data set of the Hugging Face hub, with one sentence per row.
 
     The user needs access to it (`hf auth login`). Loading scripts are not run. For other kinds of rows and for streams
     use `InMemory`.
 
     Args:
-        hub: id, such as "eriktks/conll2003".
-        columns: column of each role, such as {word: tokens, label: ner_tags}.
-        splits: name on the hub of each split.
-        revision: branch, tag or commit, such as "refs/convert/parquet".
-        config: configuration of the data set, if it has several.
-        label_names: names of labels stored as numbers, by role.
-        options: those of `SequenceDataModule`.
+        hub: Id, such as "eriktks/conll2003".
+        columns: Column of each role, such as {word: tokens, label: ner_tags}.
+        splits: Name on the hub of each split.
+        revision: Branch, tag or commit, such as "refs/convert/parquet".
+        config: Configuration of the data set, if it has several.
+        label_names: Names of labels stored as numbers, by role.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> columns, splits = {"word": "tokens", "label": "ner_tags"}, {"train": "train", "dev": "validation"}
+        >>> data = Hub("eriktks/conll2003", columns, splits, revision="refs/convert/parquet")  # downloads nothing yet
+        >>> data.corpus("train").name  # doctest: +SKIP
+        'eriktks/conll2003 (train)'
     """
 
     def __init__(
@@ -168,16 +190,24 @@ class Hub(SequenceDataModule):
 
 
 class Synthetic(SequenceDataModule):
-    """The embedded corpus, generated from a seed (see `structperc.data.synthetic`).
+    """The embedded corpus of generated documents, see `structperc.data.synthetic`.
 
     Args:
-        corpus_seed: seed of the corpus; `seed` is that of the order of training.
-        train: number of training documents.
-        dev: number of development documents; 0: no such split.
-        test: number of test documents; 0: no such split.
-        ambiguity: probability, 0..1, of contexts that fit every class.
-        unseen: share of names, 0..1, that do not occur in the training data.
-        options: those of `SequenceDataModule`.
+        corpus_seed: Seed of the corpus; `seed` is the seed of the order of training.
+        train: Number of training documents.
+        dev: Number of development documents; 0: no such split.
+        test: Number of test documents; 0: no such split.
+        ambiguity: Probability, 0..1, of contexts that fit every class.
+        unseen: Share of names, 0..1, that do not occur in the training data.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> data = Synthetic(train=2, dev=1, test=0)
+        >>> data.has("dev"), data.has("test")
+        (True, False)
+        >>> corpus = data.corpus("train")
+        >>> corpus.columns["word"][:3], corpus.columns["label"][:3]
+        (['STORM', 'CLOSES', 'ROADS'], ['O', 'O', 'O'])
     """
 
     def __init__(
@@ -203,25 +233,33 @@ class Synthetic(SequenceDataModule):
 
 
 class Table(FileDataModule):
-    """Tables in a folder: parquet, JSON lines, CSV, or folders of `datasets.Dataset.save_to_disk`.
+    r"""Tables in a folder: parquet, JSON lines, CSV, or folders of `datasets.Dataset.save_to_disk`.
 
     Args:
-        path: folder; environment variables are expanded.
-        files: file, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
-        columns: column of each role. {word: tokens, label: ner_tags}: each row is a sentence, as lists or as strings
+        path: Folder; environment variables are expanded.
+        files: File, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
+        columns: Column of each role. {word: tokens, label: ner_tags}: each row is a sentence, as lists or as strings
             split at spaces. With `sentence`, whose value changes at the beginning of a sentence, each row is a token
             (an empty name: an empty row of CSV ends a sentence). {text: text, spans: entities}: each row is a document
             of running text, whose spans have start, end and label. `document` has another value for each document.
-        label_names: names of labels stored as numbers, by role.
-        tokens: tokenizer of running text: "conll" or "ud", see `structperc.text`.
-        sentences: sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
-        misaligned: treatment of spans whose edges are not token edges: "error" lists them, "expand" extends them to
+        label_names: Names of labels stored as numbers, by role.
+        tokens: Tokenizer of running text: "conll" or "ud", see `structperc.text`.
+        sentences: Sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
+        misaligned: Treatment of spans whose edges are not token edges: "error" lists them, "expand" extends them to
             whole tokens, "skip" drops them.
-        overlaps: treatment of spans that share a token: "error" lists them, "longest" keeps the longest.
-        offsets: unit of the offsets of spans: "characters", "utf-16" code units, as in JavaScript, or "utf-8" bytes.
+        overlaps: Treatment of spans that share a token: "error" lists them, "longest" keeps the longest.
+        offsets: Unit of the offsets of spans: "characters", "utf-16" code units, as in JavaScript, or "utf-8" bytes.
         heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
-        encoding: encoding of JSON and CSV.
-        options: those of `SequenceDataModule`.
+        encoding: Encoding of JSON and CSV.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("train.jsonl").write_text('{"text": "Anna left.", "spans": [[0, 4, "PER"]]}\n')
+        >>> data = Table(".", {"train": "train.jsonl"}, columns={"text": "text", "spans": "spans"})
+        >>> corpus = data.corpus("train")
+        >>> list(corpus.columns["word"]), list(corpus.columns["label"])
+        (['Anna', 'left', '.'], ['B-PER', 'O', 'O'])
     """
 
     def __init__(
@@ -257,14 +295,25 @@ class InMemory(SequenceDataModule):
     """Data sets of the package `datasets` in memory; for use from Python.
 
     Args:
-        data: a `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read
+        data: A `DatasetDict` or another mapping, or one `Dataset`, the training data. An `IterableDataset` is read
             completely and kept in memory.
-        columns: column of each role, see `Table`.
-        splits: the name in `data` of each split, such as {train: train, dev: validation}. Default: train, dev or
+        columns: Column of each role, see `Table`.
+        splits: Name in `data` of each split, such as {train: train, dev: validation}. Default: train, dev or
             validation, and test, if present.
-        label_names: names of labels stored as numbers, by role; those of class labels are known.
-        tokens, sentences, misaligned, overlaps, offsets: options for running text and its spans, see `Table`.
-        options: those of `SequenceDataModule`.
+        label_names: Names of labels stored as numbers, by role; those of class labels are read from the data set.
+        tokens: Tokenizer of running text, see `Table`.
+        sentences: Sentence splitter of running text, see `Table`.
+        misaligned: Treatment of spans whose edges are not token edges, see `Table`.
+        overlaps: Treatment of spans that share a token, see `Table`.
+        offsets: Unit of the offsets of spans, see `Table`.
+        options: Options of `SequenceDataModule`.
+
+    Example:
+        >>> from datasets import Dataset
+        >>> rows = Dataset.from_dict({"tokens": [["Anna", "left"], ["Yes"]], "tags": [["B-PER", "O"], ["O"]]})
+        >>> data = InMemory(rows, columns={"word": "tokens", "label": "tags"})
+        >>> len(data.corpus("train")), data.label_set().names
+        (2, ('O', 'B-PER', 'I-PER'))
     """
 
     def __init__(

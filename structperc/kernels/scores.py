@@ -69,6 +69,7 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
 
         edges[0] of an array with edges of each token is not written, as nothing reads it.
         """
+        stationary, tables = len(edges) == 1, edges.reshape(len(edges), edges.shape[1] * edges.shape[2])
         for t in range(stop - start):
             token = start + t
             first, last = features.node_ends[token], features.node_ends[token + 1]
@@ -79,17 +80,17 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
             for j in range(unary.shape[1]):
                 if (units.first[token] and not scheme.start[j]) or (units.last[token] and not scheme.end[j]):
                     unary[t, j] = -np.inf
-        if len(edges) == 1:
-            _add_transitions(weights.transition, scheme.transition, edges[0], True)
+        if stationary:
+            _add_transitions(weights.transition, scheme.transition, edges[0], stationary)
             return
         for t in range(1, stop - start):
             token = start + t
             first, last = features.edge_ends[token], features.edge_ends[token + 1]
             if len(features.edge_weights):
-                _weighted(weights.edge, features.edge_ids, features.edge_weights, first, last, edges, t)
+                _weighted(weights.edge, features.edge_ids, features.edge_weights, first, last, tables, t)
             else:
-                sum_rows(weights.edge, features.edge_ids, first, last, edges, t)
-            _add_transitions(weights.transition, scheme.transition, edges[t], False)
+                sum_rows(weights.edge, features.edge_ids, first, last, tables, t)
+            _add_transitions(weights.transition, scheme.transition, edges[t], stationary)
 
     return score
 

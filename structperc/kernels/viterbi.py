@@ -55,7 +55,7 @@ def edge_blocks(edge, other):
     """
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
-    into = padded_array(blocks * rows, WIDTH, other).reshape(blocks, rows, WIDTH)
+    into = padded_array(blocks, rows * WIDTH, other).reshape(blocks, rows, WIDTH)
     for i in range(L):
         for j in range(L):
             into[i // WIDTH, j, i % WIDTH] = edge[0, i, j]

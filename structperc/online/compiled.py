@@ -120,7 +120,7 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     slots, keys, counts = workspace
     slots = slots[:size]
     slots[:] = FREE
-    n = 0
+    n = np.int64(0)
     for t in range(stop - start):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
@@ -323,7 +323,8 @@ def _count_errors(unary, edges, gold, rival, gap, rule, workspace, best):
     if rule.cost > 0:
         if -gap < rule.cost:
             return 0
-        find_rival(unary, edges, len(gold), gold, False, workspace, best)
+        exclude_gold = rule.cost < 0  # False, but no literal, for which `find_rival` would be compiled once more
+        find_rival(unary, edges, len(gold), gold, exclude_gold, workspace, best)
         return _count_differences(gold, best)
     if rule.exclude_gold and not _precedes(gap, gold, rival):
         return 0

@@ -54,7 +54,7 @@ class MinimumRisk:
         >>> from structperc.chain import KBest
         >>> from structperc.sklearn import SequenceTagger
         >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-        >>> taggers = [SequenceTagger(C=C).fit(X, y).tagger_ for C in (1.0, 10.0)]
+        >>> taggers = [SequenceTagger(C=C, max_iterations=5).fit(X, y).tagger_ for C in (1.0, 10.0)]
         >>> MinimumRisk(taggers, KBest(10)).tag([["She", "left", "Oslo"]])
         [['O', 'O', 'B-LOC']]
     """

@@ -57,7 +57,21 @@ from structperc.taggers.sequential_learning import ParameterAveraging
 
 
 class LabelSequence(NamedTuple):
-    """A label sequence of a sentence, its score and, if the tagger is probabilistic, its log-probability."""
+    """A label sequence of a sentence, with its score.
+
+    Args:
+        labels: Names of the labels, one for each token.
+        score: Total score.
+        log_probability: Logarithm of its probability; None if the tagger has scores, but no probabilities.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+        >>> best, second = tagger.kbest([["Anna", "left"]], k=2)[0]
+        >>> best.labels, best.log_probability > second.log_probability
+        (['B-PER', 'O'], True)
+    """
 
     labels: list[str]
     score: float
@@ -67,11 +81,20 @@ class LabelSequence(NamedTuple):
 class BaseTagger(pl.LightningModule, Predictor):
     """Base class of taggers: sequences are read through feature templates and get one label per token.
 
-    A subclass defines the abstract methods, training_step and configure_optimizers; the other hooks have defaults.
+    A subclass defines the abstract methods, `training_step` and `configure_optimizers`; the other hooks have defaults.
+    All taggers are trained by a Lightning trainer with a data module, and are saved and loaded in the same way.
 
     Args:
         features: Templates and resources; the feature index is built from the training data. None: no features.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
+        >>> tagger = BaseTagger.load("model")  # whichever class was saved
+        >>> type(tagger).__name__, tagger.tag([["Anna", "left"]])
+        ('Tagger', [['B-PER', 'O']])
     """
 
     supports_distributed = False  # True if several processes can train it together
@@ -83,7 +106,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         check_beta(beta)
         self.beta = beta
         self.features = features or FeatureExtractor()
-        self.fitted = False  # True once the labels are known and the weights exist
+        self.fitted = False  # True once the labels are set and the weights exist
         self.unit = "sentence"  # or "document"
         self.training_files: Mapping[str, Any] = {}  # reading options, see `data.read_options`; empty: unknown
         self.card: str | None = None  # text of README.md in saved models; None: a default one
@@ -98,9 +121,17 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     @abstractmethod
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities (B, T) of labels (B, T) int64, and of the segment that each token is in.
+        """Return the probabilities of labels, and of the segments that contain the tokens.
 
-        The latter are NaN outside of segments. Raises InputError for taggers without probabilities.
+        Args:
+            batch: A batch.
+            labels: (B, T) int64.
+
+        Returns:
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments.
+
+        Raises:
+            InputError: The tagger has no probabilities.
         """
 
     @abstractmethod
@@ -114,10 +145,7 @@ class BaseTagger(pl.LightningModule, Predictor):
     @classmethod
     @abstractmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
-        """Return the tagger, without weights, of a `description`.
-
-        `build` makes its parts, or raises InputError.
-        """
+        """Return the tagger of a `description`, without weights. `build` creates its parts, or raises InputError."""
 
     @property
     def full_batch(self) -> bool:
@@ -141,10 +169,10 @@ class BaseTagger(pl.LightningModule, Predictor):
         return []
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for data that this tagger cannot be trained with (stage "fit") or evaluated with."""
+        """Raise InputError for data that does not suit the tagger in training (stage "fit") or evaluation."""
 
     def check_unit(self, unit: str) -> None:
-        """Raise InputError if the tagger does not label sequences of this unit, "sentence" or "document"."""
+        """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
     def extra_vocabulary(self) -> dict[str, Any]:
         """Return further entries of `vocabulary`, as plain JSON types by name."""
@@ -164,12 +192,14 @@ class BaseTagger(pl.LightningModule, Predictor):
     def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
         """Return the corpus with further predicted columns, if there are any.
 
-        parts: the results of `predict_step` for the whole corpus.
+        Args:
+            corpus: The corpus.
+            parts: The results of `predict_step` for the whole corpus.
         """
         return corpus
 
     def finalize(self) -> None:
-        """Finish after training, before the tagger is saved."""
+        """Hook after training, before the tagger is saved."""
 
     # -- prediction ------------------------------------------------------------------------------------------
 
@@ -192,7 +222,7 @@ class BaseTagger(pl.LightningModule, Predictor):
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.
 
-        The tagger is in evaluation mode until the last batch was taken.
+        The tagger is in evaluation mode until the last batch is taken.
         """
         if not corpus.tokens:
             return
@@ -239,7 +269,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         data.encode(self.encode_split, stage)
 
     def _check_labels(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for labels that training lacks, and warn of those that are only evaluated on."""
+        """Raise InputError for labels missing in the training data; warn of those that occur only in evaluation."""
         for split in ("train", "dev") if stage == "fit" else ():
             if data.has(split):
                 check_known_labels(data.corpus(split), self.labels)
@@ -319,20 +349,23 @@ class BaseTagger(pl.LightningModule, Predictor):
             replace_raw_weights(checkpoint, [name for name, _ in self.named_parameters()])
 
     def vocabulary(self) -> dict[str, Any]:
-        """Return label names, scheme, number of features and all else that determines the sizes of weights."""
+        """Return label names, scheme, number of features and all other values that determine the sizes of weights."""
         features = [self.features.n_node_features, self.features.n_edge_features]
-        own = {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
-        return {**own, **self.extra_vocabulary()}
+        sizes = {"labels": list(self.labels.names), "scheme": self.labels.scheme, "features": features}
+        return {**sizes, **self.extra_vocabulary()}
 
     # -- saved models ----------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path, table: TableType = "float32") -> None:
-        """Write the tagger with its current weights; the folder is replaced as a whole or not at all.
+        """Write the tagger with its current weights into a folder, which is replaced as a whole or not at all.
 
-        table: type of the feature weights in the file. Loading gives float32 again, rounded: float16 has 11 bits per
-        weight, int8 multiples of 1/127 of the largest weight of a feature.
+        Args:
+            folder: Folder of the model.
+            table: Type of the feature weights in the file: "float32", "float16" (11 bits per weight) or "int8"
+                (multiples of 1/127 of the largest weight of a feature). Loading returns float32 again, rounded.
 
-        Raises InputError with the reason if it cannot be written, and for weights that float16 cannot hold.
+        Raises:
+            InputError: The folder cannot be written, or weights are too large for float16.
         """
         config, tensors = self.to_state()
         text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
@@ -344,9 +377,17 @@ class BaseTagger(pl.LightningModule, Predictor):
     def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
         """Return a saved tagger of this class, or of a class derived from it, ready to tag.
 
-        Only code of this library and of the modules `trusted` runs, and only the two files of the folder and its card
-        are read. Raises InputError for a folder without a model, one of another format or class, a damaged one, and one
-        that names classes of other modules.
+        Only code of this library and of the `trusted` modules runs, and only the two files of the folder and its card
+        are read.
+
+        Args:
+            folder: Folder of a saved model.
+            device: Device of the weights.
+            trusted: Names of modules with user-defined parts.
+
+        Raises:
+            InputError: The folder has no model, a damaged one, one of another format or class, or one with classes of
+                modules that are not trusted.
         """
         path = Path(folder)
         with model_errors(path):
@@ -374,7 +415,13 @@ class BaseTagger(pl.LightningModule, Predictor):
     def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:
         """Return a tagger of this class, or of a derived one, from a `to_state`, ready to tag.
 
-        `build` creates its parts. Raises InputError for another class, invalid entries, and tensors that do not fit.
+        Args:
+            config: Plain JSON types.
+            tensors: Tensors by name.
+            build: Creates the parts.
+
+        Raises:
+            InputError: The class is another one, an entry is invalid, or a tensor does not fit.
         """
         found: Any = build.find(config["class"], BaseTagger, "class") if "class" in config else cls
         if not issubclass(found, cls):
@@ -400,9 +447,16 @@ class BaseTagger(pl.LightningModule, Predictor):
     def save_pretrained(
         self, save_directory: str | Path, *, repo_id: str | None = None, push_to_hub: bool = False, **options: Any
     ) -> str | None:
-        """Save as `save` does and optionally push to the hub: repo_id, by default the folder's name.
+        """Save as `save` does and optionally push to the hub.
 
-        options: those of `push_to_hub`, whose result is returned.
+        Args:
+            save_directory: Folder of the model.
+            repo_id: Repository of the hub; default: the name of the folder.
+            push_to_hub: Upload the model.
+            options: Options of `push_to_hub`.
+
+        Returns:
+            The result of `push_to_hub`, or None.
         """
         self.save(save_directory)
         return self.push_to_hub(repo_id or Path(save_directory).name, **options) if push_to_hub else None
@@ -411,11 +465,11 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Upload the tagger, with its current weights and its card, to the hub; return the address of the commit.
 
         Args:
-            repo_id: of the repository, which is created if it does not exist, such as "me/tagger".
-            options: private, token, licence, language, branch, commit_message and create_pr, as of `push_folder`.
+            repo_id: Repository, such as "me/tagger"; it is created if it does not exist.
+            options: Options of `push_folder`: private, token, licence, language, branch, commit_message and create_pr.
 
         Raises:
-            InputError: as `push_folder`.
+            InputError: See `push_folder`.
         """
         with TemporaryDirectory() as folder:
             self.save(Path(folder) / "model")
@@ -428,13 +482,13 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Return a saved tagger as `load` does, from a folder or from the hub.
 
         Args:
-            model: a folder, or an id of the hub, of which the two files and the card are downloaded.
-            revision: branch, tag or commit of the hub.
-            trusted: names of modules with parts of your own, as in `load`.
-            options: those of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
+            model: A folder, or an id of the hub; only the two files and the card are downloaded.
+            revision: Branch, tag or commit of the hub.
+            trusted: Names of modules with user-defined parts, see `load`.
+            options: Options of `huggingface_hub.snapshot_download`, such as token, cache_dir and local_files_only.
 
         Raises:
-            InputError: as in `load`, and for a model that cannot be downloaded.
+            InputError: See `load`; or the model cannot be downloaded.
         """
         folder = Path(model) if Path(model).is_dir() else download(str(model), revision, **options)
         return cls.load(folder, trusted=trusted)
@@ -473,7 +527,7 @@ def flat_values(corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]], dtype: t
     flat: np.ndarray = np.zeros(corpus.tokens, dtype)
     starts, lengths = torch.from_numpy(corpus.starts[:-1]), torch.from_numpy(corpus.lengths)
     for rows, values in parts:
-        own = rows.cpu()
-        places, real = padded_places(starts[own], lengths[own])
+        sequences = rows.cpu()
+        places, real = padded_places(starts[sequences], lengths[sequences])
         flat[places[real].numpy()] = values[:, : real.shape[1]].cpu()[real].numpy()
     return flat

@@ -46,7 +46,26 @@ class CheckpointStorage(TorchCheckpointIO):
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """Return the content of a checkpoint: tensors and plain values. Reading it runs no code.
 
-    Raises InputError for a missing or damaged file, one of another program, and one with other values.
+    Args:
+        path: File that a trainer wrote.
+
+    Raises:
+        InputError: The file is missing or damaged, is of another program, or contains other values.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.taggers import Tagger
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> trainer = pl.Trainer(max_epochs=2, logger=False, enable_progress_bar=False, enable_model_summary=False)
+        >>> trainer.fit(tagger, datamodule=Synthetic(train=2, dev=0, test=0))
+        >>> trainer.save_checkpoint("last.ckpt")
+        >>> read_checkpoint("last.ckpt")["epoch"]  # completed epochs
+        2
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # about pickles that other programs write
@@ -75,7 +94,13 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
 def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
     """Load the evaluation weights of a checkpoint (raw ones, if there are no others) into a tagger.
 
-    `vocabulary`: see `check_vocabulary`. Returns the epoch, from 1, in which the checkpoint was written.
+    Args:
+        tagger: The tagger.
+        vocabulary: Its vocabulary, see `check_vocabulary`.
+        path: The checkpoint.
+
+    Returns:
+        The epoch, from 1, in which the checkpoint was written.
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
@@ -84,13 +109,13 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
     return saved["epoch"] + 1
 
 
-def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
+def check_vocabulary(checkpoint: dict[str, Any], expected: dict[str, Any]) -> None:
     """Raise InputError if the checkpoint's weights belong to other labels or features."""
     saved = checkpoint.get("vocabulary", {})
-    for what in own:
-        if saved.get(what) != own[what]:
+    for what in expected:
+        if saved.get(what) != expected[what]:
             raise InputError(
-                f"the checkpoint has {what} {saved.get(what)}, this training has {own[what]}: "
+                f"the checkpoint has {what} {saved.get(what)}, this training has {expected[what]}: "
                 "use the same configuration and data"
             )
 
@@ -98,8 +123,11 @@ def check_vocabulary(checkpoint: dict[str, Any], own: dict[str, Any]) -> None:
 def replace_raw_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
     """Replace the raw weights of a checkpoint, in place, by the evaluation weights of its optimizer states.
 
-    These are the entry `best` or `average` of a state, or the average of its `sums`. `names` are the parameters' names
-    in the order in which the optimizers received them.
+    These are the entry `best` or `average` of a state, or the average of its `sums`.
+
+    Args:
+        checkpoint: Content of the checkpoint.
+        names: Names of the parameters, in the order in which the optimizers received them.
     """
     weights = checkpoint["state_dict"]
     for optimizer in checkpoint.get("optimizer_states", []):

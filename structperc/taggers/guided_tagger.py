@@ -26,23 +26,37 @@ ORDER = "order"  # the column of `GuidedTagger.add_columns`
 
 
 class GuidedTagger(BaseTagger):
-    """The tagger of Shen, Satta & Joshi 2007; see `GuidedModel`.
+    """The tagger of guided learning, which labels the easiest tokens first (Shen, Satta & Joshi 2007).
 
-    Node templates of `features` read words, `context` reads labels that are already decided. Sentences are learned one
-    after the other, as in the paper: data.batch_size, the number of sentences per training step, affects speed only.
-    Averaged weights are evaluated and saved. Labels are chosen one by one: a tag scheme is not enforced.
+    The model is `GuidedModel`. Node templates of `features` read words, `context` reads labels that are already
+    decided. Sentences are learned one after the other, as in the paper: data.batch_size, the number of sentences per
+    training step, affects speed only. Averaged weights are evaluated and saved. Labels are chosen one by one: a tag
+    scheme is not enforced.
 
     Args:
-        features: templates and resources; edge templates are not used.
-        context: templates of neighbouring labels.
-        beam: states kept of each span of decided tokens; the paper has 1 and 3.
+        features: Templates and resources; edge templates are not used.
+        context: Templates of neighbouring labels.
+        beam: Number of states kept for each span of decided tokens; 1 and 3 in the paper.
         order: "easiest", or "left-to-right" for comparison.
-        rule: condition of accepting a decision and of changing the weights; by default `Aggressive`.
-        average: evaluate and save averaged weights.
-        beta: of the F score by which models are selected, see `metrics.segments`.
+        rule: Condition of accepting a decision and of changing the weights; default: `Aggressive`.
+        average: Evaluate and save averaged weights.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
 
     Raises:
-        InputError: beam < 1, an unknown order; in training, sequences that are documents.
+        InputError: `beam` is below 1, or `order` is unknown. In training: sequences are documents.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.guided import ContextFeatures
+        >>> features, context = FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), ContextFeatures(["t[-1]", "t[1]"])
+        >>> tagger = GuidedTagger(features, context, beam=1)
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
+        >>> pl.Trainer(max_epochs=3, **quiet).fit(tagger, datamodule=Synthetic(train=20, dev=0, test=0))
+        >>> tagger.tag([["Shares", "of", "Penus", "Corp.", "fell"]])
+        [['O', 'O', 'B-ORG', 'I-ORG', 'O']]
     """
 
     def __init__(
@@ -92,13 +106,14 @@ class GuidedTagger(BaseTagger):
 
     def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
         """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
-        found = self.guided.decode(batch)
-        return found.labels, found.order
+        decoded = self.guided.decode(batch)
+        return decoded.labels, decoded.order
 
     def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
         """Return the corpus with a column `order`: the step in which each token was decided, from 1.
 
-        Raises InputError for a corpus that has such a column already.
+        Raises:
+            InputError: The corpus already has such a column.
         """
         if ORDER in corpus.columns:
             raise InputError(
@@ -119,7 +134,7 @@ class GuidedTagger(BaseTagger):
         return GuidedOptimizer(self.parameters(), self.average)
 
     def on_train_epoch_start(self) -> None:
-        """Set the counts of the epoch to zero."""
+        """Reset the counts of the epoch."""
         self._counts = EpochStatistics(self.device)
 
     def on_train_batch_end(self, *args: Any) -> None:

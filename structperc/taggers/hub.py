@@ -197,21 +197,26 @@ def push_folder(
 ) -> str:
     """Upload the folder of a saved model to the hub, and return the address of the commit.
 
-    The repository is created if it does not exist. One commit has all three files; README.md is that of the folder.
+    The repository is created if it does not exist. One commit has all three files; README.md is copied from the folder.
 
     Args:
-        folder: of a saved model; its files are checked first.
-        repo_id: of the repository, such as "me/tagger".
-        private: make a new repository private. None: the default of the account.
-        token: of the hub; default: that of `hf auth login`, or of HF_TOKEN.
-        licence: for the card, an identifier of the hub such as "apache-2.0"; default: that of the card.
-        language: for the card, a code such as "en", or several.
-        branch: of the repository; default: main.
-        commit_message: first line of the commit.
-        create_pr: open a pull request.
+        folder: Folder of a saved model; its files are checked first.
+        repo_id: Repository, such as "me/tagger".
+        private: Make a new repository private. None: the default of the account.
+        token: Token of the hub; default: that of `hf auth login`, or of HF_TOKEN.
+        licence: Licence for the card, an identifier of the hub such as "apache-2.0"; default: that of the card.
+        language: Language for the card, a code such as "en", or several.
+        branch: Branch of the repository; default: main.
+        commit_message: First line of the commit.
+        create_pr: Open a pull request.
 
     Raises:
-        InputError: an incomplete model, a card without valid metadata, an invalid id, and errors of the hub.
+        InputError: The model is incomplete, the card has no valid metadata, the id is invalid, or the hub reports an
+            error.
+
+    Example:
+        >>> push_folder("runs/quickstart/1/model", "me/tagger", private=True)  # doctest: +SKIP
+        'https://huggingface.co/me/tagger/commit/...'
     """
     path = Path(folder)
     text = _card(path, repo_id, licence, [language] if isinstance(language, str) else language)

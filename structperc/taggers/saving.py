@@ -50,11 +50,11 @@ def write_folder(
 ) -> None:
     """Write the configuration (plain JSON types) and the tensors into an existing folder.
 
-    table: type of the feature weights in the file. Raises OSError if they cannot be written.
+    `table` is the type of the feature weights in the file. Raises OSError if they cannot be written.
     """
-    own = {name: tensors[name].numpy() for name in QUANTIZED_TABLES if name in tensors}
-    arrays, tables = quantize_tables(own, table)
-    others = {name: tensor for name, tensor in tensors.items() if name not in own}
+    weights = {name: tensors[name].numpy() for name in QUANTIZED_TABLES if name in tensors}
+    arrays, tables = quantize_tables(weights, table)
+    others = {name: tensor for name, tensor in tensors.items() if name not in weights}
     tensors = {**others, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
     config = {**config, TABLES: tables} if tables else config
     try:
@@ -173,22 +173,35 @@ def without_learned(described: Any) -> Any:
 
 @torch.no_grad()
 def prune(tagger: Any, below: float = 0.0) -> Any:
-    """Return a tagger like this one without the features whose weights are all 0.
+    """Return a copy of a tagger without the features whose weights are all 0.
 
-    By default it labels exactly as this one; with `below`, weights of nodes and edges of a smaller absolute value count
-    as 0. Training that starts from it has no weights for removed features. Raises InputError for below < 0, for a
-    scorer other than `SparseLinear`, and if no feature would be left.
+    By default the copy predicts the same labels. Training that starts from it has no weights for removed features.
+
+    Args:
+        tagger: A tagger with a `SparseLinear` scorer.
+        below: Weights of nodes and edges with a smaller absolute value count as 0.
+
+    Raises:
+        InputError: `below` is negative, the scorer is not `SparseLinear`, or no feature would remain.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger(c1=0.1, max_iterations=20).fit(X, y).tagger_  # an L1 prior: many weights are 0
+        >>> small = prune(tagger)
+        >>> small.features.n_node_features < tagger.features.n_node_features, small.tag(X) == tagger.tag(X)
+        (True, True)
     """
     scorer = tagger.scorer
     if not below >= 0:
         raise InputError(f"--below must be >= 0, got {below}")
     if not isinstance(scorer, SparseLinear):
         raise InputError(f"{type(scorer).__name__} cannot be pruned; only SparseLinear can")
-    found = {"node": scorer.node} if scorer.edge is None else {"node": scorer.node, "edge": scorer.edge}
-    tables = {kind: table.where(table.abs() >= below, 0.0) for kind, table in found.items()}
+    weights_of = {"node": scorer.node} if scorer.edge is None else {"node": scorer.node, "edge": scorer.edge}
+    tables = {kind: table.where(table.abs() >= below, 0.0) for kind, table in weights_of.items()}
     rows = {kind: table.any(1) for kind, table in tables.items()}
     if tagger.features.shared:
-        n = len(rows["edge"])  # weighted features that the data list come after those
+        n = len(rows["edge"])  # weighted features come after those of templates
         both = rows["node"][:n] | rows["edge"]
         rows = {"node": torch.cat([both, rows["node"][n:]]), "edge": both}
     if not rows["node"].any():

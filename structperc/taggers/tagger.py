@@ -66,16 +66,33 @@ class Tagger(BaseTagger):
         decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
             default only the best label sequence; with non-local features set n to 100 or more.
         prior: Regularisation of all weights, added to the loss of the corpus.
-        init_from: Folder of a saved model with the same templates; training starts from its weights, with its
-            features and labels.
+        init_from: Folder of a saved model with the same templates; training starts from its weights, with its features
+            and labels.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
+
+    Raises:
+        InputError: The criterion needs more candidates than the search returns, or does not support non-local features.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> tagger = Tagger(FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
+        >>> pl.Trainer(max_epochs=3, **quiet).fit(tagger, datamodule=Synthetic(train=20, dev=0, test=0))
+        >>> tagger.tag([["Shares", "of", "Penus", "Corp.", "fell"]])
+        [['O', 'O', 'B-ORG', 'I-ORG', 'O']]
     """
 
     supports_distributed = True
     uses_candidate_lists = False  # True if global features collect their strings from candidate lists
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
-    scorer: Any  # a Scorer; of re-rankers a LocalScore
+    scorer: Any  # a Scorer; in re-rankers a LocalScore
     corpus_size: int | None = None  # sequences that share the prior; None: those of the batch
 
     def __init__(
@@ -159,7 +176,7 @@ class Tagger(BaseTagger):
         return self.scorer.encode_inputs(corpus)
 
     def check_unit(self, unit: str) -> None:
-        """Raise InputError for non-local features that do not fit sequences of this unit."""
+        """Raise InputError for non-local features that do not support sequences of this unit."""
         for feature in self.nonlocal_features:
             name = type(feature).__name__
             if feature.needs_documents and unit == "sentence":
@@ -186,9 +203,24 @@ class Tagger(BaseTagger):
         return torch.cat(found)
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
-        """Return up to k best label sequences of each sentence, best first; fewer if fewer are possible.
+        """Return up to k best label sequences of each sentence, best first.
 
-        Log-probabilities are exact, not a softmax over the k candidates; they are None unless trained by likelihood.
+        There are fewer than k if fewer are possible. Log-probabilities are exact, not a softmax over the k candidates;
+        they are None unless the tagger was trained by likelihood.
+
+        Args:
+            sentences: Lists of words, or dicts of columns, as in `tag`.
+            k: Number of label sequences of each sentence.
+
+        Raises:
+            InputError: `k` is below 1.
+
+        Example:
+            >>> from structperc.sklearn import SequenceTagger
+            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+            >>> [one.labels for one in tagger.kbest([["Anna", "left"]], k=2)[0]]
+            [['B-PER', 'O'], ['O', 'O']]
         """
         return self.candidates(self.read(sentences), k)
 
@@ -197,8 +229,10 @@ class Tagger(BaseTagger):
         """Return up to k best label sequences of each sequence of a corpus, as `kbest` does for sentences.
 
         With non-local features these are the best by total score among the decoder's candidates, or among the k best by
-        local score if that is more. The search is limited to the L^T possible ones. Raises InputError for lists that do
-        not fit into memory.
+        local score if that is more. The search is limited to the L^T possible ones.
+
+        Raises:
+            InputError: `k` is below 1, or the lists do not fit into memory.
         """
         if k < 1:
             raise InputError(f"k must be >= 1, got {k}")
@@ -229,9 +263,21 @@ class Tagger(BaseTagger):
 
     @torch.no_grad()
     def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
-        """Return the exact probability of each label at each token: (T, L) per sentence, columns as in `labels.names`.
+        """Return the exact probability of each label at each token.
 
-        Raises InputError unless the tagger was trained by likelihood: other scores are not log-probabilities.
+        Returns:
+            (T, L) for each sentence, with columns as in `labels.names`.
+
+        Raises:
+            InputError: The tagger was not trained by likelihood, so that its scores are not log-probabilities.
+
+        Example:
+            >>> from structperc.sklearn import SequenceTagger
+            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+            >>> table = tagger.marginals([["Anna", "left"]])[0]
+            >>> table.shape, tagger.labels.names[table[0].argmax()]
+            (torch.Size([2, 5]), 'B-PER')
         """
         self.check_probabilistic()
         corpus = self.read(sentences)
@@ -242,10 +288,18 @@ class Tagger(BaseTagger):
         return found
 
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities (B, T) of labels (B, T) int64, and of the segment that each token is in.
+        """Return the probabilities of labels, and of the segments that contain the tokens.
 
-        The latter are those of `metrics.segment_confidence`, NaN outside of segments. Raises InputError as `marginals`
-        does.
+        Args:
+            batch: A batch.
+            labels: (B, T) int64.
+
+        Returns:
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments; see
+            `metrics.segment_confidence`.
+
+        Raises:
+            InputError: The tagger was not trained by likelihood.
         """
         self.check_probabilistic()
         lattice = self(batch)
@@ -253,18 +307,18 @@ class Tagger(BaseTagger):
         return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
 
     def check_probabilistic(self) -> None:
-        """Raise InputError for a tagger that has scores but no probabilities."""
+        """Raise InputError unless the scores of the tagger are log-probabilities."""
         if not self.probabilistic:
-            own = self.criterion
-            name = own.path.rpartition(".")[2] if isinstance(own, InferenceCriterion) else type(own).__name__
+            used = self.criterion
+            name = used.path.rpartition(".")[2] if isinstance(used, InferenceCriterion) else type(used).__name__
             raise missing_probabilities(
                 "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
             )
 
-    # -- gold and candidates ---------------------------------------------------------------------------------
+    # -- gold labels and candidates --------------------------------------------------------------------------
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
-        """Return gold and the candidates for the criterion, with gradients.
+        """Return the gold labels and the candidates for the criterion, with gradients.
 
         By default candidates are searched. If the criterion compares sentences, each of them is a row.
         """
@@ -275,19 +329,19 @@ class Tagger(BaseTagger):
 
     @torch.no_grad()
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
-        """Return gold and the best candidates by score, without the criterion's cost."""
+        """Return the gold labels and the best candidates by score, without the criterion's cost."""
         lattice, gold = scored.lattice, scored.gold
         if self.criterion.augment(lattice, gold) is lattice:
             return scored
         return self.candidates_of.score(batch, lattice, gold, self.candidates_of.candidates(lattice))
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
-        """Return gold and candidates of a batch under the current weights, with gradients."""
+        """Return the gold labels and the candidates of a batch under the current weights, with gradients."""
         assert batch.gold is not None
         return self.candidates_of.score(batch, lattice, batch.gold, candidates)
 
     def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
-        """Return gold and candidates of the searches with and without the cost, with gradients of non-local weights.
+        """Return the results of the searches with and without the cost, with gradients of non-local weights.
 
         Both lists are scored together: label sequences share most of that work.
         """
@@ -319,7 +373,7 @@ class Tagger(BaseTagger):
         return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
     def bind_optimizer(self, optimizer: Optimizer) -> None:
-        """Choose the training method: one sequence at a time if the parts allow it, else by gradients.
+        """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
         Several processes that learn one sequence at a time average their weights.
         """
@@ -334,7 +388,7 @@ class Tagger(BaseTagger):
         self.training_method = GradientTraining(self) if found is None else SequentialTraining(self, found)
 
     def sequence_learner(self, optimizer: Optimizer) -> SequenceLearner | None:
-        """Return the learner of one sequence at a time for an optimizer of the parameters; None if there is none."""
+        """Return the learner of one sequence at a time for an optimizer of the parameters; None if unsupported."""
         nonlocal_weights = list(self.nonlocal_features.parameters())
         return sequence_learner(
             self.scorer, self.constraints, self.criterion, optimizer, nonlocal_weights, self._compare
@@ -423,14 +477,20 @@ class Tagger(BaseTagger):
 
 
 def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:
-    """Set features, labels and weights of a tagger without weights to those of a saved model, to be trained with data.
+    """Set features, labels and weights of a tagger to those of a saved model, to be trained further with data.
 
     The saved model may contain classes of this library and of the modules of the tagger's classes. Weights that only
     the tagger has, such as those of non-local features, stay at zero. A model of sentences can initialise one of
     documents if its templates stay within a sentence.
 
-    Raises InputError for a missing model; for one with other templates, sequences, tag scheme or weights; and for
-    labels of a first model on other training data.
+    Args:
+        tagger: A tagger without weights.
+        folder: Folder of the saved model.
+        data: The training data.
+
+    Raises:
+        InputError: The model is missing, or has other templates, sequences, tag scheme or weights; or its features
+            depend on a first model's labels of other training data.
     """
     known_parts = Builder.trusting(tagger, *tagger.features.user_objects)
     try:
@@ -438,10 +498,10 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
     except InputError as error:
         raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):
-        own, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
-        if own != other:
+        current, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
+        if current != other:
             raise InputError(
-                f"model.init_from: {folder} was trained with other {kind} templates: {_difference(own, other)}"
+                f"model.init_from: {folder} was trained with other {kind} templates: {_difference(current, other)}"
             )
     if saved.features.hash_bits != tagger.features.hash_bits:
         bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
@@ -469,8 +529,8 @@ def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> No
             weights[name].copy_(p)
 
 
-def _difference(own: Sequence[str], other: Sequence[str]) -> str:
+def _difference(current: Sequence[str], other: Sequence[str]) -> str:
     """Return the templates that only one of the taggers has, such as "add w[0]; remove w[-1]"."""
-    add, remove = ([t for t in a if t not in b] for a, b in ((other, own), (own, other)))
+    add, remove = ([t for t in a if t not in b] for a, b in ((other, current), (current, other)))
     parts = [f"{verb} {', '.join(names)}" for verb, names in (("add", add), ("remove", remove)) if names]
     return "; ".join(parts) or f"the order is {', '.join(other)}"

@@ -107,12 +107,11 @@ def test_named_files_exist(page):
         assert (ROOT / "configs" / f"{name}.yaml").exists(), name
 
 
-def test_drawing_of_the_packages():
-    drawing = PAGES["concepts/design"].partition("```\n")[2].partition("```")[0]
-    drawn = re.findall(r"^ (\w+)", drawing, re.MULTILINE)
-    assert drawn == re.findall(r"^(\w+)  ", str(structperc.__doc__), re.MULTILINE)
+def test_table_of_the_packages():
+    listed = re.findall(r"^\| `(\w+)` \|", PAGES["concepts/design"], re.MULTILINE)
+    assert listed == re.findall(r"^(\w+)  ", str(structperc.__doc__), re.MULTILINE)
     folders = {path.parent.name for path in (ROOT / "structperc").glob("*/__init__.py")}
-    assert folders <= set(drawn)
+    assert folders <= set(listed)
 
 
 @pytest.mark.parametrize("room", sorted((ROOT / "structperc").glob("*/__init__.py")), ids=lambda path: path.parent.name)

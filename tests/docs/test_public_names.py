@@ -12,6 +12,7 @@ from tests.docs.written import PAGES, ROOT, blocks
 INNER = {
     "structperc.features.attributes",
     "structperc.features.resources",
+    "structperc.ops.cuda",
     "structperc.reranking.boosting",
     "structperc.training.program",
 }

@@ -173,7 +173,8 @@ def smallest(values, n, k):
 @kernel
 def _search(start, stop, unary, edge, lengths, k, labels, scores):
     shared, (_, T, L) = has_invalid_shared_edges(unary, edge), unary.shape
-    into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
+    into = edge_blocks(edge[0], unary[0])
+    suffix, best = padded_array(T, L, unary[0]), padded_array(T, L, unary[0])
     losses, totals = np.empty((2, k * L), unary.dtype), np.empty((2, k))
     origin, label = np.empty(1 + (T + L) * k, np.int32), np.empty(1 + (T + L) * k, np.int16)
     forks = Forks(np.empty(T + 1, np.int64), np.empty(T + 1, np.int64), origin, label, np.empty((T, L), np.int16))
@@ -190,7 +191,7 @@ def _search(start, stop, unary, edge, lengths, k, labels, scores):
             return True
         length, edges = lengths[b], edge[0 if edge.shape[0] == 1 else b]
         if len(edge) > 1:
-            into = edge_blocks(edges, unary)
+            into = edge_blocks(edges, unary[b])
         suffix_scores(unary[b], edges, into, length, suffix, best)
         bound, n, last = loss_bound(edges, length, suffix, k), 0, 0
         if bound >= 0:

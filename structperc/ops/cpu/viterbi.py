@@ -40,13 +40,14 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 def _search(start, stop, unary, edge, lengths, scores, labels):
     shared = has_invalid_shared_edges(unary, edge)
     _, T, L = unary.shape
-    into, suffix, best = edge_blocks(edge[0], unary), padded_array(T, L, unary), padded_array(T, L, unary)
+    into = edge_blocks(edge[0], unary[0])
+    suffix, best = padded_array(T, L, unary[0]), padded_array(T, L, unary[0])
     for b in range(start, stop):
         if length_out_of_range(lengths[b], T) or has_invalid_scores(b, unary, edge, lengths, shared):
             return True
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
         if len(edge) > 1:
-            into = edge_blocks(edges, unary)
+            into = edge_blocks(edges, unary[b])
         suffix_scores(unary[b], edges, into, length, suffix, best)
         labels[b] = 0
         scores[b] = trace_best_path(unary[b], edges, length, suffix, best, labels[b]) if length else 0.0
