@@ -64,12 +64,16 @@ def paths() -> dict[int, str]:
 
 @cache
 def class_names() -> dict[str, str]:
-    """{name: public path} of classes with names of their own, such as MarginLoss, and of all public paths."""
+    """{name: public path} of unique names, such as MarginLoss or log_partition, and of all public paths."""
     known = {path: path for path in paths().values()}
+    known |= {path: path for path in (f"{PACKAGE}.{name}" for name, found in entries().items() if found)}
     short: dict[str, list[str]] = {}
     for path in known:
         short.setdefault(path.rpartition(".")[2], []).append(path)
-    return {**known, **{name: found[0] for name, found in short.items() if len(found) == 1 and name[0].isupper()}}
+    return {
+        **known,
+        **{name: found[0] for name, found in short.items() if len(found) == 1 and (name[0].isupper() or "_" in name)},
+    }
 
 
 def target_of(name: str, module: str = "") -> str | None:

@@ -50,12 +50,17 @@ NO_PLAIN_VALUE = object()  # a default without a plain form
 
 
 class OptionError(InputError):
-    """Invalid option of a configuration or a saved model.
+    """Error about an option of a configuration or a saved model.
 
     Args:
-        key: dotted name of the option.
-        reason: description of the error.
-        known_options: names of all options, if this one is unknown.
+        key: Dotted name of the option.
+        reason: Description of the error.
+        known_options: Names of all options, if this one is unknown.
+
+    Example:
+        >>> error = OptionError("model.search.k", "expected int, got 'many'")
+        >>> error.key, str(error)
+        ('model.search.k', "model.search.k: expected int, got 'many'")
     """
 
     def __init__(self, key: str, reason: str, known_options: Collection[str] | None = None) -> None:
@@ -64,10 +69,10 @@ class OptionError(InputError):
 
 
 class _Target(NamedTuple):
-    """Classes that a place accepts."""
+    """The classes that an option accepts."""
 
     bases: tuple[type, ...]
-    later: int = 0  # number of leading arguments that the program gives later
+    later: int = 0  # number of leading arguments that the program adds later
 
 
 class Builder:
@@ -77,9 +82,19 @@ class Builder:
     argument. Other arguments are plain values of the hinted types.
 
     Args:
-        trusted: names of modules besides this library, such as "own", including their submodules; None, as for
+        trusted: Names of modules besides this library, such as "own", including their submodules. None, as for
             configurations: any module is imported, defaults are filled in and last names of classes suffice.
-        text: returns the text of a value given on the command line, from its place; None for other values.
+        text: Returns the text of a value given on the command line, from its dotted name; None for other values.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> search = Builder().part({"class_path": "structperc.chain.KBest", "init_args": {"k": 5}}, KBest, "search")
+        >>> search.k
+        5
+        >>> Builder().find("os.system", KBest, "search")
+        Traceback (most recent call last):
+        ...
+        structperc.builder.OptionError: search: the model names os.system, which is not part of structperc; ...
     """
 
     def __init__(
@@ -98,10 +113,16 @@ class Builder:
     # -- names -----------------------------------------------------------------------------------------------
 
     def find(self, path: Any, base: type | tuple[type, ...], place: str) -> Any:
-        """Return the class of a dotted path, which must be a subclass of `base`, or a function that returns one.
+        """Return the class of a dotted path, or a function that returns one.
 
-        Raises InputError, before any import, for a module that is not trusted; then for failed imports, for another
-        object than a subclass of `base`, and for an abstract class.
+        Args:
+            path: Dotted path.
+            base: Required base class or classes.
+            place: Name of the option, for messages.
+
+        Raises:
+            InputError: The module is not trusted (raised before any import), the import fails, the object is not a
+                subclass of `base`, or the class is abstract.
         """
         check_value(path, str, f"{place}.{CLASS}")
         bases = base if isinstance(base, tuple) else (base,)
@@ -116,7 +137,8 @@ class Builder:
     def function(self, path: Any, place: str) -> Callable[..., Any]:
         """Return a user's function of a dotted path, such as an attribute of words.
 
-        Raises InputError as `find` does, for functions of this library, and for other objects than functions.
+        Raises:
+            InputError: See `find`; also for functions of this library, and for objects that are not functions.
         """
         check_value(path, str, place)
         found = self._imported(path, place)
@@ -320,7 +342,7 @@ class Builder:
         return None
 
     def _target(self, hint: Any, value: Any, place: str) -> _Target | None:
-        """Return the classes that a place accepts; None if it accepts plain values only."""
+        """Return the classes that an option accepts; None if it accepts plain values only."""
         classes = [one for one in _alternatives(hint) if isinstance(one, type) and not _is_plain(one)]
         if not self.any_module:
             if not _is_part(value):
@@ -393,7 +415,16 @@ class Builder:
 
 
 def plain(value: Any) -> Any:
-    """Return a default as plain values, classes by their paths; NO_PLAIN_VALUE if it has no such form."""
+    """Return a default as plain values, classes by their paths; NO_PLAIN_VALUE if it has no such form.
+
+    Args:
+        value: Default of an option.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> plain((1, "a")), plain(KBest)["class_path"]
+        ([1, 'a'], 'structperc.chain.KBest')
+    """
     if isinstance(value, bool | int | float | str | NoneType):
         return value
     if isinstance(value, list | tuple):
@@ -404,14 +435,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, type):
-        own = {name: plain(one.default) for name, one in parameters_of(value).items() if one.default is not REQUIRED}
-        options = {name: one for name, one in own.items() if one is not NO_PLAIN_VALUE}
+        defaults = {
+            name: plain(one.default) for name, one in parameters_of(value).items() if one.default is not REQUIRED
+        }
+        options = {name: one for name, one in defaults.items() if one is not NO_PLAIN_VALUE}
         return {CLASS: class_path_of(value), **({OPTIONS: options} if options else {})}
     return NO_PLAIN_VALUE
 
 
 def packages_of(bases: Iterable[type]) -> list[str]:
-    """Return the packages that are searched for subclasses by their last name."""
+    """Return the packages that are searched for subclasses by their last name.
+
+    Args:
+        bases: Base classes.
+
+    Example:
+        >>> from structperc.criteria import Criterion
+        >>> packages_of([Criterion])
+        ['structperc.criteria']
+    """
     found: list[str] = []
     for base in bases:
         found += PACKAGES.get(base.__module__, (".".join(base.__module__.split(".")[:2]),))
@@ -419,7 +461,15 @@ def packages_of(bases: Iterable[type]) -> list[str]:
 
 
 def public_names(package: str) -> list[str]:
-    """Return the public names of a package; [] if it cannot be imported."""
+    """Return the public names of a package; [] if it cannot be imported.
+
+    Args:
+        package: Dotted name of the package.
+
+    Example:
+        >>> "KBest" in public_names("structperc.chain"), public_names("structperc.missing")
+        (True, [])
+    """
     try:
         module = importlib.import_module(package)
     except ImportError:
@@ -508,7 +558,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _elements(hint: Any, number: int) -> Sequence[Any] | None:
-    """Return the types of the items of a list of this length; None if the hint is not of a list."""
+    """Return the types of the items of a list of this length; None if the hint is not a list."""
     if hint is Any:
         return [Any] * number
     origin, inner = get_origin(hint), get_args(hint)
@@ -522,9 +572,9 @@ def _elements(hint: Any, number: int) -> Sequence[Any] | None:
 
 
 def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Sequence[Any], place: str) -> Any:
-    """Return a list or dictionary with converted items, and its hinted type; (None, None) if no hint is of one.
+    """Return a list or dictionary with converted items, and its hinted type; (None, None) if no hint is one.
 
-    `convert` takes an item, its type hint and its place.
+    `convert` takes an item, its type hint and its dotted name.
     """
     for hint in hints:
         origin, inner = get_origin(hint), get_args(hint)

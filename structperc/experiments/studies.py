@@ -35,20 +35,31 @@ STUDIES = "studies"
 
 
 def study(file: str, root: str | None = None) -> Iterator[str]:
-    """Yield lines about the progress of a study (see `read_study`), then its table.
+    """Run a study: train each row of a file with each of its seeds, and write a table with tests of significance.
 
-    Each row is trained with each of its seeds (seed_everything and data.seed), in ROOT/ROW/seed=SEED; ROOT is by
-    default runs/NAME-OF-THE-FILE. See `experiment` for trainings that are interrupted or fail.
+    Each row is trained with each of its seeds (seed_everything and data.seed), in ROOT/ROW/seed=SEED. See `experiment`
+    for trainings that are interrupted or fail.
 
     In ROOT, study.csv has a line per row and runs.csv one per run, study.md the table as Markdown, study.json all of
     it; they are written after each run. study.png shows scores over training seconds.
 
-    A file with only `studies: {NAME: FILE, ...}` runs these studies in turn, each in ROOT/NAME. ROOT/study.md has
-    the tables of all, and ROOT/study.png shows scores over training seconds, speed, size and memory.
+    A file with only `studies: {NAME: FILE, ...}` runs these studies in turn, each in ROOT/NAME. ROOT/study.md has the
+    tables of all, and ROOT/study.png shows scores over training seconds, speed, size and memory.
+
+    Args:
+        file: The study file, see `read_study`.
+        root: Folder of all runs; default: runs/NAME-OF-THE-FILE.
+
+    Yields:
+        Lines about the progress, then the table.
 
     Raises:
-        InputError: before any training, as `read_study` and `check_study`, for folders with runs of other
-            configurations, and for a root in which another study runs; at the end if all runs failed.
+        InputError: Before any training: see `read_study` and `check_study`; a folder has runs of other configurations;
+            or another study runs in the root. At the end: all runs failed.
+
+    Example:
+        >>> for line in study("configs/studies/embedded.yaml", root="runs/embedded"):  # doctest: +SKIP
+        ...     print(line)  # trains for minutes
     """
     file = packaged_path(file)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)
@@ -60,11 +71,11 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
 
 
 class StudyRun:
-    """One study with the table of its runs so far.
+    """One study with the table of its completed runs.
 
     Args:
-        file: of the study.
-        root: the folder of all runs.
+        file: The study file.
+        root: Folder of all runs.
     """
 
     def __init__(self, file: str, root: Path) -> None:

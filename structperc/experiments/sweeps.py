@@ -37,7 +37,7 @@ DECADE = 10
 
 
 class Point(NamedTuple):
-    """A row of a grid with all its runs: one, or one per seed."""
+    """A row of a grid with its runs: one, or one per seed."""
 
     row: ExperimentRow
     runs: list[Run]
@@ -136,23 +136,40 @@ def sweep(
     root: str | None = None,
     options: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield lines about the progress of a sweep, then its table and the chosen point.
+    """Run a sweep: train a configuration for each combination of values, and choose the best on development data.
 
-    The configuration is trained once for each combination of values in `grids` ("KEY=V1,V2") and each of the seeds
-    (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. See `experiment` for trainings
-    that are interrupted or fail.
+    The configuration is trained once for each combination of the values in `grids` and each of the seeds
+    (seed_everything and data.seed), in ROOT/KEY=VALUE, or ROOT/KEY=VALUE/seed=SEED. See `experiment` for trainings that
+    are interrupted or fail.
 
     The point with the highest dev score, the mean over its seeds, is chosen; the earlier one of equal points, and only
     points without a failed training. With a holdout, development data are the last training sequences, or a share of
     them, and the chosen point is afterwards trained on all training data, in ROOT/final/KEY=VALUE, for which there are
-    no development data: its last epoch is saved, and callbacks that monitor dev/score have no effect. Without a
-    holdout the run of the chosen point is the result.
+    no development data: its last epoch is saved, and callbacks that monitor dev/score have no effect. Without a holdout
+    the run of the chosen point is the result.
 
     sweep.json and sweep.csv in ROOT contain values, results and command of each training, sweep.png the scores.
 
-    Raises InputError, before any training, for grids of another form, options or values that fit does not accept, a
-    configuration without development data, and a root with another sweep or one that is running; at the end if all
-    points failed, or the training on all data.
+    Args:
+        configs: Configuration files, each merged over those before it.
+        grids: Options with their values, "KEY=V1,V2".
+        holdout: Number or share of training sequences to use as development data; 0: those of the configuration.
+        seeds: Random seeds; default: that of the configuration.
+        root: Folder of all runs; default: sweep-KEYS in the folder of the configuration's runs.
+        options: Further arguments of `fit`, for all trainings.
+
+    Yields:
+        Lines about the progress, then the table and the chosen point.
+
+    Raises:
+        InputError: Before any training: a grid is malformed, `fit` does not accept an option or a value, the
+            configuration has no development data, or the root has another sweep or one that is running. At the end: all
+            points failed, or the training on all data.
+
+    Example:
+        >>> lines = sweep(["configs/quickstart.yaml"], ["model.features.cutoff=1,2"], seeds=[1, 2])
+        >>> for line in lines:  # doctest: +SKIP
+        ...     print(line)  # trains for minutes
     """
     plan = SweepRun([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     default = plan.check() / f"sweep-{'-'.join(short_keys(plan.grid))}"

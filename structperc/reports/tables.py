@@ -37,18 +37,18 @@ def text_table(rows: TableCells, align: str = "<>", indent: str = "") -> Iterato
 def wrapped_table(rows: TableCells, width: int) -> Iterator[str]:
     """Yield a table as lines of at most `width` characters, unless one cell is wider.
 
-    Columns that do not fit follow in further blocks, each after an empty line and with the first column. Written by
-    hand: tabulate can wrap cells, not tables.
+    Columns that do not fit follow in further blocks, each after an empty line and with the first column. tabulate can
+    wrap cells, not tables.
     """
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     blocks: list[list[int]] = []
     used = width
-    for number, own in enumerate(widths, 1):
-        if used + own + 2 > width:
+    for number, needed in enumerate(widths, 1):
+        if used + needed + 2 > width:
             blocks.append([])
             used = first
         blocks[-1].append(number)
-        used += own + 2
+        used += needed + 2
     for block in blocks:
         if block is not blocks[0]:
             yield ""
@@ -56,9 +56,19 @@ def wrapped_table(rows: TableCells, width: int) -> Iterator[str]:
 
 
 def markdown_table(rows: TableCells) -> Iterator[str]:
-    """Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned.
+    r"""Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned.
 
-    Written by hand: tabulate pads all cells of a column, so one long cell changes every line of a file.
+    tabulate pads all cells of a column, so that one long cell would change every line of a file; this table has no
+    padding.
+
+    Args:
+        rows: Heading and rows of cells.
+
+    Example:
+        >>> print(*markdown_table([["split", "F1"], ["dev", "9.5"]]), sep="\n")
+        | split | F1 |
+        | --- | ---: |
+        | dev | 9.5 |
     """
     heading, *others = rows
     for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *others):
@@ -76,7 +86,19 @@ def decimal(value: float) -> str:
 
 
 def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file, which appears complete or not at all."""
+    """Write a CSV file, which appears complete or not at all.
+
+    Args:
+        path: The file.
+        header: Names of the columns.
+        rows: Rows of values.
+
+    Example:
+        >>> write_csv("scores.csv", ["split", "F1"], [["dev", 0.95]])
+        >>> print(open("scores.csv").read(), end="")
+        split,F1
+        dev,0.95
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([header, *rows])

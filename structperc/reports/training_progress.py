@@ -86,9 +86,16 @@ class EvaluationProgress(pl.Callback):
 
 
 class EpochBar(EvaluationProgress, ProgressBar):
-    """One line on standard error for a whole training: epoch, remaining time, speed, latest scores in per cent.
+    """Progress bar of a whole training: one line on standard error with epoch, remaining time, speed and latest scores.
 
-    The scores are those of the previous epoch. Evaluations of more than two seconds have their own bar.
+    The scores, in per cent, are those of the previous epoch. Evaluations of more than two seconds have their own bar. A
+    run of `structperc fit` uses it by default; a trainer in Python gets it as a callback.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> trainer = pl.Trainer(max_epochs=20, callbacks=[EpochBar()], logger=False)
+        >>> type(trainer.progress_bar_callback).__name__
+        'EpochBar'
     """
 
     def __init__(self) -> None:

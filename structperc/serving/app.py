@@ -68,21 +68,34 @@ def application(
 ) -> Starlette:
     """Return an ASGI application that labels with a tagger.
 
-    POST /annotate  {"text": ...}       -> {"spans": [{"start", "end", "type", "text", "confidence"}, ...]}
-    POST /tag       {"sentences": ...}  -> {"labels": [[...], ...], "probabilities": [[...], ...]}
-    GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
-    GET  /metrics                       -> counters and times in the text format of Prometheus
+    Requests and answers::
 
-    Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled
-    in one batch; long ones are labelled in chunks that take turns. Errors have a status and {"detail": one line}: 422
-    for invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time. Raises
-    InputError for limits below 1.
+        POST /annotate  {"text": ...}       -> {"spans": [{"start", "end", "type", "text", "confidence"}, ...]}
+        POST /tag       {"sentences": ...}  -> {"labels": [[...], ...], "probabilities": [[...], ...]}
+        GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
+        GET  /metrics                       -> counters and times in the text format of Prometheus
+
+    Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled in one
+    batch; long ones are labelled in chunks that take turns. Errors have a status and {"detail": one line}: 422 for
+    invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time.
 
     Args:
-        tagger: a tagger loaded by `structperc.load`.
-        limits: maximum body size, tokens, seconds, waiting requests and batch size.
-        tokenizer: gives the offsets (start, end) of the tokens of a text.
-        sentences: gives the boundaries of sentences.
+        tagger: Tagger loaded by `structperc.load`.
+        limits: Maximum body size, tokens, seconds, waiting requests and batch size.
+        tokenizer: Returns the offsets (start, end) of the tokens of a text.
+        sentences: Returns the boundaries of sentences.
+
+    Raises:
+        InputError: A limit is below 1.
+
+    Example:
+        >>> from starlette.testclient import TestClient
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger("averaged_perceptron").fit(X, y).tagger_
+        >>> with TestClient(application(tagger)) as client:
+        ...     client.post("/tag", json={"sentences": [["Anna", "left"]]}).json()
+        {'labels': [['B-PER', 'O']]}
     """
     limits.check()
     if (evaluate := getattr(tagger, "eval", None)) is not None:  # a module of PyTorch, shared by two threads

@@ -18,11 +18,17 @@ class Limits(NamedTuple):
     """Limits of a service; requests above them get an error.
 
     Args:
-        body: bytes of a request.
-        waiting: requests that wait for the tagger.
-        together: requests that are labelled together.
-        tokens: tokens of a request.
-        seconds: maximum time for the body to arrive, and from then to the answer.
+        body: Bytes of a request.
+        waiting: Number of requests that wait for the tagger.
+        together: Number of requests that are labelled in one batch.
+        tokens: Tokens of a request.
+        seconds: Maximum time for the body to arrive, and from then to the answer.
+
+    Example:
+        >>> limits = Limits(body=10_000, seconds=5)
+        >>> limits.check()
+        >>> limits.waiting
+        256
     """
 
     body: int = 2**20

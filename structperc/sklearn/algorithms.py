@@ -32,7 +32,7 @@ class Hyperparameters(NamedTuple):
     C: float
     c1: float
     cost: float
-    c2: float | None = None  # of a CRF, instead of C
+    c2: float | None = None  # prior of a CRF, instead of C
 
 
 CRFSUITE = {"lbfgs": "crf", "ap": "averaged_perceptron"}  # names of the same algorithms in crfsuite

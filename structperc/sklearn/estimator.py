@@ -41,29 +41,38 @@ class SequenceTagger(BaseEstimator):
         algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "averaged_perceptron" or "ap", "margin" (margin
             perceptron), "passive_aggressive" (PA-I), or a function that returns a `structperc.Tagger` for a
             `structperc.FeatureExtractor`.
-        C: variance of the prior |w|^2 / (2C) of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
-        c1: adds c1 |w|_1 to the objective of the CRF, so that many weights are 0.
-        c2: prior c2 |w|^2 of the CRF as in crfsuite, instead of C; 0: no prior.
-        cost: margin for each wrong token of "passive_aggressive".
-        max_iterations: maximum number of passes over the training data; None: 10, or 1000 for a CRF, which stops
+        C: Variance of the prior |w|^2 / (2C) of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
+        c1: Adds c1 |w|_1 to the objective of the CRF, so that many weights are 0.
+        c2: Prior c2 |w|^2 of the CRF as in crfsuite, instead of C; 0: no prior.
+        cost: Margin for each wrong token of "passive_aggressive".
+        max_iterations: Maximum number of passes over the training data; None: 10, or 1000 for a CRF, which stops
             earlier at convergence.
-        templates: the name of a set of templates, or a list of template items; for words and columns.
-        cutoff: minimum number of occurrences of a feature in the training data.
-        hash_bits: use at most 2**hash_bits hashes as feature ids; None: use a vocabulary of features.
-        scheme: tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, so that only legal label sequences are predicted;
+        templates: Name of a set of templates, or a list of template items; for words and columns.
+        cutoff: Minimum number of occurrences of a feature in the training data.
+        hash_bits: Use at most 2**hash_bits hashes as feature ids; None: use a vocabulary of features.
+        scheme: Tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, so that only legal label sequences are predicted;
             "none" for labels that are not segments; "auto": the scheme of the labels of the training data.
-        random_state: seed of the order of sentences: an integer, a `numpy.random.RandomState` or None.
-        verbose: show a progress bar and messages in training.
+        random_state: Seed of the order of sentences: an integer, a `numpy.random.RandomState` or None.
+        verbose: Show a progress bar and messages in training.
 
     Attributes:
-        tagger_: the `structperc.Tagger`.
-        classes_: names of the labels in the order of their ids.
-        scheme_: tag scheme of the labels.
-        n_iter_: number of passes over the training data.
-        dev_score_: `score` of X_dev and y_dev, if given to `fit`.
+        tagger_: The `structperc.Tagger`.
+        classes_: Names of the labels in the order of their ids.
+        scheme_: Tag scheme of the labels.
+        n_iter_: Number of passes over the training data.
+        dev_score_: `score` of X_dev and y_dev, if they are given to `fit`.
 
     Raises:
-        TypeError: an unknown parameter, with advice for those of `sklearn_crfsuite.CRF`.
+        TypeError: A parameter is unknown; the message has advice for those of `sklearn_crfsuite.CRF`.
+
+    Example:
+        >>> X = [["Anna", "left"], ["She", "saw", "Oslo"], ["Oslo", "wins"]]
+        >>> y = [["B-PER", "O"], ["O", "O", "B-LOC"], ["B-LOC", "O"]]
+        >>> model = SequenceTagger(max_iterations=10).fit(X, y)
+        >>> model.predict([["She", "left", "Oslo"]])
+        [['O', 'O', 'B-LOC']]
+        >>> model.score(X, y), model.scheme_
+        (1.0, 'IOB2')
     """
 
     def __init__(
@@ -105,8 +114,18 @@ class SequenceTagger(BaseEstimator):
     ) -> Self:
         """Train a tagger.
 
-        X_dev and y_dev are scored after training, see `dev_score_`; as in sklearn-crfsuite they do not affect training.
-        Raises InputError for invalid options and data.
+        Args:
+            X: Sentences.
+            y: Labels of each sentence.
+            X_dev: Further sentences, which are scored after training, see `dev_score_`; as in sklearn-crfsuite they do
+                not affect training.
+            y_dev: Labels of X_dev.
+
+        Returns:
+            The estimator.
+
+        Raises:
+            InputError: An option or the data is invalid.
         """
         sentences = parse_sentences(X, "give [X] and [y]")
         labels = read_labels(y, sentences.lengths)
@@ -147,7 +166,8 @@ class SequenceTagger(BaseEstimator):
     def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
         """Return {label: probability} for each token of each sentence.
 
-        Raises InputError for algorithms without probabilities.
+        Raises:
+            InputError: The algorithm has no probabilities.
         """
         sentences = self._read(X, "give [X], or call predict_marginals_single(X)")
         if not self.tagger_.probabilistic:

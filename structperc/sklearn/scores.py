@@ -14,30 +14,92 @@ from structperc.metrics.seqeval import LabelLists, check_same_lengths, label_seq
 
 
 def segment_f1_scorer(estimator: Any, X: Iterable[Any], y: LabelLists) -> float:
-    """Return the segment F1 of the predictions of an estimator, for `scoring=` of GridSearchCV and cross_val_score."""
+    """Return the segment F1 of the predictions of an estimator, for `scoring=` of GridSearchCV and cross_val_score.
+
+    Args:
+        estimator: A fitted `SequenceTagger`, or any object with `predict`.
+        X: Sentences.
+        y: Gold labels of each sentence.
+
+    Example:
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["Oslo", "wins"]] * 2, [["B-PER", "O"], ["B-LOC", "O"]] * 2
+        >>> model = SequenceTagger("averaged_perceptron", max_iterations=5)
+        >>> cross_val_score(model, X, y, cv=2, scoring=segment_f1_scorer).tolist()
+        [1.0, 1.0]
+    """
     return segment_f1_score(y, estimator.predict(X))
 
 
 def flat_accuracy_score(y_true: LabelLists, y_pred: LabelLists, **options: Any) -> float:
-    """Return the share of correctly labelled tokens; options are those of `sklearn.metrics.accuracy_score`."""
+    """Return the share of correctly labelled tokens.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+        options: Options of `sklearn.metrics.accuracy_score`.
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
+
+    Example:
+        >>> flat_accuracy_score([["N", "V"], ["N", "V"]], [["N", "N"], ["N", "V"]])
+        0.75
+    """
     return float(accuracy_score(*_flat(y_true, y_pred), **options))
 
 
 def flat_precision_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = "weighted", **options: Any) -> Any:
-    """Return the precision of the labels of all tokens; options are those of `sklearn.metrics.precision_score`."""
+    """Return the precision of the labels of all tokens.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+        average: Average over the labels, see `sklearn.metrics.precision_score`.
+        options: Further options of `sklearn.metrics.precision_score`, such as `labels=[...]` to exclude "O".
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
+
+    Example:
+        >>> flat_precision_score([["N", "V"], ["N", "V"]], [["N", "N"], ["V", "V"]], labels=["N"])
+        0.5
+    """
     return precision_score(*_flat(y_true, y_pred), average=average, **options)
 
 
 def flat_recall_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = "weighted", **options: Any) -> Any:
-    """Return the recall of the labels of all tokens; options are those of `sklearn.metrics.recall_score`."""
+    """Return the recall of the labels of all tokens.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+        average: Average over the labels, see `sklearn.metrics.recall_score`.
+        options: Further options of `sklearn.metrics.recall_score`, such as `labels=[...]` to exclude "O".
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
+
+    Example:
+        >>> flat_recall_score([["N", "V"], ["N", "N"]], [["N", "N"], ["V", "N"]], labels=["V"])
+        0.0
+    """
     return recall_score(*_flat(y_true, y_pred), average=average, **options)
 
 
 def flat_f1_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = "weighted", **options: Any) -> Any:
-    """Return the F1 of the labels of all tokens; options are those of `sklearn.metrics.f1_score`.
+    """Return the F1 of the labels of all tokens.
 
-    Use `labels=[...]` to exclude "O" for named entities. Raises InputError for arguments that are not lists of
-    sentences, or of different lengths.
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+        average: Average over the labels, see `sklearn.metrics.f1_score`.
+        options: Further options of `sklearn.metrics.f1_score`, such as `labels=[...]` to exclude "O" for named
+            entities.
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
 
     Example:
         >>> flat_f1_score([["N", "V"], ["N"]], [["N", "N"], ["N"]], labels=["N"])
@@ -47,15 +109,45 @@ def flat_f1_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = "wei
 
 
 def flat_classification_report(y_true: LabelLists, y_pred: LabelLists, **options: Any) -> Any:
-    """Return precision, recall and F1 of the labels of all tokens, text or with output_dict=True a dictionary.
+    """Return precision, recall and F1 of the labels of all tokens, as text or as a dictionary.
 
-    Options are those of `sklearn.metrics.classification_report`.
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+        options: Options of `sklearn.metrics.classification_report`; output_dict=True returns a dictionary.
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
+
+    Example:
+        >>> print(flat_classification_report([["N", "V"], ["N"]], [["N", "V"], ["N"]]))
+                      precision    recall  f1-score   support
+        <BLANKLINE>
+                   N       1.00      1.00      1.00         2
+                   V       1.00      1.00      1.00         1
+        <BLANKLINE>
+            accuracy                           1.00         3
+           macro avg       1.00      1.00      1.00         3
+        weighted avg       1.00      1.00      1.00         3
+        <BLANKLINE>
     """
     return classification_report(*_flat(y_true, y_pred), **options)
 
 
 def sequence_accuracy_score(y_true: LabelLists, y_pred: LabelLists) -> float:
-    """Return the share of sentences without a wrong label; 0.0 without sentences."""
+    """Return the share of sentences without a wrong label; 0.0 without sentences.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of each sentence.
+
+    Raises:
+        InputError: The arguments are not lists of sentences, or have different lengths.
+
+    Example:
+        >>> sequence_accuracy_score([["N", "V"], ["N"]], [["N", "N"], ["N"]])
+        0.5
+    """
     gold, predicted = _read(y_true, y_pred)
     return sum(map(list.__eq__, gold, predicted)) / max(len(gold), 1)
 

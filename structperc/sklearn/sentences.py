@@ -16,14 +16,24 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def features_of(token: Any, place: str = "features") -> Iterator[tuple[str, float]]:
-    """Yield name and weight of each feature of a token: a dict of features, or a list or set of names.
+    """Yield name and weight of each feature of a token.
 
     In a dict, {"w": "the"} is the feature w:the with weight 1, {"len": 3} is len with weight 3, {"flag": True} is flag
     with weight 1, and {"flag": False} with weight 0. Dicts may be nested: {"next": {"len": 3}} is next:len with weight
     3. Lists and sets contain names: {"has": ["a", "b"]} is has:a and has:b with weight 1.
 
-    Raises InputError, which begins with the place, for names that are not strings, and weights that are not finite
-    numbers.
+    Args:
+        token: A dict of features, or a list or set of names, as in python-crfsuite.
+        place: Begins error messages.
+
+    Raises:
+        InputError: A name is not a string, or a weight is not a finite number.
+
+    Example:
+        >>> list(features_of({"w": "the", "len": 3, "has": ["a", "b"]}))
+        [('w:the', 1.0), ('len', 3.0), ('has:a', 1.0), ('has:b', 1.0)]
+        >>> list(features_of(["w=the", "upper"]))
+        [('w=the', 1.0), ('upper', 1.0)]
     """
     if not isinstance(token, PARTS):
         raise InputError(f"{place}: expected a dict of features or a list of their names, got {token!r:.40}")
@@ -88,9 +98,16 @@ class ParsedSentences(NamedTuple):
 def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> ParsedSentences:
     """Parse sentences of one form: lists of words, dicts of columns, or lists of features for each token.
 
-    Features become strings in the column `features`, with empty words. Raises InputError, with sentence, token and
-    feature counted from 1, for sentences of another form or of different forms, and for a single sentence, with the
-    advice `instead`. `name` is that of the argument.
+    Features become strings in the column `features`, with empty words.
+
+    Args:
+        X: Sentences.
+        instead: Advice for a single sentence.
+        name: Name of the argument in messages.
+
+    Raises:
+        InputError: Sentences have another form or different forms, or X is a single sentence; the message counts
+            sentence, token and feature from 1.
     """
     given = _sentences(X, instead, name)
     forms = [_form(sentence, f"{name}, sentence {n}") for n, sentence in enumerate(given, 1)]
@@ -117,9 +134,15 @@ def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X"
 
 
 def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str] = ("X", "y")) -> list[list[str]]:
-    """Return the labels of sentences of these lengths; `names` are those of the two arguments.
+    """Return the labels of sentences of these lengths.
 
-    Raises InputError for other lengths, and for labels that are not strings.
+    Args:
+        y: Labels of each sentence.
+        lengths: Number of tokens of each sentence.
+        names: Names of the two arguments in messages.
+
+    Raises:
+        InputError: The lengths differ, or a label is not a string.
     """
     labels = label_sequences(y, names[1])
     if len(labels) != len(lengths):
