@@ -46,11 +46,6 @@ class UpdateRule(NamedTuple):
 class Decision(NamedTuple):
     """Rival of each sequence and the weights that its update changes.
 
-    Attributes:
-        rival: (B,) int64, index of the rival among the candidates.
-        updates: (B,) bool, True where weights change.
-        whole: (B,) bool, True where all weights change, False where only those of local features do.
-
     Example:
         >>> import torch
         >>> from structperc.chain import kbest
@@ -103,7 +98,7 @@ class Criterion(nn.Module, ABC):
         """Set the label set; most criteria need only scores."""
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
-        """Return the lattice whose path scores count in training and prediction; by default the scorer's own.
+        """Return the lattice whose path scores are used in training and prediction; by default that of the scorer.
 
         The lattice is constrained already, and impossible labels must stay impossible.
         """
@@ -314,7 +309,7 @@ def check_unit(criterion: Criterion, name: str, unit: str) -> None:
 
 
 def check_candidates(criterion: Criterion, scored: Scored) -> None:
-    """Raise ValueError when the search gave fewer candidates than the criterion compares."""
+    """Raise ValueError if the search gave fewer candidates than the criterion compares."""
     K = scored.candidates.labels.shape[1]
     if criterion.min_candidates > K:
         name, k = type(criterion).__name__, criterion.min_candidates

@@ -101,7 +101,7 @@ class LocalAndNonlocal(CandidateLoss):
         return UpdateRule(True, MarginLoss.should_update, self._local_margin, self.cost, "sentence")
 
     def decide(self, scored: Scored) -> Decision:
-        """Return the rival and the updates of (A) or (B); only those of (A) where (B) compares sentences."""
+        """Return the rival and the updates of (A) or (B); only those of (A) if (B) compares sentences."""
         check_candidates(self, scored)
         valid = scored.candidates.valid
         gold = is_gold(scored) & valid

@@ -46,7 +46,7 @@ class Smoothing(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, d: Tensor) -> Tensor:
-        """Return l(d), of the shape of d; infinite d give the limit, with gradient 0 where l is flat."""
+        """Return l(d), in the shape of d; for infinite d the limit, with gradient 0 if l is flat there."""
 
 
 class Sigmoid(Smoothing):

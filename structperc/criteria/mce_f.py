@@ -283,8 +283,8 @@ class MCEFLoss(CorpusCriterion):
     def counts(self, scored: Scored) -> Tensor:
         """Return TP, FN and FP of each sequence, (B, 3)."""
         check_candidates(self, scored)
-        gold, invented = self._units(scored)
-        d = _misclassification(scored.lattice, scored.gold, _concatenate(gold, invented), self.psi)
+        gold, extra = self._units(scored)
+        d = _misclassification(scored.lattice, scored.gold, _concatenate(gold, extra), self.psi)
         right, wrong = self.smoothing.complement(d), self.smoothing(d)
         n, zeros = len(gold.rows), d.new_zeros(len(scored.gold))
         self.counted = self.counted or n > 0
@@ -292,7 +292,7 @@ class MCEFLoss(CorpusCriterion):
             [
                 zeros.index_add(0, gold.rows, right[:n]),
                 zeros.index_add(0, gold.rows, wrong[:n]),
-                zeros.index_add(0, invented.rows, wrong[n:]),
+                zeros.index_add(0, extra.rows, wrong[n:]),
             ],
             1,
         )
@@ -306,9 +306,9 @@ class MCEFLoss(CorpusCriterion):
             if self.counted:
                 return totals.sum() * math.nan
             raise InputError("MCEFLoss: the training data contain no segments; check data.scheme and the label column")
-        found, missed, invented = totals
+        found, missed, extra = totals
         found = torch.maximum(found, MIN_FOUND * (found + missed))
-        return (self.beta**2 * missed + invented) / ((self.beta**2 + 1) * found)
+        return (self.beta**2 * missed + extra) / ((self.beta**2 + 1) * found)
 
     def defined(self, totals: Tensor) -> bool:
         """Return True if there is a gold unit, found or missed."""

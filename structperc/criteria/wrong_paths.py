@@ -59,9 +59,9 @@ def _leads_over_gold(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
         along = lattice.edge[0, 0][before, gold]
     else:
         along = lattice.edge[torch.arange(len(gold), device=gold.device).unsqueeze(1), steps, before, gold]
-    own = lattice.unary.gather(2, gold.unsqueeze(2)) + along.masked_fill(steps == 0, 0).unsqueeze(2)
-    possible = (own.squeeze(2).detach() != -torch.inf) | ~token_mask(lattice)
-    return lattice.unary - own.where(possible.unsqueeze(2), 0), possible.all(1)
+    scores = lattice.unary.gather(2, gold.unsqueeze(2)) + along.masked_fill(steps == 0, 0).unsqueeze(2)
+    possible = (scores.squeeze(2).detach() != -torch.inf) | ~token_mask(lattice)
+    return lattice.unary - scores.where(possible.unsqueeze(2), 0), possible.all(1)
 
 
 def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -72,7 +72,7 @@ def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
-    """Return a lattice of 3 L labels and one transition matrix whose paths are the wrong ones.
+    """Return a lattice of 3 L labels and one transition matrix whose paths are the wrong paths.
 
     Each label occurs three times: before the path leaves the gold path, where it leaves it, and after that.
     """
@@ -87,15 +87,15 @@ def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
 
 
 def _detours(lattice: Lattice, gold: Tensor) -> Lattice:
-    """Return a lattice of L + 1 labels, with edges per token, whose paths are the wrong ones.
+    """Return a lattice of L + 1 labels, with edges per token, whose paths are the wrong paths.
 
     The last label stands for the gold path so far: it begins at the first token, leads to itself or to any wrong
     label, and cannot end.
     """
     is_gold, at_start, at_end = _gold_masks(lattice, gold)
-    own = lattice.unary.masked_fill(is_gold & at_start, -torch.inf)
-    still = own.new_zeros(*gold.shape, 1).masked_fill(at_end, -torch.inf)
-    before = gold.roll(1, 1).view(*gold.shape, 1, 1).expand(-1, -1, 1, own.shape[2])
+    unary = lattice.unary.masked_fill(is_gold & at_start, -torch.inf)
+    gold_so_far = unary.new_zeros(*gold.shape, 1).masked_fill(at_end, -torch.inf)
+    before = gold.roll(1, 1).view(*gold.shape, 1, 1).expand(-1, -1, 1, unary.shape[2])
     leave = lattice.edge.gather(2, before).masked_fill(is_gold.unsqueeze(2), -torch.inf)
     edge = torch.cat([pad(lattice.edge, (0, 1), value=-torch.inf), pad(leave, (0, 1))], 2)
-    return Lattice(torch.cat([own, still], 2), edge, lattice.lengths)
+    return Lattice(torch.cat([unary, gold_so_far], 2), edge, lattice.lengths)

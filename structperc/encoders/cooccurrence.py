@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 
-SMOOTHED = 0.75  # exponent of the counts of contexts, which reduces the bias towards rare ones
+SMOOTHED = 0.75  # exponent of the counts of contexts, reduces the bias towards rare ones
 
 
 def cooccurrence_vectors(

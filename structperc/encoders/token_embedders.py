@@ -28,12 +28,20 @@ class StringVocabulary:
 
     @classmethod
     def frequent(cls, strings: Iterable[str], cutoff: int) -> "StringVocabulary":
-        """Return the strings that occur at least `cutoff` times, most frequent first, equal ones in their order."""
+        """Return the strings that occur at least `cutoff` times, most frequent first, equal counts in their order."""
         return cls([string for string, count in Counter(strings).most_common() if count >= cutoff])
 
     @classmethod
     def from_json(cls, known: Any, place: str) -> "StringVocabulary":
-        """Return the vocabulary of saved strings. Raises InputError, naming the place, for invalid or repeated ones."""
+        """Return the vocabulary of saved strings.
+
+        Args:
+            known: saved strings.
+            place: name of the vocabulary for messages.
+
+        Raises:
+            InputError: invalid or repeated strings.
+        """
         check_value(known, list[str], place)
         if len(set(known)) < len(known):
             raise InputError(f"{place}: a string is repeated")

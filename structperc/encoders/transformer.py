@@ -156,7 +156,7 @@ class Transformer(Encoder):
         """Load tokenizer and weights; only the first words of the training data are used."""
         network, found = load_pretrained(self.model, self.revision)
         tokenizer = found.backend_tokenizer
-        tokenizer.no_padding()  # whatever it was saved with
+        tokenizer.no_padding()  # it may have been saved with padding and truncation
         tokenizer.no_truncation()
         words = corpus.columns["word"][:PROBED]
         _check_characters(corpus, words)
@@ -221,7 +221,7 @@ class Transformer(Encoder):
     # -- words to pieces ------------------------------------------------------------------------------------
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the pieces of each word, at least one and at most those of a window."""
+        """Return the pieces of each word, at least one and at most as many as a window has."""
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))
         _check_characters(corpus, known)

@@ -87,7 +87,7 @@ def without_padding(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def check_range(numbers: Tensor | ndarray, count: int, what: str) -> None:
-    """Raise InputError for numbers outside of 0..count - 1."""
+    """Raise InputError for numbers outside 0..count - 1."""
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= count):
         raise InputError(f"GuidedModel: a {what} is outside of 0..{count - 1}; encode batches with the same tagger")
 
@@ -97,14 +97,6 @@ class Decisions(NamedTuple):
 
     A token is decided when it is taken from the queue, with the label `first` of the best hypothesis at that time. With
     a beam of more than one state another hypothesis may win in the end: labels, windows and U are those of its actions.
-
-    Attributes:
-        labels: (B, T) int64, 0 in the padding.
-        order: (B, T) int64, the step in which a token was decided, from 0; -1 in the padding.
-        first: (B, T) int64, label of the best hypothesis in that step; 0 in the padding.
-        windows: (B, T, 4) int64, labels at the offsets -2, -1, 1 and 2 that the action used, -1 for others.
-        U: (B, T) score of the action; 0 in the padding.
-        scores: (B,) float64, score V of the hypothesis, the sum of U.
 
     Example:
         >>> import torch

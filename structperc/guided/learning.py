@@ -26,12 +26,12 @@ UPDATES, DECISIONS, ERRORS = range(3)  # indices of counts
 class GoldPath(NamedTuple):
     """Gold labels of a sentence, and the states of the chart that contain the gold hypothesis.
 
-    The gold hypothesis p.G of a span p gives all its tokens their gold labels. gold_state is the state of p whose best
-    hypothesis it is: that of the action with the gold label in the gold states of the contexts. It is -1 where no state
-    is, and then for all larger spans.
+    The gold hypothesis p.G of a span p has the gold labels on all its tokens. gold_state is the state of p whose best
+    hypothesis it is: the state after the action with the gold label in the gold states of the contexts. It is -1 if
+    there is no such state, and then for all larger spans.
 
-    The context in which gold's action p.G.A is scored is the gold labels of those neighbours that are decided, whether
-    or not a state holds them.
+    The gold action p.G.A is scored in the context of the gold labels of those neighbours that are decided, even if no
+    state contains them.
     """
 
     gold: Any  # (T,) int64

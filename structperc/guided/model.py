@@ -41,8 +41,8 @@ class LearningCounts(NamedTuple):
     """
 
     updates: int
-    decisions: int  # chosen candidates, accepted or not
-    errors: int  # chosen candidates whose best hypothesis was wrong
+    decisions: int
+    errors: int
 
 
 class GuidedRule(ABC):
@@ -197,8 +197,8 @@ class GuidedModel(nn.Module):
 
     Example:
         >>> import torch
-        >>> from structperc.datamodules.encoded import single_sequence
         >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
         >>> from structperc.ragged import Ragged
         >>> from structperc.scorers import SparseLinear
         >>> from structperc.structures import FlatBatch, Words
@@ -211,7 +211,8 @@ class GuidedModel(nn.Module):
         >>> optimizer = GuidedOptimizer(model.parameters())
         >>> [model.learn(batch, optimizer).errors for _ in range(2)]
         [1, 0]
-        >>> model.decode(single_sequence(batch)).labels
+        >>> padded = build_batch(TokenPositions.from_mask(torch.tensor([[True, True]])), None, None, None)
+        >>> model.decode(padded._replace(nodes=nodes)).labels
         tensor([[1, 0]])
     """
 

@@ -1,7 +1,7 @@
 """Algorithm 1 of Shen et al. 2007, compiled: label the token with the highest action score first.
 
 A candidate is a token that may be labelled next, with all label hypotheses for the resulting span; only the best
-are kept. A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN where not decided.
+are stored. A window is the labels at the offsets -2, -1, 1 and 2 from a token, UNKNOWN if not decided.
 """
 
 from typing import Any
@@ -55,7 +55,7 @@ def static_score(token, label, text, weights):
 
 @subkernel_no_alloc
 def add_context(templates, token, windows, n, text, weights, scores):
-    """Add the weights of these templates, where they fire at a token in windows (n, 4), to scores (n, L)."""
+    """Add the weights of the templates that fire at a token in windows (n, 4) to scores (n, L)."""
     keys, table, radix, first, size = text.keys, weights.table, weights.radix, weights.first, weights.size
     for w in range(n):
         for i in range(len(templates)):
@@ -67,7 +67,7 @@ def add_context(templates, token, windows, n, text, weights, scores):
 
 @subkernel_no_alloc(forceinline=True)
 def context_row(f, windows, w, keys, token, radix, first, size):
-    """Return the row of template f at a token in windows[w]; 0 where it does not fire."""
+    """Return the row of template f at a token in windows[w]; 0 if it does not fire."""
     number = 0
     for i in range(4):
         if radix[f, i]:
@@ -145,7 +145,7 @@ def score_hypotheses(place, text, weights, chart):
 
 @subkernel_no_alloc
 def _sides(place, left, right, text, weights, chart):
-    """Fill in the scores of labels with one context only; those without context are in the left one."""
+    """Fill in the scores of labels with one context only; the scores without context are part of the left ones."""
     before, after, interfaces, windows, static = (
         chart.before,
         chart.after,

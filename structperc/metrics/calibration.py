@@ -140,7 +140,7 @@ class Reliability(NamedTuple):
     """
 
     bins: list[Bin]
-    squares: float  # sum of (confidence - right)^2
+    squares: float
 
     @property
     def all(self) -> Bin:

@@ -97,10 +97,10 @@ class Comparison(NamedTuple):
     """
 
     names: tuple[str, str]
-    segments: tuple[SegmentScores, SegmentScores] | None  # None for labels without segments
+    segments: tuple[SegmentScores, SegmentScores] | None
     tokens: McNemar
     sentences: McNemar
-    beta: float = 1.0  # weight of recall in the F measure
+    beta: float = 1.0
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return the scores as (name, score of A, score of B), shares in 0..1."""
@@ -144,7 +144,7 @@ class Comparisons(NamedTuple):
     """
 
     systems: list[System]
-    beta: float = 1.0  # weight of recall in the F measure
+    beta: float = 1.0
 
     def pairs(self) -> list[Comparison]:
         """Return the comparisons of each system with all that come after it."""

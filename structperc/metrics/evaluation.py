@@ -1,4 +1,4 @@
-"""All scores of a tagger in one collection, and those of the best candidate of each n-best list."""
+"""All scores of a tagger in one collection, and the scores of the best candidate of each n-best list."""
 
 from typing import Any
 
@@ -68,8 +68,8 @@ def oracle(
 ) -> Tensor:
     """Return the candidate of highest segment F1 of each sequence.
 
-    Of equal F1 the candidate with the fewest segments is chosen (without a gold segment all have F1 = 0, and one
-    without segments is right), then the first one.
+    Of candidates with equal F1 the one with the fewest segments is chosen (without a gold segment all have F1 = 0, and
+    a candidate without segments is right), of these the first.
 
     Args:
         candidates: n-best lists, labels (B, K, T).

@@ -63,13 +63,6 @@ Average = Literal["micro", "macro", "weighted"]  # over segment types
 class SegmentCounts(NamedTuple):
     """Counts of segments of each sequence (B), or of each candidate (B, K).
 
-    Attributes:
-        correct: (B, types) or (B, K, types) int64, predicted segments with the type, first and last token of a gold
-            segment.
-        found: (B, types) or (B, K, types) int64, predicted segments.
-        gold: (B, types) or (B, 1, types) int64, gold segments.
-        improper: (B,) or (B, K) int64, predicted labels that the tag scheme does not allow at their position.
-
     Example:
         >>> import torch
         >>> from structperc.data import LabelSet

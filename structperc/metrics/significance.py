@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structperc.errors import InputError
 
-CHUNK_NUMBERS = 2**22  # numbers of one chunk of bootstrap samples: 32 MiB
+CHUNK_NUMBERS = 2**22  # size of a chunk of bootstrap samples: 32 MiB
 
 
 class McNemar(NamedTuple):

@@ -39,11 +39,6 @@ class RuleOptions(NamedTuple):
 class BatchResult(NamedTuple):
     """Losses, updates and errors of a batch.
 
-    Attributes:
-        losses: (U,) float64, loss of each sequence or sentence, 0 without an update.
-        updates: number of updates.
-        wrong: number of tokens whose label in the best candidate is wrong.
-
     Example:
         >>> import torch
         >>> from structperc.online import BatchResult

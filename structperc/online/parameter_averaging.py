@@ -45,7 +45,7 @@ def _write(moved, start, weights, sums, entries, begin):
 
 @subkernel_no_alloc
 def _marked(moved, eights, first, last, places):
-    """Write the marked places among first <= i < last in their order; return their number. 8 divides first."""
+    """Write the marked indices among first <= i < last in order; return their number. first is a multiple of 8."""
     found = 0
     for eight in range(first // 8, last // 8):
         if eights[eight]:
@@ -62,9 +62,9 @@ def _marked(moved, eights, first, last, places):
 def average_entries(entries, heads, ends, own, moved, start, weights, sums):
     """Write the mean of each weight, and of its sum, over the processes that have moved it.
 
-    entries: `moved_entries` of all P processes, one list after the other. heads (P,): the first entry of each process
-    that is not averaged yet, advanced here to the next parameter; ends (P,): where its entries end. own: the rank of
-    this process, whose marks in moved (N,) are reset; weights that no other process has moved stay.
+    entries: concatenated `moved_entries` of all P processes. heads (P,): index of the first entry of each process that
+    is not averaged yet, advanced here to the next parameter; ends (P,): index after its last entry. own: rank of this
+    process, whose marks in moved (N,) are reset; weights that no other process has moved do not change.
     """
     coming = np.empty_like(heads)
     for p in range(len(heads)):
@@ -92,5 +92,5 @@ def average_entries(entries, heads, ends, own, moved, start, weights, sums):
 
 @subkernel_no_alloc
 def _place(entries, head, end):
-    """Return the place of the next entry of a process, NONE after its last one."""
+    """Return the index of the weight of a process's next entry, NONE after the last one."""
     return np.int64(entries[head].place) if head < end else NONE

@@ -34,8 +34,8 @@ class FullBatch(BaseOptimizer):
     A step evaluates objective and full gradient once, then sets the next weights to evaluate.
 
     This is reverse communication: line searches keep their state between steps, so that every evaluation may be one
-    epoch over a corpus, memory stays constant and training resumes after any of them. The evaluation weights are those
-    of the lowest objective so far (state "best"); after the last step and after divergence the parameters hold them.
+    epoch over a corpus, memory stays constant and training can be resumed after any of them. The evaluation weights are
+    the weights of the lowest objective so far (state "best"), also the parameters after the last step and divergence.
 
     A subclass defines `_advance`, which moves the parameters or calls `_stop`, and may define `_whole_objective` if
     the closure returns only a part of the objective. The parameters are one group, of one dtype. A parameter without
@@ -173,7 +173,7 @@ class FullBatch(BaseOptimizer):
 
 
 def flat_gradient(p: Tensor) -> Tensor:
-    """Return the dense gradient of the parameter, flattened; zeros where there is none."""
+    """Return the dense gradient of a parameter, flattened; zeros if there is none."""
     if p.grad is None:
         return torch.zeros_like(p).reshape(-1)
     return (p.grad.to_dense() if p.grad.is_sparse else p.grad).reshape(-1)

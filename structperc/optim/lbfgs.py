@@ -36,13 +36,13 @@ class LimitedMemory:
 
     With s = x_{k+1} - x_k and y = g_{k+1} - g_k of the last m iterations, the product of the inverse Hessian with a
     vector v is a combination of the vectors s, y and v; its coefficients require only their inner products
-    (Chen, Wang & Zhou 2014). An iteration thus makes two passes over the memory in place of 4 m over vectors: one
+    (Chen, Wang & Zhou 2014). An iteration thus makes two passes over the memory instead of 4 m over vectors: one
     for the products, one for the combination.
 
     Args:
-        vectors: (2 m, n), row 2 i a step s and row 2 i + 1 its y; written in place.
-        table: (2 m, 2 m) float64 on any device, inner products of the rows; written in place.
-        pairs: number of pairs added so far. Pair j lies at i = j mod m.
+        vectors: (2 m, n), row 2 i is a step s and row 2 i + 1 its y; changed in place.
+        table: (2 m, 2 m) float64 on any device, inner products of the rows; changed in place.
+        pairs: number of pairs added so far; pair j has the index i = j mod m.
     """
 
     def __init__(self, vectors: Tensor, table: Tensor, pairs: int) -> None:
@@ -74,25 +74,25 @@ class LimitedMemory:
         if not self.size:
             return v.clone()
         used = self.vectors[: 2 * self.size]
-        own, weights = self._coefficients(inner(used, [v])[:, 0])
-        return (weights.to(v) @ used).add_(v, alpha=own)
+        factor, weights = self._coefficients(inner(used, [v])[:, 0])
+        return (weights.to(v) @ used).add_(v, alpha=factor)
 
     def _coefficients(self, products: Tensor) -> tuple[float, Tensor]:
         """Return the factors of v and of the rows, (2 m',) float64, given the rows' inner products (2 m',) with v."""
         table = self.table[: len(products), : len(products)].cpu()
         oldest_first = [2 * (j % (len(self.vectors) // 2)) for j in range(self.pairs - self.size, self.pairs)]
-        weights, own = torch.zeros_like(products), 1.0
+        weights, factor = torch.zeros_like(products), 1.0
         alphas = {}
         for s in reversed(oldest_first):
-            alphas[s] = (weights @ table[s] + own * products[s]) / table[s, s + 1]
+            alphas[s] = (weights @ table[s] + factor * products[s]) / table[s, s + 1]
             weights[s + 1] -= alphas[s]
         newest = oldest_first[-1]
         scale = float(table[newest, newest + 1] / table[newest + 1, newest + 1])
-        weights, own = weights * scale, own * scale
+        weights, factor = weights * scale, factor * scale
         for s in oldest_first:
-            beta = (weights @ table[s + 1] + own * products[s + 1]) / table[s, s + 1]
+            beta = (weights @ table[s + 1] + factor * products[s + 1]) / table[s, s + 1]
             weights[s] += alphas[s] - beta
-        return own, weights
+        return factor, weights
 
 
 class QuasiNewton(FullBatch):

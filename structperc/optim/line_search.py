@@ -23,9 +23,9 @@ class StrongWolfe:
     """Search for a step with phi(t) <= phi(0) + c1 t phi'(0) and |phi'(t)| <= c2 |phi'(0)|.
 
     Nocedal & Wright 2006, algorithms 3.5 (bracketing) and 3.6 (zoom) with cubic interpolation (3.59). Safeguards:
-    a trial stays away from the ends of the bracket by a tenth of its width, and halves it where two trials have not
-    shortened it by a third (Moré & Thuente 1994). When `limit` trials are used up, the lowest step that meets the
-    first condition is tried once more and taken; FAILED where there is none, or the bracket has become a point.
+    a trial is at least a tenth of the bracket's width away from its ends, and halves the bracket if two trials have not
+    shortened it by a third (Moré & Thuente 1994). After `limit` trials the lowest step that satisfies the first
+    condition is tried once more and accepted. The search fails if there is none, or if the bracket is a single point.
 
     Args:
         c1, c2: 0 < c1 < c2 < 1.

@@ -254,8 +254,8 @@ def constant_size(loss: Any, norm: Any, size: Any) -> Any:
 def lazy_average(weights: Tensor, sums: Tensor, steps: int) -> Tensor:
     """Return the average of the weights over all steps, w_N - sums / N, in the dtype of `weights`."""
     average = torch.empty(weights.shape, dtype=weights.dtype, device=weights.device)
-    for part, last, own in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
-        part.copy_(last.double() - own / steps)  # parts fit the cache
+    for part, last, total in zip(*(x.flatten().split(2**17) for x in (average, weights, sums)), strict=True):
+        part.copy_(last.double() - total / steps)  # parts fit the cache
     return average
 
 

@@ -21,8 +21,8 @@ class QuickProp(FullBatch):
       and is larger than growth / (1 + growth) of it);
     * and -lr * S in addition where S still points to a step in the direction of d'.
 
-    This is Fahlman's own program, among the variants in use: the last condition compares d' with S, where the paper
-    has S and S' of one sign. Differs: one lr for all weights, not divided by fan-in.
+    Of the variants in use this is Fahlman's own program: the last condition compares d' with S, while the paper
+    requires equal signs of S and S'. Differs: one lr for all weights, not divided by fan-in.
 
     The objective is a sum over the corpus, and so is its gradient: twice the data need half the lr. Start with
     0.1 / number of sequences. The steps ignore the objective, which may rise now and then; the weights of the lowest
