@@ -167,7 +167,7 @@ def sweep(
             points failed, or the training on all data.
 
     Example:
-        >>> lines = sweep(["configs/quickstart.yaml"], ["model.features.cutoff=1,2"], seeds=[1, 2])
+        >>> lines = sweep(["configs/embedded/crf.yaml"], ["model.prior.C=0.1,1,10"])
         >>> for line in lines:  # doctest: +SKIP
         ...     print(line)  # trains for minutes
     """
