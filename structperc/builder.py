@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LIBRARY = "structperc"
 KWARGS = "dict_kwargs"  # further arguments of a class that takes **kwargs
 CRITERION_FIELDS = {"probabilistic": bool, "independent_sentences": bool}
-PACKAGES = {  # of other libraries, to find classes by their last name
+PACKAGES = {  # packages in which classes of other libraries are searched by their last name
     "torch.optim.optimizer": ("structperc.optim", "torch.optim"),
     "torch.optim.lr_scheduler": ("structperc.optim", "torch.optim.lr_scheduler"),
     "pytorch_lightning.callbacks.callback": ("structperc.training", "pytorch_lightning.callbacks"),
@@ -102,7 +102,7 @@ class Builder:
     ) -> None:
         self.any_module = trusted is None
         self.trusted = (LIBRARY, *(trusted or ()))
-        self.errors: list[OptionError] = []  # of all options of a configuration
+        self.errors: list[OptionError] = []  # errors of all options of a configuration
         self._text = text
 
     @classmethod
