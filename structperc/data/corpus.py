@@ -110,8 +110,19 @@ class Column(Sequence[str]):
 class Corpus:
     """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
 
-    Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
-    Raises InputError if there is no column `word` or a column does not have N values.
+    Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1]. Corpora are made
+    by `from_sentences`, `from_columns`, `from_dataset` and the readers of files.
+
+    Raises:
+        InputError: there is no column `word`, or a column does not have N values.
+
+    Example:
+        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> len(corpus), corpus.tokens, corpus.columns["word"]
+        (2, 3, ['Anna', 'left', 'Yes'])
+        >>> len(Corpus.from_sentences(sentences, documents=[0, 0], unit="document"))
+        1
     """
 
     columns: Mapping[str, Sequence[str]]  # role -> N strings, a list or a `Column`

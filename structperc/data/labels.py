@@ -43,7 +43,12 @@ class Segmentation(NamedTuple):
 class LabelSet:
     """The labels of a task and their ids, the positions in `names`.
 
-    Raises InputError for an unknown scheme, duplicate or missing names, and names that are not of the scheme.
+    Args:
+        names: the L labels.
+        scheme: tag scheme: IOB1, IOB2, IOBES, BILOU, BMES, BMEWO or "none".
+
+    Raises:
+        InputError: an unknown scheme, duplicate or missing names, or names that are not of the scheme.
 
     Example:
         >>> labels = LabelSet.from_corpus(["B-PER", "O", "I-LOC"], "IOB2")
@@ -100,7 +105,7 @@ class LabelSet:
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def extended(self, labels: Iterable[str]) -> "LabelSet":
-        """Return the label set with unknown labels appended, such as gold labels missing in the training data.
+        """Return the label set with unknown labels appended, such as gold labels missing from the training data.
 
         Raises InputError for names that are not of the scheme.
         """

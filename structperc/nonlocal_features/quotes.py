@@ -23,7 +23,7 @@ from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import BASE, combined
 from structperc.ragged import spread
 
-INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digit
+INITIAL = LOWER | UPPER | DIGIT  # kinds of words that begin with a letter or a digit
 
 
 class Quotes(NamedTuple):
@@ -64,6 +64,11 @@ class QuotedTags(QuoteFeature):
 
     Raises:
         InputError: a limit that leaves no word between the marks.
+
+    Example:
+        >>> feature, words, labels = QuotedTags(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]
+        >>> feature.string(words, labels, 0, 3, "", 0)
+        'Q="0 O Aa0 B-MISC "0 O'
     """
 
     template = "Q"
@@ -113,6 +118,15 @@ class QuotedEntity(QuoteFeature):
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
     with an upper and a lower case letter; b is 1 if u > l.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = QuotedEntity(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]
+        >>> feature.string(words, labels, 0, 3, "MISC", 0)
+        'QF=1 1 0 Aa0 Aa0/MISC'
     """
 
     template = "QF"
