@@ -72,6 +72,18 @@ class FeatureExtractor:
         hash_bits: number features by hashes, at most 2**hash_bits, without an index; features with the same hash share
             an id, and `cutoff` applies to hashes.
         attributes: a user's functions of words by name, from a string to a string, "" for no value.
+
+    Raises:
+        InputError: an invalid template or option, or a resource that no template uses.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["the", "cat"]}, {"word": ["the", "dog"]}])
+        >>> features = FeatureExtractor(node=["w[0]", "w[-1]|w[0]"], cutoff=1)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['w[0]=the', 'w[0]=cat', 'w[0]=dog', 'w[-1]=_B-1|w[0]=the', 'w[-1]=the|w[0]=cat', 'w[-1]=the|w[0]=dog']
+        >>> features.encode(corpus).nodes.counts.tolist()  # two features at each token
+        [2, 2, 2, 2]
     """
 
     def __init__(
@@ -119,7 +131,20 @@ class FeatureExtractor:
         progress: bool = True,
         hash_bits: int | None = None,
     ) -> "FeatureExtractor":
-        """Create an extractor with the templates of a CRF++ file; `columns` are the roles of its columns 0, 1, ..."""
+        """Create an extractor with the templates of a CRF++ file.
+
+        Args:
+            path: the template file.
+            columns: roles of the columns 0, 1, ... of its data files.
+            cutoff: minimal count of the surface part of a feature in training.
+            gazetteers: phrase lists by the name of the attribute.
+            clusters: word clusters.
+            progress: show a progress bar after two seconds.
+            hash_bits: number features by hashes, at most 2**hash_bits.
+
+        Raises:
+            InputError: with file and line, for an invalid template.
+        """
         node, edge = read_crfpp(path, columns)
         return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
 
@@ -193,10 +218,14 @@ class FeatureExtractor:
         return {"node": self.node, "edge": self.edge}[kind]
 
     def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
-        """Return the names of features of a kind, "node" or "edge", such as "wl[-1]=the|wl[0]=cat".
+        """Return the names of features, such as "wl[-1]=the|wl[0]=cat".
 
-        rows: ascending ids (n,); None for all. A hashed feature may have no name or several in a sample of the training
-        data: "bucket 1234", "wl[0]=cat and 2 more".
+        A hashed feature may have no name or several in a sample of the training data: "bucket 1234", "wl[0]=cat and 2
+        more".
+
+        Args:
+            kind: "node" or "edge".
+            rows: ascending ids (n,); None for all.
         """
         index = self._index(kind)
         n = len(index)
@@ -222,7 +251,7 @@ class FeatureExtractor:
         ]
 
     def summary(self) -> list[str]:
-        """Return a line about shared ids for each kind of hashed features; no lines for indexed features."""
+        """Return a line about shared ids for each kind of hashed features; no lines for features with an index."""
         lines = {name: part.summary() for name, part in self._parts().items()}
         return [f"{name} features: {line}" for name, line in lines.items() if line]
 
