@@ -80,13 +80,6 @@ def read_conll(
     Raises:
         InputError: with file:line, for a line whose number of fields differs from the first token, too few fields for
             `columns`, an empty field or a decoding error; with the path, for a missing or empty file.
-
-    Example:
-        >>> from pathlib import Path
-        >>> _ = Path("train.txt").write_text("Anna B-PER\\nleft O\\n\\nBo B-PER\\n")
-        >>> rows = read_conll("train.txt", ["word", "label"], progress=False)
-        >>> len(rows), rows["word"][0], rows["label"][0]
-        (2, ['Anna', 'left'], ['B-PER', 'O'])
     """
     line_format = LineFormat(separator, comments, docstart)
     return read_conll_corpus(path, columns, line_format, encoding=encoding, progress=progress).to_dataset()
@@ -439,14 +432,6 @@ def write_conll(
     """Write `conll_lines` to a UTF-8 file atomically.
 
     Predictions are preceded by a `header_line`. Fields are separated by tabs if one of them contains a space.
-
-    Example:
-        >>> from pathlib import Path
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
-        >>> write_conll("out.txt", corpus, ["word", "label"])
-        >>> print(Path("out.txt").read_text().strip())
-        Anna B-PER
-        left O
     """
     names = list(corpus.columns if roles is None else roles)
     spaces = any(" " in value for role in names if role in corpus.columns for value in corpus.factorize(role).distinct)
@@ -540,16 +525,7 @@ def _check_fields(corpus: Corpus, column: Sequence[str], separator: Separator) -
 
 
 def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> "Dataset":
-    """Read a CoNLL-U file as rows of sentences, see `conllu_corpus` and `Corpus.to_dataset`.
-
-    Example:
-        >>> from pathlib import Path
-        >>> lines = ["1 Anna Anna PROPN NNP _ 2 nsubj _ _", "2 left leave VERB VBD _ 0 root _ _"]
-        >>> _ = Path("test.conllu").write_text("\\n".join(lines).replace(" ", "\\t") + "\\n\\n")
-        >>> rows = read_conllu("test.conllu")
-        >>> rows["word"][0], rows["label"][0]
-        (['Anna', 'left'], ['PROPN', 'VERB'])
-    """
+    """Read a CoNLL-U file as rows of sentences, see `conllu_corpus` and `Corpus.to_dataset`."""
     return conllu_corpus(path, label, encoding=encoding).to_dataset()
 
 

@@ -112,15 +112,6 @@ class Corpus:
 
     Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
     Raises InputError if there is no column `word` or a column does not have N values.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Bo"]}])
-        >>> len(corpus), corpus.tokens
-        (2, 3)
-        >>> corpus.columns["word"]
-        ['Anna', 'left', 'Bo']
-        >>> corpus.starts
-        array([0, 2, 3])
     """
 
     columns: Mapping[str, Sequence[str]]  # role -> N strings, a list or a `Column`

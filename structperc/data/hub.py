@@ -31,9 +31,6 @@ def read_hub(
     `label_names[role]`.
 
     Raises InputError as `load_split` does, for unknown columns, and for numbers without names.
-
-    Example:
-        >>> rows = read_hub("eriktks/conll2003", {"word": "tokens", "label": "ner_tags"})  # doctest: +SKIP
     """
     data = load_split(hub, config, split, revision)
     return dataset_corpus(data, TableOptions(columns, label_names or {}), f"hub {hub}").to_dataset()

@@ -29,12 +29,6 @@ class LowerCaseLexicon(nn.Module):
 
     Raises:
         InputError: a negative column, or one without a text.
-
-    Example:
-        >>> from structperc.data.words import word_hashes
-        >>> lexicon = LowerCaseLexicon.from_words(["the", "The", "the", "Rome"])
-        >>> len(lexicon.words)
-        1
     """
 
     words: Tensor  # (H,) int64, hashes of the case-folded words, ascending

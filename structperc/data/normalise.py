@@ -50,12 +50,6 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
 
     Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment). Raises
     InputError with the place of a label that is not of the scheme or, if strict, that is illegal.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "left"], "label": ["I-PER", "I-PER", "O"]}])
-        >>> converted, repaired = normalise_labels(corpus, source="IOB1", target="IOB2")
-        >>> list(converted.columns["label"]), repaired
-        (['B-PER', 'I-PER', 'O'], 0)
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
@@ -146,11 +140,6 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
     """Return the corpus with the types of its segments renamed by `types`; labels must be legal in `scheme`.
 
     Several types may get the same name; adjacent segments are not merged. Raises InputError for scheme "none".
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
-        >>> list(rename_types(corpus, "IOB2", {"PER": "person"}).columns["label"])
-        ['B-person', 'O']
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])

@@ -31,13 +31,7 @@ class LineFormat(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading a file; None: depends on the model or the file.
-
-    Example:
-        >>> options = ReadOptions(columns=["word", "label"], labels="IOB1").or_else(unit="sentence", labels="IOB2")
-        >>> options.unit, options.labels
-        ('sentence', 'IOB1')
-    """
+    """Options for reading a file; None: depends on the model or the file."""
 
     columns: Sequence[str] | None = None  # roles, or ROLE=COLUMN for tables
     unit: str | None = None  # sentence or document

@@ -129,15 +129,7 @@ def synthetic_splits(
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> "dict[str, Dataset]":
-    """Return rows for the splits train, dev and test, see `synthetic_corpus`; each split also has names of its own.
-
-    Example:
-        >>> splits = synthetic_splits(train=2, dev=1, test=1)
-        >>> sorted(splits)
-        ['dev', 'test', 'train']
-        >>> splits["train"].column_names
-        ['document', 'sentence', 'word', 'pos', 'chunk', 'label', 'evidence']
-    """
+    """Return rows for the splits train, dev and test, see `synthetic_corpus`; each split also has names of its own."""
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -183,11 +175,6 @@ def local_f1_bound(corpus: "Dataset") -> float:
     """Return the highest expected segment F1 within two tokens to either side, from the column `evidence`.
 
     It is the expected F1 if names with local evidence, and a third of the others, are right.
-
-    Example:
-        >>> splits = synthetic_splits(train=10, dev=10, test=10)
-        >>> round(local_f1_bound(splits["dev"]), 2)
-        0.8
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)

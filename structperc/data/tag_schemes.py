@@ -48,12 +48,7 @@ OUTSIDE_TAG = Tag(OUTSIDE, None)
 
 
 class Span(NamedTuple):
-    """A segment: tokens start <= t < end are an entity or chunk of the type.
-
-    Example:
-        >>> spans(["B-PER", "I-PER", "O"])
-        [Span(type='PER', start=0, end=2)]
-    """
+    """A segment: tokens start <= t < end are an entity or chunk of the type."""
 
     type: str
     start: int

@@ -20,17 +20,6 @@ class NonlocalFeature(nn.Module, ABC):
     Subclasses implement `names` and `counts` of F counts, and store each argument of their constructor in an attribute
     with the same name, so that it can be saved. The counts of a label sequence must not depend on other sequences of
     the batch nor on other candidates.
-
-    Example:
-        >>> import torch
-        >>> class Entities(NonlocalFeature):
-        ...     def names(self, types):
-        ...         return ["entities"]
-        ...     def counts(self, segments):
-        ...         return torch.from_numpy(segments.lists.bounds).diff().float()[:, None]
-        >>> feature = Entities()
-        >>> feature.names(["PER", "LOC"])
-        ['entities']
     """
 
     needs_documents = False  # True if the feature compares sentences, so that single sentences have few counts
@@ -97,27 +86,7 @@ def unordered_column(a: Tensor, b: Tensor, C: int) -> Tensor:
 def nonlocal_scores(
     features: Iterable[NonlocalFeature], batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet
 ) -> Tensor:
-    """Return the sum of the scores (B, K) of all features; labels (B, K, T) int64, valid (B, K) bool.
-
-    Example:
-        >>> import torch
-        >>> from structperc import Corpus, FeatureExtractor, LabelSet
-        >>> from structperc.datamodules import EncodedCorpus
-        >>> from structperc.nonlocal_features import PhraseConsistency
-        >>> corpus = Corpus.from_sentences([{"word": ["Lind", "met", "Lind"]}])
-        >>> labels = LabelSet(("O", "B-PER", "B-LOC"), "IOB2")
-        >>> features = FeatureExtractor(["w[0]"], progress=False)
-        >>> features.fit(corpus)
-        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
-        >>> feature = PhraseConsistency()
-        >>> feature.allocate(labels)
-        >>> feature.names(labels.type_names)
-        ['phrase(LOC,LOC)', 'phrase(LOC,PER)', 'phrase(PER,PER)']
-        >>> _ = torch.nn.init.constant_(feature.weight, 2.0)
-        >>> paths = torch.tensor([[[1, 0, 1], [1, 0, 0]]])  # two names, or one
-        >>> nonlocal_scores([feature], batch, paths, torch.ones(1, 2, dtype=torch.bool), labels)
-        tensor([[2., 0.]], grad_fn=<AddBackward0>)
-    """
+    """Return the sum of the scores (B, K) of all features; labels (B, K, T) int64, valid (B, K) bool."""
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:
         return scores

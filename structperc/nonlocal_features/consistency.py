@@ -60,10 +60,6 @@ class PhraseConsistency(ConsistencyFeature):
     "Same phrases in a document tend to have the same entity class" (Kazama & Torisawa 2007, section 5, after Finkel,
     Grenager & Manning 2005). With n_c entities of class c with these words, there are n_c n_d pairs of two classes and
     n_c (n_c - 1) / 2 pairs of one class. Names are such as "phrase(LOC,PER)".
-
-    Example:
-        >>> PhraseConsistency().names(["LOC", "PER"])
-        ['phrase(LOC,LOC)', 'phrase(LOC,PER)', 'phrase(PER,PER)']
     """
 
     template, ordered = "phrase", False
@@ -86,10 +82,6 @@ class SubphraseConsistency(ConsistencyFeature):
     "A sub-phrase of a phrase tends to have the same entity class as the phrase" (Kazama & Torisawa 2007, section 5,
     after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Names have the
     class of the part first, such as "subphrase(LOC,ORG)".
-
-    Example:
-        >>> SubphraseConsistency(match="folded").names(["PER"])
-        ['subphrase_folded(PER,PER)']
     """
 
     template = "subphrase"
@@ -126,10 +118,6 @@ class MajorityPhrase(ConsistencyFeature):
     The majority version of phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
     entity counts once. Of equally frequent classes of the others, the entity's own is the majority if it is among
     them, else the first in the order of the types. Names are such as "majority_phrase(LOC,ORG)".
-
-    Example:
-        >>> MajorityPhrase().names(["LOC", "PER"])
-        ['majority_phrase(LOC,LOC)', 'majority_phrase(LOC,PER)', 'majority_phrase(PER,LOC)', 'majority_phrase(PER,PER)']
     """
 
     template = "majority_phrase"
@@ -146,10 +134,6 @@ class MajoritySuperphrase(ConsistencyFeature):
 
     The majority version of sub-phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
     entity counts once, whatever the number of entities that contain its words. Ties as in `MajorityPhrase`.
-
-    Example:
-        >>> MajoritySuperphrase().names(["PER"])
-        ['majority_superphrase(PER,PER)']
     """
 
     template = "majority_superphrase"
@@ -173,10 +157,6 @@ class ConjunctionConsistency(NonlocalFeature):
 
     Args:
         connectors: connecting words, compared without their case.
-
-    Example:
-        >>> ConjunctionConsistency([",", "and"]).names(["LOC", "PER"])
-        ['conjunction(LOC,LOC)', 'conjunction(LOC,PER)', 'conjunction(PER,PER)']
     """
 
     connecting: Tensor  # hashes of the connectors

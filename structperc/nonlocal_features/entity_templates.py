@@ -67,13 +67,7 @@ def stack_parts(numbers: list[Tensor]) -> Anchored:
 
 
 class WholeEntity(EntityFeature):
-    """The words of an entity: WE=w_s w_s+1 ... w_e, such as "WE=The Day They Shot John Lennon".
-
-    Example:
-        >>> words, labels = ["Rock", "Center", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> WholeEntity().string(words, labels, 0, 2, "LOC", part=0)
-        'WE=Rock Center/LOC'
-    """
+    """The words of an entity: WE=w_s w_s+1 ... w_e, such as "WE=The Day They Shot John Lennon"."""
 
     template = "WE"
 
@@ -87,13 +81,7 @@ class WholeEntity(EntityFeature):
 
 
 class LastWord(EntityFeature):
-    """The last word of an entity: LW=w_e, such as "LW=Center".
-
-    Example:
-        >>> words, labels = ["Rock", "Center", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> LastWord().string(words, labels, 0, 2, "LOC", part=0)
-        'LW=Center/LOC'
-    """
+    """The last word of an entity: LW=w_e, such as "LW=Center"."""
 
     template = "LW"
 
@@ -107,13 +95,7 @@ class LastWord(EntityFeature):
 
 
 class LastWordLowerCase(EntityFeature):
-    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0.
-
-    Example:
-        >>> words, labels = ["Rock", "Center", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> LastWordLowerCase().string(words, labels, 0, 2, "LOC", part=0)
-        'LWLC=0/LOC'
-    """
+    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0."""
 
     template = "LWLC"
 
@@ -145,13 +127,7 @@ class ShapeFeature(EntityFeature):
 
 
 class ShapesOfEntity(ShapeFeature):
-    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e, such as "FF=Aa A.A.".
-
-    Example:
-        >>> words, labels = ["Rock", "Center", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> ShapesOfEntity().string(words, labels, 0, 2, "LOC", part=0)
-        'FF=Aa Aa/LOC'
-    """
+    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e, such as "FF=Aa A.A."."""
 
     template = "FF"
 
@@ -165,13 +141,7 @@ class ShapesOfEntity(ShapeFeature):
 
 
 class Prefixes(ShapeFeature):
-    """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words.
-
-    Example:
-        >>> words, labels = ["Rock", "Center", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> [Prefixes().string(words, labels, 0, 2, "LOC", part) for part in (0, 1)]
-        ['PF=Aa/LOC', 'PF=Aa Aa/LOC']
-    """
+    """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words."""
 
     template = "PF"
 
@@ -187,13 +157,7 @@ class Prefixes(ShapeFeature):
 
 
 class Suffixes(ShapeFeature):
-    """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s.
-
-    Example:
-        >>> words, labels = ["Rock", "of", "opened"], ["B-LOC", "I-LOC", "O"]
-        >>> [Suffixes().string(words, labels, 0, 2, "LOC", part) for part in (0, 1)]
-        ['SF=a/LOC', 'SF=a Aa/LOC']
-    """
+    """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s."""
 
     template = "SF"
 
@@ -209,40 +173,19 @@ class Suffixes(ShapeFeature):
 
 
 class LexiconShapes(LexiconFeature, ShapesOfEntity):
-    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> template = LexiconShapes(lexicon=LowerCaseLexicon.from_words(["rock"]))
-        >>> template.string(["Rock", "Center"], ["B-LOC", "I-LOC"], 0, 2, "LOC", part=0)
-        'GF=Aa1 Aa0/LOC'
-    """
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0"."""
 
     template = "GF"
 
 
 class LexiconPrefixes(LexiconFeature, Prefixes):
-    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e.
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> template = LexiconPrefixes(lexicon=LowerCaseLexicon.from_words(["rock"]))
-        >>> template.string(["Rock", "Center"], ["B-LOC", "I-LOC"], 0, 2, "LOC", part=0)
-        'PF2=Aa1/LOC'
-    """
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
 
     template = "PF2"
 
 
 class LexiconSuffixes(LexiconFeature, Suffixes):
-    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s.
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> template = LexiconSuffixes(lexicon=LowerCaseLexicon.from_words(["rock"]))
-        >>> template.string(["Rock", "Center"], ["B-LOC", "I-LOC"], 0, 2, "LOC", part=1)
-        'SF2=Aa0 Aa1/LOC'
-    """
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s."""
 
     template = "SF2"
 
@@ -284,26 +227,14 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
 
 
 class StartBigrams(BoundaryFeature):
-    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11.
-
-    Example:
-        >>> words, labels = ["in", "Rome", "today"], ["O", "B-LOC", "O"]
-        >>> [StartBigrams().string(words, labels, 1, 2, "LOC", part) for part in (0, 1)]
-        ['BO00=in Rome/LOC', 'BO01=in Aa0/LOC']
-    """
+    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11."""
 
     template = "BO"
     windows = (("BO", (-1, 0)),)
 
 
 class EndBigrams(BoundaryFeature):
-    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11.
-
-    Example:
-        >>> words, labels = ["in", "Rome", "today"], ["O", "B-LOC", "O"]
-        >>> [EndBigrams().string(words, labels, 1, 2, "LOC", part) for part in (0, 1)]
-        ['BE00=Rome today/LOC', 'BE01=Rome a0/LOC']
-    """
+    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11."""
 
     template = "BE"
     windows = (("BE", (0, 1)),)
@@ -311,26 +242,14 @@ class EndBigrams(BoundaryFeature):
 
 
 class StartTrigrams(BoundaryFeature):
-    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111.
-
-    Example:
-        >>> words, labels = ["in", "Rome", "today"], ["O", "B-LOC", "O"]
-        >>> StartTrigrams().string(words, labels, 1, 2, "LOC", part=0)
-        'TO000=in Rome today/LOC'
-    """
+    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111."""
 
     template = "TO"
     windows = (("TO", (-1, 0, 1)), ("TO2", (-2, -1, 0)))
 
 
 class EndTrigrams(BoundaryFeature):
-    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111.
-
-    Example:
-        >>> words, labels = ["in", "Rome", "today"], ["O", "B-LOC", "O"]
-        >>> EndTrigrams().string(words, labels, 1, 2, "LOC", part=0)
-        'TE000=in Rome today/LOC'
-    """
+    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111."""
 
     template = "TE"
     windows = (("TE", (-1, 0, 1)), ("TE2", (0, 1, 2)))

@@ -53,16 +53,7 @@ def token_string(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None 
 
 
 class Occurrences(NamedTuple):
-    """Occurrences of strings in label sequences, with repetitions.
-
-    Example:
-        >>> one = torch.tensor([0])
-        >>> found = Occurrences(one, torch.tensor([99]), starts=one, ends=one + 2, types=one, parts=one)
-        >>> vocabulary = Vocabulary()
-        >>> vocabulary.add(found, rows=torch.tensor([0]), K=1)
-        >>> vocabulary.keys()
-        tensor([99])
-    """
+    """Occurrences of strings in label sequences, with repetitions."""
 
     candidates: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
@@ -82,15 +73,6 @@ class GlobalFeature(NonlocalFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types. The paper has one type.
-
-    Example:
-        >>> from structperc.nonlocal_features import WholeEntity
-        >>> feature = WholeEntity()
-        >>> feature.set_vocabulary(torch.tensor([7, 9]), ["WE=Rome/LOC", "WE=Lind/PER"])
-        >>> feature.names([])
-        ['WE=Rome/LOC', 'WE=Lind/PER']
-        >>> feature.string(["in", "Rome"], ["O", "B-LOC"], 1, 2, "LOC", part=0)
-        'WE=Rome/LOC'
     """
 
     template: str  # name of the template in the paper
@@ -223,16 +205,7 @@ PENDING = 2**18  # keys that are collected before they are merged, or as many as
 
 
 class Instances(NamedTuple):
-    """One occurrence of each of F strings.
-
-    Example:
-        >>> one = torch.tensor([0])
-        >>> found = Occurrences(one, torch.tensor([99]), starts=one, ends=one + 2, types=one, parts=one)
-        >>> vocabulary = Vocabulary()
-        >>> vocabulary.add(found, rows=torch.tensor([3]), K=1)
-        >>> vocabulary.examples(torch.tensor([99])).rows
-        tensor([3], dtype=torch.int32)
-    """
+    """One occurrence of each of F strings."""
 
     rows: Tensor  # (F,) int32, sequence of the corpus
     candidates: Tensor  # (F,) int32, candidate k with the string
@@ -254,14 +227,6 @@ class Vocabulary:
     """Strings of a template in candidate lists, and the number of sequences with each string.
 
     Takes 36 bytes for each different string, and about three times that while arrays are merged.
-
-    Example:
-        >>> none = torch.zeros(3, dtype=torch.int64)
-        >>> keys, candidates = torch.tensor([7, 9, 7]), torch.tensor([0, 0, 1])
-        >>> vocabulary = Vocabulary()
-        >>> vocabulary.add(Occurrences(candidates, keys, none, none + 1, none, none), rows=torch.tensor([0, 1]), K=1)
-        >>> vocabulary.keys(min_sequences=2)  # in both sequences
-        tensor([7])
     """
 
     def __init__(self) -> None:
@@ -322,13 +287,6 @@ def format_strings(
     """Return the strings of a template at examples (F,).
 
     labels(row, k): label names of candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
-
-    Example:
-        >>> from structperc.nonlocal_features import WholeEntity
-        >>> corpus = Corpus.from_sentences([{"word": ["in", "Rome"]}])
-        >>> examples = Instances(*torch.tensor([[0], [0], [1], [2], [0], [0]]))
-        >>> format_strings(WholeEntity(), examples, corpus, lambda row, k: ["O", "B-LOC"], types=["LOC"])
-        ['WE=Rome/LOC']
     """
     words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]

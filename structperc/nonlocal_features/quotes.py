@@ -64,11 +64,6 @@ class QuotedTags(QuoteFeature):
 
     Raises:
         InputError: a limit that leaves no word between the marks.
-
-    Example:
-        >>> words = ["the", '"', "Rock", '"', "opened"]
-        >>> [QuotedTags().string(words, ["O", "O", "B-LOC", "O", "O"], 1, 4, "", part) for part in (0, 1)]
-        ['Q="0 O Aa0 B-LOC "0 O', 'Q2=a0 O "0 O Aa0 B-LOC "0 O a0 O']
     """
 
     template = "Q"
@@ -118,11 +113,6 @@ class QuotedEntity(QuoteFeature):
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
     with an upper and a lower case letter; b is 1 if u > l.
-
-    Example:
-        >>> words = ["the", '"', "Rock", '"', "opened"]
-        >>> [QuotedEntity().string(words, ["O", "O", "B-LOC", "O", "O"], 1, 4, "LOC", part) for part in (0, 1)]
-        ['QF=1 1 0 Aa0 Aa0/LOC', 'QF2=1 1 Aa0 Aa0/LOC']
     """
 
     template = "QF"

@@ -50,19 +50,6 @@ class CandidateSegments:
 
     Compiled functions read `lists`, the segments of each label sequence. All other properties are computed by tensor
     operations on any device, which process the common parts of label sequences once.
-
-    Example:
-        >>> from structperc import Corpus, FeatureExtractor
-        >>> from structperc.datamodules import EncodedCorpus
-        >>> corpus = Corpus.from_sentences([{"word": ["Lind", "met", "Lind"]}])
-        >>> labels = LabelSet(("O", "B-PER", "B-LOC"), "IOB2")
-        >>> features = FeatureExtractor(["w[0]"], progress=False)
-        >>> features.fit(corpus)
-        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
-        >>> paths = torch.tensor([[[1, 0, 2], [0, 0, 1]]])
-        >>> segments = CandidateSegments(batch, paths, torch.ones(1, 2, dtype=torch.bool), labels)
-        >>> segments.lists.starts, segments.lists.bounds
-        (array([0, 2, 2]), array([0, 2, 3]))
     """
 
     batch: Batch

@@ -20,13 +20,7 @@ Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class Prediction(NamedTuple):
-    """Labels of a corpus of N tokens, and their probabilities on request.
-
-    Example:
-        >>> prediction = Prediction(["O", "B-PER", "O"], None, None)
-        >>> prediction.split([2, 1])[1].labels
-        ['O']
-    """
+    """Labels of a corpus of N tokens, and their probabilities on request."""
 
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
@@ -133,15 +127,6 @@ class Predictor(ABC):
     Sentences are lists of words, or {column: strings} for taggers that read more than words. With `documents` (an id
     per sentence) neighbouring sentences with one id are labelled together, otherwise each sentence is a sequence.
     Arguments may be iterators. A missing column raises InputError. Subclasses implement `predict` and `probabilistic`.
-
-    Example:
-        >>> class Nothing(Predictor):
-        ...     labels, features = LabelSet(("O",), "none"), FeatureExtractor(["w[0]"], progress=False)
-        ...     unit, probabilistic = "sentence", False
-        ...     def predict(self, corpus, confident=False):
-        ...         return Prediction(["O"] * corpus.tokens, None, None)
-        >>> Nothing().tag([["Anna", "left"], ["Bo"]])
-        [['O', 'O'], ['O']]
     """
 
     labels: LabelSet

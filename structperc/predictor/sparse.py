@@ -29,25 +29,6 @@ class SparsePredictor(Predictor):
         independent_sentences: score the sentences of a document independently.
         criterion: class name of the training criterion.
         probabilistic: True if the criterion makes scores log-probabilities up to a constant.
-
-    Example:
-        >>> import pytorch_lightning as pl
-        >>> import structperc
-        >>> from structperc.chain import KBest
-        >>> from structperc.criteria import PerceptronLoss
-        >>> from structperc.data import Synthetic
-        >>> from structperc.scorers import SparseLinear
-        >>> features = FeatureExtractor(["w[0]", "w[-1]"], progress=False)
-        >>> tagger = structperc.Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1))
-        >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-        >>> trainer = pl.Trainer(max_epochs=2, accelerator="cpu", enable_checkpointing=False, **quiet)
-        >>> trainer.fit(tagger, datamodule=Synthetic(train=40, dev=2))
-        >>> tagger.save("my_model")
-        >>> predictor = structperc.load("my_model")
-        >>> type(predictor).__name__
-        'SparsePredictor'
-        >>> predictor.tag([["Mr.", "Lindal", "said"]])
-        [['O', 'B-PER', 'O']]
     """
 
     def __init__(
