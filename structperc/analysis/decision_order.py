@@ -48,7 +48,7 @@ class SentenceDecisions(NamedTuple):
     place: str  # "file:line" of its first token
     words: Sequence[str]
     gold: Sequence[str] | None  # gold labels; None if unknown
-    steps: list[Step]  # of all tokens, in the order of their decisions
+    steps: list[Step]  # decisions on all tokens, in their order
 
     @property
     def score(self) -> float:

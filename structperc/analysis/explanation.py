@@ -37,7 +37,7 @@ class Term(NamedTuple):
 
     name: str  # "phrase(LOC,PER)"
     weight: float
-    counts: list[float]  # of each candidate
+    counts: list[float]  # count in each candidate
 
     @property
     def products(self) -> list[float]:
@@ -49,7 +49,7 @@ class Change(NamedTuple):
     """Neighbouring segments of one sentence in which the two decisions differ; spans count from its start."""
 
     place: str  # "file:line" of the first token
-    words: list[str]  # of the sentence
+    words: list[str]  # words of the sentence
     before: list[Span]  # chosen by local score
     after: list[Span]  # chosen by total score
     gold: list[Span] | None  # overlapping gold segments; None without gold labels
@@ -274,7 +274,7 @@ def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored:
 
 
 def _shown(order: list[int], gold: list[int]) -> list[int]:
-    """Return indices of the candidates to show, given all by total score: first, best, gold, and others in between.
+    """Return indices of the candidates to show, given all by total score: first, best and gold, some between.
 
     If the first remains the best, the next best ones are shown.
     """

@@ -141,10 +141,10 @@ class ColumnRoles(NamedTuple):
     roles: list[str]  # "_" for columns that are not read
     names: Sequence[str]  # "_" for unknown names
     source: Literal["given", "header", "training_files", "position"]  # "given": by the user
-    ambiguous: Sequence[int] = ()  # indices of columns that may be gold, if there are several
+    ambiguous: Sequence[int] = ()  # indices of columns that may be gold labels, if there are several
 
     def check(self, file: str) -> None:
-        """Raise InputError if several columns may be gold."""
+        """Raise InputError if several columns may be gold labels."""
         if self.ambiguous:
             first = [GOLD if i == self.ambiguous[0] else role for i, role in enumerate(self.roles)]
             either = " and ".join(f"{i + 1}" for i in self.ambiguous)

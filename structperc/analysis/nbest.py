@@ -30,8 +30,8 @@ class LengthScores(NamedTuple):
     """The quality of lists of n' candidates; ranks count from 1."""
 
     n: int
-    chosen: SegmentScores  # of the best by total score, as by `Tagger.decode` with KBest(n)
-    oracle: SegmentScores  # of the best by segment F1, see `oracle`
+    chosen: SegmentScores  # scores of the best by total score, as by `Tagger.decode` with KBest(n)
+    oracle: SegmentScores  # scores of the best by segment F1, see `oracle`
     gold_in_list: float  # share of the sequences whose gold labels are in the list
     gold_place: float  # mean rank of the gold labels in the lists that contain them; NaN if none does
     chosen_place: float  # mean rank by local score of the choice

@@ -216,7 +216,7 @@ def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
 
 
 class PlateauScheduler(pl.Callback):
-    """Steps the schedules that wait for a plateau: of dev/score with mode max, of the objective with mode min.
+    """Steps the schedules that wait for a plateau of dev/score (mode max) or of the objective (mode min).
 
     Each step comes before the checkpoint of the epoch: the trainer would step after it, and a resumed run would miss
     one step.

@@ -232,7 +232,7 @@ def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[st
 
 
 def advice_for_no_prediction(evaluation: Evaluation) -> str:
-    """Return advice of one line if gold has segments and none is predicted; else an empty string."""
+    """Return advice of one line if there are gold segments and none is predicted; else an empty string."""
     if "segments" not in evaluation:
         return ""
     found = evaluation["segments"].compute().total
