@@ -7,6 +7,18 @@ class InputError(ValueError):
     """Bad input. The message is one line with the file and line, field or option, and what to change.
 
     Invisible characters in quoted data are shown as escapes.
+
+    Args:
+        message: the message; objects other than strings are kept as they are.
+        further: further arguments of ValueError.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> try:
+        ...     LabelSet(("O", "B-PER", "I-PER")).encode(["B-LOC"], "train.txt:7")
+        ... except InputError as error:
+        ...     print(error)
+        train.txt:7: unknown label 'B-LOC'; ...
     """
 
     def __init__(self, message: object = "", *further: object) -> None:
@@ -14,4 +26,13 @@ class InputError(ValueError):
 
 
 class InvalidScoreError(InputError):
-    """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged."""
+    """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged.
+
+    Example:
+        >>> import torch
+        >>> from structperc import Lattice, viterbi
+        >>> lattice = Lattice(torch.full((1, 2, 3), float("nan")), torch.zeros(1, 1, 3, 3), torch.tensor([2]))
+        >>> viterbi(lattice)
+        Traceback (most recent call last):
+        structperc.errors.InvalidScoreError: ...
+    """

@@ -1,4 +1,4 @@
-"""`load`: a saved model as a predictor, without PyTorch if the model does not need it."""
+"""Loading of a saved model as a predictor, without PyTorch if the model does not need it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,14 +26,14 @@ from structperc.taggers.model_format import (
 )
 
 CriterionUnit = Literal["sequence", "sentence"]
-CRITERIA: dict[str, dict[str, Any]] = {  # whose models predict the best path of the lattice: class, types of options
+CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of the lattice; class: types of options
     "structperc.criteria.PerceptronLoss": {},
     "structperc.criteria.MarginLoss": {"C": float, "unit": CriterionUnit},
     "structperc.criteria.HingeLoss": {"cost": float, "unit": CriterionUnit},
     "structperc.criteria.CRFLoss": {},
 }
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
-PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a sparse predictor: class, types of options
+PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
     "search": {"structperc.chain.KBest": {"k": int}},
     "decoder": {"structperc.chain.KBest": {"k": int}},
@@ -41,15 +41,30 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {  # of a sparse predictor: class,
 
 
 def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
-    """Return a saved model, ready to label new text: `tag`, `annotate` and the rest of `predictor.Predictor`.
+    """Load a saved model, ready to label new text.
 
     A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
     user's criterion that does not change the scores of labels, is returned as a `SparsePredictor`, which needs neither
     PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose
     model.json was changed by hand, is returned as a tagger.
 
-    Only code of this library and of the modules `trusted` runs, and only the two files of the folder are read. Raises
-    InputError as `BaseTagger.load` does.
+    Args:
+        path: folder of a saved model; only its files model.json and model.safetensors are read.
+        trusted: names of modules with a user's classes and functions that the model may run; other code outside this
+            library is refused.
+
+    Returns:
+        a predictor with the methods `tag`, `annotate` and the others of `predictor.Predictor`.
+
+    Raises:
+        InputError: a missing or invalid file, or a class outside the trusted modules, as in `BaseTagger.load`.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+        >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
+        >>> load("model").tag([["Anna", "slept"]])
+        [['B-PER', 'O']]
     """
     folder, modules = Path(path), tuple(trusted)
     with model_errors(folder):

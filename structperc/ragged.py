@@ -10,26 +10,40 @@ from torch.nn.functional import pad
 
 
 class Transposed(NamedTuple):
-    """Occurrences by id: id present[r] is in the lists lists[offsets[r]:offsets[r + 1]]."""
+    """Occurrences by id: id present[r] is in the lists lists[offsets[r]:offsets[r + 1]].
+
+    Example:
+        >>> ragged = Ragged.from_counts(torch.tensor([4, 7, 7]), torch.tensor([2, 1]))  # lists [4, 7] and [7]
+        >>> by_id = ragged.transpose().transposed
+        >>> by_id.present.tolist(), by_id.lists.tolist(), by_id.offsets.tolist()
+        ([4, 7], [0, 0, 1], [0, 1, 3])
+    """
 
     present: Tensor  # (R,) int64, occurring ids, ascending
     lists: Tensor  # (M,) int32, numbers of lists, ascending for each id
     offsets: Tensor  # (R + 1,) int32
-    weights: Tensor | None = None  # (M,) float32, of the occurrences; None: all 1
+    weights: Tensor | None = None  # (M,) float32, weight of each occurrence; None: all 1
 
 
 class Ragged(NamedTuple):
     """n lists of ids, such as the features of each token: list i is ids[offsets[i]:offsets[i + 1]].
 
-    Ragged rather than (B, T, F): fewer than half of the Table-1 templates of Kazama & Torisawa (2007) fire at a token,
-    and there is no padding.
+    A padded (B, T, F) tensor would take more memory: fewer than half of the Table-1 templates of Kazama & Torisawa
+    (2007) fire at a token.
+
+    Example:
+        >>> ragged = Ragged.from_counts(torch.tensor([4, 7, 7]), torch.tensor([2, 0, 1]))  # lists [4, 7], [], [7]
+        >>> ragged.offsets.tolist(), ragged.row_ids.tolist()
+        ([0, 2, 2, 3], [0, 0, 2])
+        >>> ragged.select(torch.tensor([2, 0])).ids.tolist()
+        [7, 4, 7]
     """
 
     ids: Tensor  # (M,) or (M, ...), of an integer type
     offsets: Tensor  # (n + 1,) int64 for whole corpora, int32 for mini-batches
     transposed: Transposed | None = None  # for dense gradients of batches that are used many times
     longest: int | None = None  # number of ids of the longest list of a mini-batch, without a GPU synchronisation
-    weights: Tensor | None = None  # (M,) float32, of each occurrence; None: all 1
+    weights: Tensor | None = None  # (M,) float32, weight of each occurrence; None: all 1
 
     @classmethod
     def from_counts(cls, ids: Tensor, counts: Tensor) -> "Ragged":
@@ -101,14 +115,35 @@ def _joined_weights(parts: Sequence[Ragged]) -> Tensor | None:
 
 
 def boundaries(counts: Tensor) -> Tensor:
-    """Return the offsets (n + 1,) int64 of concatenated lists of lengths counts (n,)."""
+    """Return the offsets of concatenated lists.
+
+    Args:
+        counts: (n,) int64, length of each list.
+
+    Returns:
+        (n + 1,) int64, from 0 to the total length.
+
+    Example:
+        >>> boundaries(torch.tensor([2, 0, 1])).tolist()
+        [0, 2, 2, 3]
+    """
     return pad(counts.cumsum(0), (1, 0))
 
 
 def spread(counts: Tensor, first: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the number i of each element (M,) of n runs, and the elements first[i], first[i] + 1, ... (M,).
+    """Enumerate n runs of consecutive integers.
 
-    Runs have counts (n,) elements, and begin at first (n,), by default 0.
+    Args:
+        counts: (n,) int64, length of each run.
+        first: (n,) int64, first integer of each run; by default 0.
+
+    Returns:
+        the number of the run of each element, (M,) int64, and the elements first[i], first[i] + 1, ..., (M,) int64.
+
+    Example:
+        >>> runs, elements = spread(torch.tensor([2, 3]), torch.tensor([10, 50]))
+        >>> runs.tolist(), elements.tolist()
+        ([0, 0, 1, 1, 1], [10, 11, 50, 51, 52])
     """
     row_ids = torch.repeat_interleave(counts)
     before = counts.cumsum(0) - counts

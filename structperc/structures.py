@@ -13,7 +13,15 @@ from structperc.ragged import Ragged
 
 
 class Words(NamedTuple):
-    """Numbers of the words of a batch, the same for equal or similar words in all batches; 0 in the padding."""
+    """Numbers of the words of a batch, the same for equal or similar words in all batches; 0 in the padding.
+
+    Example:
+        >>> from structperc.data.words import word_hashes
+        >>> numbers = torch.from_numpy(word_hashes(["Ford", "said", "Ford"])).view(1, 3)
+        >>> words = Words(numbers, numbers, numbers, numbers)
+        >>> bool(words.exact[0, 0] == words.exact[0, 2])
+        True
+    """
 
     exact: Tensor  # (B, T) int64, number of the word
     folded: Tensor  # (B, T) int64, number of the case-folded word
@@ -22,7 +30,18 @@ class Words(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The padded sequences of a mini-batch, input of scorers and non-local features."""
+    """The padded sequences of a mini-batch, input of scorers and non-local features.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor, LabelSet
+        >>> from structperc.datamodules.encoded import EncodedCorpus
+        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        >>> corpus, features = Corpus.from_sentences(sentences), FeatureExtractor(["w[0]"], cutoff=1)
+        >>> features.fit(corpus)
+        >>> batch = EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))[[0, 1]]
+        >>> batch.lengths.tolist(), batch.gold.tolist()
+        ([2, 1], [[1, 0], [0, 0]])
+    """
 
     nodes: Ragged  # features of (token, label), a list for each of the n real tokens in row-major order of (B, T)
     edges: Ragged | None  # features of (token, previous label, label); None without such templates
@@ -33,11 +52,22 @@ class Batch(NamedTuple):
     last: Tensor  # (B, T) bool, last token of a sentence
     rows: Tensor  # (B,) int64, index of each sequence in the corpus
     words: Words
-    inputs: tuple[Ragged, ...] = ()  # of encoders: ids of words, characters, pieces; see `encoders`
+    inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
 
 
 class FlatBatch(NamedTuple):
-    """The concatenated sequences of a mini-batch, without padding, for updates after each sequence."""
+    """The concatenated sequences of a mini-batch, without padding, for updates after each sequence.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor, LabelSet
+        >>> from structperc.datamodules.encoded import EncodedCorpus
+        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        >>> corpus, features = Corpus.from_sentences(sentences), FeatureExtractor(["w[0]"], cutoff=1)
+        >>> features.fit(corpus)
+        >>> batch = EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER"))).flat([0, 1])
+        >>> batch.lengths.tolist(), batch.gold.tolist()
+        ([2, 1], [1, 0, 0])
+    """
 
     nodes: Ragged  # features of (token, label), a list for each of the n tokens
     edges: Ragged | None
@@ -52,17 +82,34 @@ class FlatBatch(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """Scores of labels and label pairs; -inf is impossible, NaN is invalid."""
+    """Scores of labels and label pairs; -inf is impossible, NaN is invalid.
 
-    unary: Tensor  # (B, T, L) label j at t, with start scores at t = 0 and end scores at the last token
-    edge: Tensor  # (B, T, L, L) label i at t-1 followed by j at t; t = 0 is never read. Or (1, 1, L, L): one
+    Example:
+        >>> from structperc import viterbi
+        >>> unary = torch.tensor([[[1.0, 0.0], [0.0, 0.5]]])  # one sequence, two tokens, two labels
+        >>> edge = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).view(1, 1, 2, 2)  # prefers label 0 after label 0
+        >>> scores, labels = viterbi(Lattice(unary, edge, torch.tensor([2])))
+        >>> labels.tolist(), scores.tolist()
+        ([[0, 0]], [3.0])
+    """
+
+    unary: Tensor  # (B, T, L) score of label j at t, with start scores at t = 0 and end scores at the last token
+    edge: Tensor  # (B, T, L, L) score of label i at t-1 followed by j at t; t = 0 is never read. Or (1, 1, L, L): one
     #               stationary transition matrix for all tokens, with a gradient of this shape.
     #               An expanded view (stride 0) of such a matrix is treated as stationary.
     lengths: Tensor  # (B,) int64, 0 <= length <= T
 
 
 class Candidates(NamedTuple):
-    """The k best label sequences of each sequence, best first, without duplicates."""
+    """The k best label sequences of each sequence, best first, without duplicates.
+
+    Example:
+        >>> from structperc import kbest
+        >>> unary = torch.tensor([[[3.0, 0.0], [2.0, 1.0]]])
+        >>> candidates = kbest(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2])), 2)
+        >>> candidates.labels.tolist(), candidates.scores.tolist()
+        ([[[0, 0], [0, 1]]], [[5.0, 4.0]])
+    """
 
     labels: Tensor  # (B, K, T) int64, 0 in the padding and in invalid rows
     scores: Tensor  # (B, K), -inf where invalid
@@ -70,27 +117,59 @@ class Candidates(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Input of a criterion: gold and candidates under the current weights, with gradients."""
+    """Input of a criterion: gold labels and candidates with their scores under the current weights, with gradients.
+
+    Example:
+        >>> from structperc import kbest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> lattice = Lattice(torch.tensor([[[3.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> candidates, gold, zero = kbest(lattice, 1), torch.tensor([[1]]), torch.zeros(1)
+        >>> scored = Scored(lattice, gold, candidates, zero, candidates.scores, zero, torch.zeros(1, 1))
+        >>> PerceptronLoss()(scored).tolist()  # score of the best path 3, of the gold labels 0
+        [3.0]
+    """
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding
-    candidates: Candidates  # of the search, without gradients
-    gold_scores: Tensor  # (B,) local score of gold
+    candidates: Candidates  # result of the search, without gradients
+    gold_scores: Tensor  # (B,) local score of the gold labels
     candidate_scores: Tensor  # (B, K) local scores of the candidates
-    gold_nonlocal: Tensor  # (B,) non-local score of gold; zeros without non-local features
+    gold_nonlocal: Tensor  # (B,) non-local score of the gold labels; zeros without non-local features
     candidate_nonlocal: Tensor  # (B, K)
     starts: Tensor | None = None  # (B, T) bool, first tokens of sentences; None: each sequence is one sentence
 
 
 def real_tokens(lengths: Tensor, T: int) -> Tensor:
-    """Return a mask (B, T) bool, True for the tokens of each sequence of lengths (B,) int64, False in the padding."""
+    """Return a mask of the tokens that are not padding.
+
+    Args:
+        lengths: (B,) int64, number of tokens of each sequence.
+        T: number of columns.
+
+    Returns:
+        (B, T) bool, False in the padding.
+
+    Example:
+        >>> real_tokens(torch.tensor([2, 1]), 3).tolist()
+        [[True, True, False], [True, False, False]]
+    """
     return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)
 
 
 def padded_places(starts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the indices (B, T) of tokens in a corpus, 0 in the padding, and the mask of `real_tokens`.
+    """Return the indices of padded tokens in a corpus.
 
-    Sequence b begins at starts[b]; starts and lengths are (B,) int64.
+    Args:
+        starts: (B,) int64, index of the first token of each sequence.
+        lengths: (B,) int64, number of tokens of each sequence.
+
+    Returns:
+        the indices (B, T) int64, 0 in the padding, and the mask of `real_tokens`.
+
+    Example:
+        >>> indices, real = padded_places(torch.tensor([5, 9]), torch.tensor([2, 1]))
+        >>> indices.tolist()
+        [[5, 6], [9, 0]]
     """
     T = int(lengths.max()) if len(lengths) else 0
     real = real_tokens(lengths, T)

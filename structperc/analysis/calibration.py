@@ -24,7 +24,7 @@ from structperc.taggers.tagger import Tagger
 
 
 class ModelReliability(NamedTuple):
-    """The reliability of one model; `segments` is None for labels without segments."""
+    """The reliability of one model; `segments` is None for labels that are not segments."""
 
     name: str
     tokens: Reliability
@@ -39,15 +39,33 @@ class ModelReliability(NamedTuple):
 def reliability(
     tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
 ) -> ModelReliability:
-    """Return confidence against accuracy of predicted labels and segments; labels are in the tagger's scheme.
+    """Compare the confidence of predicted labels and segments with their accuracy; labels are in the tagger's scheme.
 
     Confidence is a probability under p(y | x) = exp(s(y) - log Z): of the predicted label of a token, and of exactly
     the predicted segment (see `segment_confidence`), which is correct if it is a gold segment. Only likelihood trains p
     to be a probability; `Tagger.marginals` raises an error for models of other criteria. Here p is computed for all
     models, to show the difference.
 
-    Raises InputError for a model with non-local features or a re-ranker, whose scores have no sum over all label
-    sequences, a corpus without labels, and bins < 1.
+    Args:
+        tagger: A tagger without non-local features.
+        corpus: Sentences with gold labels.
+        bins: Number of bins of equal width.
+        name: Name of the model in tables and figures.
+        progress: Show a progress bar.
+
+    Raises:
+        InputError: The model has non-local features or is a re-ranker, so that its scores have no sum over all label
+            sequences; the corpus has no labels; or `bins` is below 1.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+        >>> corpus = Corpus.from_sentences([{"word": words, "label": labels} for words, labels in zip(X, y)])
+        >>> tokens = reliability(tagger, corpus, progress=False).tokens.all
+        >>> tokens.n, tokens.accuracy, 0.3 < tokens.confidence < 1
+        (5, 1.0, True)
     """
     if tagger.nonlocal_features:
         raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
@@ -64,7 +82,10 @@ def reliability(
 
 @torch.no_grad()
 def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (confidence (n,), correct (n,) bool) of tokens, then of predicted segments; gold has the ids of `names`."""
+    """Yield (confidence (n,), correct (n,) bool) of tokens, then of predicted segments.
+
+    `names` are the labels that number the gold labels.
+    """
     assert batch.gold is not None
     lattice = tagger(batch)
     labels = tagger.decoder(lattice).labels[:, 0]
@@ -110,9 +131,20 @@ TITLE_WIDTH = 40  # characters of a line
 
 
 def plot_reliability(models: Sequence[tuple[str, list[tuple[str, Reliability]]]]) -> Figure:
-    """Return a figure with one column per model: for tokens and for segments a diagram above its counts.
+    r"""Return a figure with one column per model: for tokens and for segments a diagram above its counts.
 
-    The diagrams are those of Guo et al. 2017, Figure 1. Each model is its name and its `ModelReliability.levels`.
+    The diagrams are those of Guo et al. 2017, Figure 1.
+
+    Args:
+        models: Name and `ModelReliability.levels` of each model.
+
+    Example:
+        >>> import torch
+        >>> calibration = Calibration(bins=5)
+        >>> calibration.update(torch.tensor([0.9, 0.8, 0.4]), torch.tensor([True, True, False]))
+        >>> figure = plot_reliability([("CRF", [("tokens", calibration.compute())])])
+        >>> [ax.get_title() for ax in figure.axes]
+        ['CRF\ntokens', '']
     """
     levels = max(len(results) for _, results in models)
     figure = Figure(figsize=(3.6 * len(models), 4.6 * levels), layout="constrained")

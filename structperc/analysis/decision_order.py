@@ -47,8 +47,8 @@ class SentenceDecisions(NamedTuple):
     row: int  # index of the sequence in the corpus, from 0
     place: str  # "file:line" of its first token
     words: Sequence[str]
-    gold: Sequence[str] | None  # labels; None when unknown
-    steps: list[Step]  # of all tokens, in the order of their decisions
+    gold: Sequence[str] | None  # gold labels; None if unknown
+    steps: list[Step]  # decisions on all tokens, in their order
 
     @property
     def score(self) -> float:
@@ -61,14 +61,37 @@ class SentenceDecisions(NamedTuple):
         return sorted(self.steps, key=lambda step: step.token)
 
     def missed(self, step: Step) -> str | None:
-        """Return the gold label if the label is wrong; None if it is correct or gold is unknown."""
+        """Return the gold label if the predicted one is wrong; None if it is correct or there are no gold labels."""
         return None if self.gold is None or step.label == self.gold[step.token] else self.gold[step.token]
 
 
 def decisions(tagger: GuidedTagger, corpus: Corpus, rows: Sequence[int] | None = None) -> list[SentenceDecisions]:
-    """Return the decisions on sentences of a corpus: all of them, or those with these row numbers, from 0.
+    """Return the decisions of a guided tagger on sentences of a corpus.
 
-    Gold labels may be unknown to the tagger. Raises InputError for an unknown row.
+    Gold labels may be unknown to the tagger.
+
+    Args:
+        tagger: A guided tagger.
+        corpus: Sentences, with or without gold labels.
+        rows: Numbers of the sentences, from 0; default: all.
+
+    Raises:
+        InputError: A row is unknown.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.guided import ContextFeatures
+        >>> features, context = FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), ContextFeatures(["t[-1]", "t[1]"])
+        >>> tagger = GuidedTagger(features, context, beam=1)
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> trainer = pl.Trainer(max_epochs=3, enable_progress_bar=False, enable_model_summary=False, **quiet)
+        >>> trainer.fit(tagger, datamodule=Synthetic(train=20, dev=0, test=0))
+        >>> corpus = Corpus.from_sentences([{"word": ["Shares", "of", "Penus", "Corp.", "fell"]}])
+        >>> steps = decisions(tagger, corpus)[0].steps
+        >>> [corpus.columns["word"][step.token] for step in steps]  # the easiest tokens first
+        ['Penus', 'of', 'Shares', 'Corp.', 'fell']
     """
     chosen = list(range(len(corpus)) if rows is None else rows)
     if wrong := [row for row in chosen if not 0 <= row < len(corpus)]:
@@ -114,7 +137,20 @@ def _steps(found: Decisions, labels: LabelSet) -> list[Step]:
 
 
 def decision_lines(sentence: SentenceDecisions) -> Iterator[str]:
-    """Yield the words of a sentence with the numbers of their steps, then a table with a line per step."""
+    r"""Yield the words of a sentence with the numbers of their steps, then a table with a line per step.
+
+    Args:
+        sentence: The decisions on the sentence, see `decisions`.
+
+    Example:
+        >>> steps = [Step(1, 1, "O", "O", 2.0, [], []), Step(2, 0, "B-PER", "B-PER", 1.5, [], ["O"])]
+        >>> print(*decision_lines(SentenceDecisions(0, "a.txt:1", ["Anna", "left"], ["B-PER", "O"], steps)), sep="\n")
+        sentence 1 (a.txt:1): 2 tokens, score 3.5, 2 of 2 labels correct
+          Anna(2) left(1)
+          step  left  token  right  label    U  gold     so far
+             1        left          O        2  correct  .#
+             2        Anna   O      B-PER  1.5  correct  #=
+    """
     yield decision_headline(sentence)
     if sentence.steps:
         yield "  " + " ".join(f"{sentence.words[step.token]}({step.number})" for step in sentence.in_text)
@@ -130,7 +166,7 @@ def decision_headline(sentence: SentenceDecisions) -> str:
 
 
 def step_rows(sentence: SentenceDecisions) -> list[list[str]]:
-    """Return a heading and the steps as cells, with columns of gold and of changed labels where there are any."""
+    """Return a heading and the steps as cells, with columns of gold and of changed labels if there are any."""
     steps = sentence.steps
     columns = {
         "step": [str(step.number) for step in steps],
@@ -163,7 +199,18 @@ def decision_html(
 ) -> Iterator[str]:
     """Yield an HTML page in parts: a legend, then the sentences with early decisions in colour.
 
-    Labels have the colours of their segment types, if these are given.
+    Args:
+        sentences: Decisions on sentences, see `decisions`.
+        title: Title of the page.
+        notes: Lines below the title.
+        types: Segment types of the model; labels have the colours of their types.
+
+    Example:
+        >>> steps = [Step(1, 1, "O", "O", 2.0, [], []), Step(2, 0, "B-PER", "B-PER", 1.5, [], ["O"])]
+        >>> one = SentenceDecisions(0, "a.txt:1", ["Anna", "left"], None, steps)
+        >>> page = "".join(decision_html([one], "Order of decisions", types=["PER"]))
+        >>> "<title>Order of decisions</title>" in page
+        True
     """
     return render(
         "decisions.html",

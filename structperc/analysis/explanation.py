@@ -37,7 +37,7 @@ class Term(NamedTuple):
 
     name: str  # "phrase(LOC,PER)"
     weight: float
-    counts: list[float]  # of each candidate
+    counts: list[float]  # count in each candidate
 
     @property
     def products(self) -> list[float]:
@@ -49,10 +49,10 @@ class Change(NamedTuple):
     """Neighbouring segments of one sentence in which the two decisions differ; spans count from its start."""
 
     place: str  # "file:line" of the first token
-    words: list[str]  # of the sentence
+    words: list[str]  # words of the sentence
     before: list[Span]  # chosen by local score
     after: list[Span]  # chosen by total score
-    gold: list[Span] | None  # overlapping gold segments; None when gold is unknown
+    gold: list[Span] | None  # overlapping gold segments; None without gold labels
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -62,7 +62,7 @@ class Change(NamedTuple):
 
     @property
     def verdict(self) -> str | None:
-        """A key of VERDICTS: "repaired" (after is gold), "damaged" (before is gold) or "changed"; None without gold."""
+        """A key of VERDICTS: "repaired" (correct after), "damaged" (correct before), "changed"; or None if unknown."""
         if self.gold is None:
             return None
         if self.gold == self.after:
@@ -88,7 +88,7 @@ class Explanation(NamedTuple):
     row: int  # index of the sequence in the corpus, from 0
     place: str  # "file:line" of its first token
     n_candidates: int
-    candidates: list[Candidate]  # by local rank: first the local decision; the new one, some others, gold if listed
+    candidates: list[Candidate]  # by local rank: the decisions before and after, some others, the gold one if listed
     shared_score: float  # sum of the terms that are equal for all candidates
     terms: list[Term]  # the other terms; the largest effect on the decision comes first
     sentences: list[ChangedSentence]
@@ -109,7 +109,7 @@ class Summary(NamedTuple):
 
     documents: int
     changed: int
-    verdicts: dict[str, int] | None  # number of changes with each verdict; None without gold
+    verdicts: dict[str, int] | None  # number of changes with each verdict; None without gold labels
     changes: int
 
     def line(self) -> str:
@@ -124,13 +124,32 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     """Return the effect of non-local features on the n best candidates by local score of one sequence.
 
     Args:
-        tagger: a tagger with non-local features.
-        corpus: gold labels are optional.
-        row: index of the sequence in the corpus, from 0.
-        n: length of the n-best list.
+        tagger: A tagger with non-local features.
+        corpus: Sequences; gold labels are optional.
+        row: Index of the sequence in the corpus, from 0.
+        n: Length of the n-best list.
 
     Raises:
-        InputError: n < 1, an unknown row, or a tagger without non-local features.
+        InputError: `n` is below 1, the row is unknown, or the tagger has no non-local features.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import MarginLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.nonlocal_features import MajorityPhrase
+        >>> from structperc.scorers import SparseLinear
+        >>> parts = SparseLinear(), MarginLoss(C=1.0), KBest(10)
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), *parts, nonlocal_features=[MajorityPhrase()], decoder=KBest(10))
+        >>> data = Synthetic(train=3, dev=0, test=0, unit="document")
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> trainer = pl.Trainer(max_epochs=1, enable_progress_bar=False, enable_model_summary=False, **quiet)
+        >>> trainer.fit(tagger, datamodule=data)
+        >>> explanation = explain(tagger, data.corpus("train"), row=0, n=10)
+        >>> before, after = explanation.candidates[0], explanation.candidates[explanation.after]
+        >>> before.local_rank, after.rank, after.total >= before.total
+        (1, 1, True)
     """
     check_explainable(tagger, n)
     if not 0 <= row < len(corpus):
@@ -142,7 +161,21 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
 def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
     """Yield explanations of the sequences of a corpus whose decision non-local features change.
 
-    Raises InputError as `explain` does.
+    Args:
+        tagger: A tagger with non-local features.
+        corpus: Sequences; gold labels are optional.
+        n: Length of the n-best list.
+        progress: Show a progress bar.
+
+    Raises:
+        InputError: See `explain`.
+
+    Example:
+        >>> from structperc import load
+        >>> tagger = load("runs/embedded/local_and_nonlocal/1/model")  # doctest: +SKIP
+        >>> for explanation in explain_changed(tagger, corpus):  # doctest: +SKIP
+        ...     print(explanation.place, [change.verdict for change in explanation.changes])
+        dev.conll:12 ['repaired']
     """
     check_explainable(tagger, n)
     rows = tagger.encode(corpus)
@@ -154,7 +187,17 @@ def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool
 
 
 def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
-    """Return counts of the explanations of all changed decisions of a corpus."""
+    """Count the changed decisions of a corpus.
+
+    Args:
+        explanations: Explanations of all changed decisions, see `explain_changed`.
+        corpus: The corpus.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}])
+        >>> summarise([], corpus).line()
+        '0 of 2 documents changed, in 0 places'
+    """
     changes = [change for one in explanations for change in one.changes]
     verdicts = {verdict: sum(c.verdict == verdict for c in changes) for verdict in VERDICTS}
     known = "label" in corpus.columns
@@ -176,7 +219,7 @@ def check_explainable(tagger: Tagger, n: int) -> None:
 class _ScoredCandidates(NamedTuple):
     candidates: Candidates  # B = 1, the K best by local score, with local scores
     totals: Tensor  # (K,) total scores
-    is_gold: Tensor  # (K,) bool; all False if gold is unknown
+    is_gold: Tensor  # (K,) bool; all False without gold labels
 
 
 @torch.no_grad()
@@ -231,7 +274,7 @@ def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored:
 
 
 def _shown(order: list[int], gold: list[int]) -> list[int]:
-    """Return indices of the candidates to show, given all by total score: first, best, gold, and others in between.
+    """Return indices of the candidates to show, given all by total score: first, best and gold, some between.
 
     If the first remains the best, the next best ones are shown.
     """

@@ -12,7 +12,27 @@ CONTEXT = 12  # words to either side of a change
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield the changes, then a table of scores with a column for each candidate."""
+    r"""Yield the changes, then a table of scores with a column for each candidate.
+
+    Args:
+        explanation: The decision on a document, see `explain`.
+
+    Example:
+        >>> from structperc.analysis.explanation import Candidate
+        >>> first, second = Candidate(["O"], 1, 2, 3.0, 3.0, False), Candidate(["B-PER"], 2, 1, 2.5, 4.0, True)
+        >>> terms = [Term("phrase(PER,PER)", 1.5, [0.0, 1.0])]
+        >>> explanation = Explanation(0, "a.txt:1", 2, [first, second], 0.0, terms, [])
+        >>> print(*explanation_lines(explanation), sep="\n")
+        document 1 (a.txt:1): number 2 of 2 by local score becomes the best
+        <BLANKLINE>
+                                before  after, gold  difference
+          local score                3          2.5        -0.5
+          non-local, shared          0            0          +0
+          phrase(PER,PER) +1.5   0 (0)      1.5 (1)        +1.5
+          total score                3            4          +1
+          rank by local score        1            2
+          rank by total score        2            1
+    """
     yield explanation_headline(explanation)
     for change in explanation.changes:
         before, own, after = context(change)
@@ -60,7 +80,7 @@ def context(change: Change) -> tuple[str, str, str]:
 
 
 def readings(change: Change) -> list[tuple[str, str]]:
-    """Return [(name, segments as text)]: before and after non-local features, and gold where it is known."""
+    """Return [(name, segments as text)]: before and after non-local features, and the gold ones if they are known."""
     who = [("before", change.before), ("after", change.after)]
     who += [] if change.gold is None else [("gold", change.gold)]
     return [(name, _segments(known, change.words)) for name, known in who]
@@ -113,7 +133,16 @@ def explanation_html(
 ) -> Iterator[str]:
     """Yield an HTML page in parts; an index comes first if there are several documents.
 
-    Segments have the colours of their types among those of the model, if these are given.
+    Args:
+        explanations: Decisions on documents, see `explain`.
+        title: Title of the page.
+        notes: Lines below the title.
+        types: Segment types of the model; segments have the colours of their types.
+
+    Example:
+        >>> page = "".join(explanation_html([], "Changed by non-local features", notes=["0 documents changed"]))
+        >>> "<title>Changed by non-local features</title>" in page
+        True
     """
     sentences = [sentence for one in explanations for sentence in one.sentences]
     shown = {span.type for sentence in sentences for span in sentence.found}

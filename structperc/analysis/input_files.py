@@ -37,12 +37,30 @@ HALF = 0.5
 
 
 def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
-    """Return a file of columns or a table as a corpus; its `label`, if there is gold, is in the scheme of the tagger.
+    r"""Return a file of columns or a table as a corpus; its gold labels, if any, are in the scheme of the tagger.
 
     Tables (.jsonl, .parquet, a saved folder) are recognised by their names, and CoNLL-U by its lines. The columns of
-    other files are those of `reading`, or found by `column_roles`. Defaults of the unit and the scheme are those of the
-    training files; the scheme of the tagger is used for labels that are legal only in it. Labels are repaired and
-    converted as by `SequenceDataModule`. Raises InputError for a bad file, missing columns and invalid labels.
+    other files are those of `reading`, or detected by `column_roles`. Defaults of the unit and the scheme are those of
+    the training files; the scheme of the tagger is used for labels that are legal only in it. Labels are repaired and
+    converted as by `SequenceDataModule`.
+
+    Args:
+        tagger: A trained tagger.
+        file: The file.
+        reading: Columns, unit, tag scheme and encoding of the file.
+
+    Raises:
+        InputError: The file cannot be read, a column is missing, or a label is invalid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger("averaged_perceptron", random_state=1).fit(X, y).tagger_
+        >>> _ = Path("dev.txt").write_text("Anna B-PER\nsaw O\nOslo B-LOC\n")
+        >>> corpus = read_corpus(tagger, "dev.txt", ReadOptions(columns=["word", "label"]))
+        >>> corpus.columns["label"]
+        ['B-PER', 'O', 'B-LOC']
     """
     corpus = _normal(tagger, file, reading)
     warn_unknown_labels(corpus, tagger.labels)
@@ -123,10 +141,10 @@ class ColumnRoles(NamedTuple):
     roles: list[str]  # "_" for columns that are not read
     names: Sequence[str]  # "_" for unknown names
     source: Literal["given", "header", "training_files", "position"]  # "given": by the user
-    ambiguous: Sequence[int] = ()  # indices of columns that may be gold, if there are several
+    ambiguous: Sequence[int] = ()  # indices of columns that may be gold labels, if there are several
 
     def check(self, file: str) -> None:
-        """Raise InputError if several columns may be gold."""
+        """Raise InputError if several columns may be gold labels."""
         if self.ambiguous:
             first = [GOLD if i == self.ambiguous[0] else role for i, role in enumerate(self.roles)]
             either = " and ".join(f"{i + 1}" for i in self.ambiguous)

@@ -30,15 +30,15 @@ class LengthScores(NamedTuple):
     """The quality of lists of n' candidates; ranks count from 1."""
 
     n: int
-    chosen: SegmentScores  # of the best by total score, as by `Tagger.decode` with KBest(n)
-    oracle: SegmentScores  # of the best by segment F1, see `oracle`
+    chosen: SegmentScores  # scores of the best by total score, as by `Tagger.decode` with KBest(n)
+    oracle: SegmentScores  # scores of the best by segment F1, see `oracle`
     gold_in_list: float  # share of the sequences whose gold labels are in the list
-    gold_place: float  # mean rank of gold in the lists that contain it; NaN if none does
+    gold_place: float  # mean rank of the gold labels in the lists that contain them; NaN if none does
     chosen_place: float  # mean rank by local score of the choice
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """F1, precision and recall of the choice, F1 of the oracle, and the share of lists with gold."""
+        """F1, precision and recall of the choice, F1 of the oracle, and the share of lists with the gold labels."""
         return self.chosen.f1, self.chosen.precision, self.chosen.recall, self.oracle.f1, self.gold_in_list
 
 
@@ -59,11 +59,29 @@ class NBestScores(NamedTuple):
 
 
 def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
-    """Return scores of the n' best for each n' of `sizes`; the corpus has labels in the tagger's scheme.
+    """Score the n' best candidates for each n' of `sizes`, from one search.
 
     For each n' the result is that of decoding with KBest(n'), except for ties: the order of label sequences of equal
     local score is undefined. Sequences with fewer than n' label sequences have shorter lists.
-    Raises InputError for n' < 1, a corpus without labels, and labels without segments.
+
+    Args:
+        tagger: A tagger of segments.
+        corpus: Sentences with gold labels in the tagger's scheme.
+        sizes: Lengths n' of the lists.
+        progress: Show a progress bar.
+
+    Raises:
+        InputError: A size is below 1, the corpus has no labels, or the labels are not segments.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger("averaged_perceptron", random_state=1).fit(X, y).tagger_
+        >>> corpus = Corpus.from_sentences([{"word": ["Oslo", "left"], "label": ["B-LOC", "O"]}])
+        >>> lists = nbest_scores(tagger, corpus, [1, 20], progress=False)
+        >>> [(row.n, row.gold_in_list) for row in lists.rows]
+        [(1, 0.0), (20, 1.0)]
     """
     if not sizes or min(sizes) < 1:
         raise InputError(f"--n must be >= 1, got {' '.join(map(str, sizes)) or 'nothing'}")
@@ -126,7 +144,7 @@ class _LengthTotals:
     def update(
         self, candidates: Candidates, choice: Tensor, best: Tensor, places: Tensor, gold: tuple[Tensor, Tensor, Tensor]
     ) -> None:
-        """Add a batch: choice (B,), labels (B, T) of best F1, ranks (B,) of gold, and further inputs of `SegmentF1`."""
+        """Add a batch: choice (B,), labels (B, T) of best F1, ranks (B,) of gold labels, and inputs of `SegmentF1`."""
         rows = torch.arange(len(choice), device=candidates.labels.device)
         self.chosen.update(candidates.labels[rows, choice].cpu(), *gold)
         self.oracle.update(best.cpu(), *gold)
@@ -143,7 +161,10 @@ class _LengthTotals:
 
 
 def _gold_places(candidates: Candidates, gold: Tensor) -> Tensor:
-    """Return the ranks (B,) of gold, from 1; K + 1 if gold is not a candidate. All labels are 0 in the padding."""
+    """Return the ranks (B,) of the gold labels, from 1; K + 1 if they are not a candidate.
+
+    All labels are 0 in the padding.
+    """
     same = (candidates.labels == gold.unsqueeze(1)).all(2) & candidates.valid
     return torch.where(same.any(1), same.byte().argmax(1), same.shape[1]) + 1
 
@@ -171,7 +192,23 @@ HEADER = ("n", "f1", "precision", "recall", "oracle_f1", "gold_in_list", "gold_p
 
 
 def nbest_lines(lists: NBestScores) -> Iterator[str]:
-    """Yield one line for each n', in per cent, and one with the seconds."""
+    r"""Yield one line for each n', in per cent, and one with the seconds.
+
+    Args:
+        lists: Scores of several n', see `nbest_scores`.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger("averaged_perceptron", random_state=1).fit(X, y).tagger_
+        >>> corpus = Corpus.from_sentences([{"word": words, "label": labels} for words, labels in zip(X, y)])
+        >>> print(*nbest_lines(nbest_scores(tagger, corpus, [1, 5], progress=False)), sep="\n")
+        n'      F1  precision  recall  oracle F1  gold in list  gold's place  place
+         1  100.00     100.00  100.00     100.00        100.00           1.0    1.0
+         5  100.00     100.00  100.00     100.00        100.00           1.0    1.0
+        seconds for 5 candidates: search ...
+    """
     rows = [["n'", "F1", "precision", "recall", "oracle F1", "gold in list", "gold's place", "place"]]
     for row in lists.rows:
         rows.append([str(row.n), *map(percent, row.shares), f"{row.gold_place:.1f}", f"{row.chosen_place:.1f}"])

@@ -28,7 +28,7 @@ from structperc.predictor import Predictor
 from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, SentenceSplitter, Tokenizer
 
-PREFIX = f"{PREDICTED}_"  # of new fields of JSON lines whose names are taken
+PREFIX = f"{PREDICTED}_"  # prefix of new fields of JSON lines whose names are taken
 NEW = ("labels", "probabilities", "spans")
 ENDS: dict[str, Ends] = {
     "nowhere": nowhere,
@@ -65,19 +65,19 @@ class InputPlan(NamedTuple):
     unit: str
     text_options: TextSplitting
     columns: Sequence[str]  # roles of the columns
-    line_format: LineFormat  # of columns
-    above: FileContext  # of columns
+    line_format: LineFormat  # format of columns
+    above: FileContext  # context of columns
     cut: str  # key of ENDS
     uncut: bool  # True if documents are not cut, and so must be marked from the first line
     whole: bool  # True if the file is one block
-    prefix: str  # of new fields of JSON lines
-    names: Sequence[str]  # of the columns
+    prefix: str  # prefix of new fields of JSON lines
+    names: Sequence[str]  # names of the columns
     output_format: str | None = None  # output format
     mark: int = 0  # characters before the text in its file: 1 for a byte-order mark
 
     @property
     def ends(self) -> Ends:
-        """The places where the text may be cut."""
+        """The positions where the text may be cut."""
         return ENDS[self.cut]
 
 

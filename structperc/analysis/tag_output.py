@@ -19,11 +19,11 @@ from structperc.reports.html_pages import render, type_colours
 from structperc.text import TextSpan, TokenizedText, join_words
 
 Format = Literal["columns", "jsonl", "brat", "html"]
-NO_SEGMENT = "_"  # in place of a probability
+NO_SEGMENT = "_"  # instead of a probability
 
 
 class MarkedText(NamedTuple):
-    """A text and the spans found in it, for a pair of files of brat."""
+    """A text and its predicted spans, for a pair of files of brat."""
 
     text: str
     spans: list[TextSpan]

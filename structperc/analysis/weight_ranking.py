@@ -147,8 +147,23 @@ def _names_at(names: list[str], rows: Tensor) -> list[str]:
 def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
     """Return the largest weights of nodes, edges, transitions and non-local features of a tagger.
 
-    Each list has the `top` largest weights that are not 0; of non-local features with few names, all weights. Ties at
-    the end of a list are broken arbitrarily. Raises InputError for top < 1.
+    Of non-local features with few names all weights are returned. Ties at the end of a list are broken arbitrarily.
+    Notebooks show the result as tables.
+
+    Args:
+        tagger: A trained tagger.
+        top: Length of each list; weights of 0 are not listed.
+
+    Raises:
+        InputError: `top` is below 1.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger("averaged_perceptron", random_state=1, templates=["w[0]"]).fit(X, y).tagger_
+        >>> nodes = weights(tagger, top=1)[0]
+        >>> [column.highest[0].name for column in nodes.columns if column.sums.name == "B-PER"]
+        ['w[0]=Anna -> B-PER']
     """
     if top < 1:
         raise InputError(f"--top must be >= 1, got {top}")

@@ -18,13 +18,26 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A command of the command line."""
+    """A command of the command line.
+
+    Args:
+        name: Name of the command.
+        arguments: Its arguments, as the overview shows them.
+        summary: Its description, as the overview shows it.
+        run: Runs the command with the arguments after its name.
+        parser: Returns the parser of the arguments; None: `run` parses them.
+
+    Example:
+        >>> hello = Command("hello", "NAME", "greet somebody", lambda arguments: print("Hello", *arguments))
+        >>> hello.run(["Anna"])
+        Hello Anna
+    """
 
     name: str
-    arguments: str  # as the overview shows them
+    arguments: str
     summary: str
     run: Callable[[list[str]], None]
-    parser: "Callable[[], CommandParser] | None" = None  # of the arguments; None: `run` has its own
+    parser: "Callable[[], CommandParser] | None" = None
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -55,6 +68,19 @@ def command(
     """Return a decorator that makes a command of the same name from a function of parsed arguments.
 
     The help begins with the docstring of the function.
+
+    Args:
+        arguments: The arguments, as the overview shows them.
+        summary: The description, as the overview shows it.
+        add_arguments: Adds the arguments to the parser.
+
+    Example:
+        >>> @command("NAME", "greet somebody", lambda parser: parser.add_argument("name"))
+        ... def hello(options):
+        ...     '''Greet somebody.'''
+        ...     print("Hello", options.name)
+        >>> hello.run(["Anna"])
+        Hello Anna
     """
 
     def decorate(run: Callable[[argparse.Namespace], None]) -> Command:

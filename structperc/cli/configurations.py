@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from structperc.data.survey import Survey
     from structperc.text import SpanConflict
 
-MAX_STRINGS = 200  # of a column that makes features
+MAX_STRINGS = 200  # distinct strings of a column that is used for features
 HOLDOUT = 0.1  # share of the sentences for development, without a file of development data
-MIN_SENTENCES = 10  # of a file from which development data are held out
+MIN_SENTENCES = 10  # sentences of a file that is split into training and development data
 NOT_PLAIN = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")  # words with a meaning in YAML
 
 DataOption = tuple[str, str]  # a line of the configuration, and its comment

@@ -86,7 +86,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     """
 
     unlabelled = "name their column 'label' in data.columns"  # advice if gold labels are missing
-    file_options: Mapping[str, Any] = {}  # options for reading files other than those of this class; plain JSON types
+    file_options: Mapping[str, Any] = {}  # further options for reading files, as plain JSON types
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError(f"{corpus.where(0)}: gold labels are missing; {self.unlabelled}")
 
     def has(self, split: str) -> bool:
-        """Return True if the split exists, in the source or held out of the training data."""
+        """Return True if the split exists in the source, or is a part of the training data (see `holdout`)."""
         if split not in self._corpora:
             found = self._held_out() if self.holdout and split in ("train", "dev") else self._read(split)
             self._corpora.update(found)

@@ -30,11 +30,11 @@ from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.process_pool import Workers
 from structperc.version import __version__
 
-FORMAT = 4  # of the folders, and of the checksums that are their names
+FORMAT = 4  # version of the folders, and of the checksums that are their names
 LIBRARY = __name__.partition(".")[0]
-NAME, ROLES = "name", "roles"  # of a corpus
+NAME, ROLES = "name", "roles"  # entries of a cached corpus
 BOUNDARIES = ("starts", "sentences", "documents")
-PLACE = "features.documents."  # of a document attribute in the state of a `FeatureExtractor`
+PLACE = "features.documents."  # prefix of a document attribute in the state of a `FeatureExtractor`
 STRINGS = "strings"
 FITTED = ("vocabularies", "buckets", "weighted")  # state of features that is fitted to a corpus
 

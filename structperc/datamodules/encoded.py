@@ -43,7 +43,7 @@ class CorpusArrays(NamedTuple):
 
     nodes: IdListSource
     edges: IdListSource | None  # the same object as `nodes` for the same features; None without templates
-    tokens: ArraySource  # (N, 3) int32: number of the label, of the sentence within its sequence, of the word
+    tokens: ArraySource  # (N, 3) int32: numbers of the label, of the sentence within its sequence, and of the word
     word_ids: np.ndarray  # (4, V) int64, see `word_numbers`
     labelled: bool  # False: there are no gold labels, and those in `tokens` are 0
 
@@ -63,7 +63,7 @@ class StoredIdLists(NamedTuple):
         from structperc.kernels.slices import copy_offsets  # needs a compiler
 
         ends, lengths = self.ends.take(starts, stops + 1), stops - starts
-        final = (lengths + 1).cumsum() - 1  # places in `ends` of the last ends of the slices
+        final = (lengths + 1).cumsum() - 1  # indices in `ends` of the last ends of the slices
         initial = final - lengths
         first, last = ends[initial], ends[final]
         taken, longest = copy_offsets(ends, initial, final)

@@ -161,7 +161,7 @@ class Run(NamedTuple):
     row: ExperimentRow
     seed: int | None  # None: that of the configuration
     command: list[str]
-    folder: str | None  # of the run that has results
+    folder: str | None  # folder of the run with results
     results: dict[str, Any] | None
     error: str | None
 

@@ -58,8 +58,10 @@ def study(file: str, root: str | None = None) -> Iterator[str]:
             or another study runs in the root. At the end: all runs failed.
 
     Example:
-        >>> for line in study("configs/studies/embedded.yaml", root="runs/embedded"):  # doctest: +SKIP
-        ...     print(line)  # trains for minutes
+        >>> _ = Path("study.yaml").write_text("seeds: [1, 2]\\nrows: {CRF: {configs: [configs/embedded/crf.yaml]}}")
+        >>> lines = study("study.yaml", root="runs/study")  # the trainings start when the lines are read
+        >>> for line in lines:  # doctest: +SKIP
+        ...     print(line)
     """
     file = packaged_path(file)
     folder = Path(root) if root is not None else Path("runs") / name_of(file)

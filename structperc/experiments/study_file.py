@@ -41,24 +41,36 @@ class Study(NamedTuple):
     file: str
     rows: list[ExperimentRow]
     baseline: str  # name of a row
-    split: str  # dev or test: that of the table
+    split: str  # split of the table, dev or test
 
 
 def read_study(file: str) -> Study:
-    """Return the contents of a study file.
+    r"""Return the contents of a study file.
 
-    Raises InputError, with file and key, for invalid values and missing files.
+    The file is YAML::
 
-    ```yaml
-    baseline: CRF                         # default: the first row
-    split: dev                            # or test; default: dev
-    seeds: [1, 2, 3]
-    options: [--trainer.max_epochs=20]    # of all rows; may be missing
-    rows:
-      CRF: {configs: [configs/conll2000/map.yaml]}
-      NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
-      MCE-F: {configs: [FILE], init_from: CRF}    # of the same seed, unless that row has but one
-    ```
+        baseline: CRF                         # default: the first row
+        split: dev                            # or test; default: dev
+        seeds: [1, 2, 3]
+        options: [--trainer.max_epochs=20]    # options of all rows; default: none
+        rows:
+          CRF: {configs: [configs/conll2000/map.yaml]}
+          NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
+          MCE-F: {configs: [FILE], init_from: CRF}    # start from the model of the same seed, or of the only one
+
+    Args:
+        file: The study file.
+
+    Raises:
+        InputError: A value is invalid or a file is missing; the message has file and key.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("own.yaml").write_text("model: {}")
+        >>> _ = Path("study.yaml").write_text("seeds: [1, 2]\nrows:\n  CRF: {configs: [own.yaml]}\n")
+        >>> study = read_study("study.yaml")
+        >>> study.baseline, study.rows[0].seeds
+        ('CRF', [1, 2])
     """
     top = _checked(read_yaml(file), f"{file}: ", TOP_TYPES, ("rows", "seeds"))
     if not top["rows"]:

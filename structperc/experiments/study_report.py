@@ -14,7 +14,7 @@ from structperc.reports.figures import escape_dollars, open_frame, plain_log_tic
 from structperc.reports.tables import markdown_table, wrapped_table, write_records
 
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
-TESTS = ("p_tokens", "p_sentences")  # of single runs
+TESTS = ("p_tokens", "p_sentences")  # tests of single runs
 ROW_TESTS = ("p_seeds", "p_documents")
 TYPE = "score/"  # before the name of a segment type
 
@@ -26,7 +26,7 @@ class RowResults(NamedTuple):
 
     row: ExperimentRow
     runs: list[Run]
-    numbers: list[Numbers]  # of the runs that have results
+    numbers: list[Numbers]  # results of the successful runs
     # Difference to the baseline, and p-values over seeds and documents:
     tests: Mapping[str, float] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""Tests of the rows of a study against its baseline: of single runs, over seeds, and over documents."""
+"""Tests of the rows of a study against its baseline: single runs, over seeds, and over documents."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,7 +118,7 @@ def _compare_with_gold(
     own = correct_tokens(gold, predicted)
     try:
         iob2 = correct_tokens(list(map(to_iob2, gold)), list(map(to_iob2, predicted)))
-        found: list[tuple[set[Any], set[Any]]]  # of each sentence
+        found: list[tuple[set[Any], set[Any]]]  # for each sentence
         found = [(set(spans(a)), set(spans(b))) for a, b in zip(gold, predicted, strict=True)]
     except InputError:  # labels without segments
         iob2 = own

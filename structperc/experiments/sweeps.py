@@ -167,9 +167,9 @@ def sweep(
             points failed, or the training on all data.
 
     Example:
-        >>> lines = sweep(["configs/quickstart.yaml"], ["model.features.cutoff=1,2"], seeds=[1, 2])
+        >>> lines = sweep(["configs/embedded/crf.yaml"], ["model.prior.C=0.1,1,10"])  # starts when it is read
         >>> for line in lines:  # doctest: +SKIP
-        ...     print(line)  # trains for minutes
+        ...     print(line)
     """
     plan = SweepRun([*configs], parse_grid(grids), holdout, [*dict.fromkeys(seeds or ())], [*options])
     default = plan.check() / f"sweep-{'-'.join(short_keys(plan.grid))}"
@@ -183,8 +183,8 @@ class SweepRun(NamedTuple):
 
     configs: list[str]  # files
     grid: dict[str, list[str]]  # option -> values
-    holdout: float  # 0: development data are those of the configuration
-    seeds: list[int]  # empty: that of the configuration
+    holdout: float  # 0: development data of the configuration
+    seeds: list[int]  # empty: the seed of the configuration
     options: list[str]  # further arguments of fit, for all trainings
 
     @property

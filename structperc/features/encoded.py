@@ -11,7 +11,17 @@ from structperc.ragged import Ragged
 
 
 class EncodedFeatures(NamedTuple):
-    """Features of S sequences, a list for each token; `edges` is `nodes` if edges have the features of the nodes."""
+    """Features of S sequences, a list for each token; `edges` is `nodes` if edges have the features of the nodes.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "met", "Bo"]}])
+        >>> features = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
+        >>> features.fit(corpus)
+        >>> encoded = features.encode(corpus)
+        >>> encoded.nodes.counts, encoded.edges, encoded.starts
+        (tensor([1, 1, 1]), None, array([0, 3]))
+    """
 
     nodes: Ragged
     edges: Ragged | None  # None without edge templates

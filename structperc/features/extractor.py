@@ -72,6 +72,16 @@ class FeatureExtractor:
         hash_bits: number features by hashes, at most 2**hash_bits, without an index; features with the same hash share
             an id, and `cutoff` applies to hashes.
         attributes: a user's functions of words by name, from a string to a string, "" for no value.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "met", "Anna"]}])
+        >>> features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0]}], cutoff=1, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['bias', 'w[-1]=_B-1', 'w[-1]=Anna', 'w[-1]=met', 'w[0]=Anna', 'w[0]=met']
+        >>> features.encode(corpus).nodes.counts  # features of each token
+        tensor([3, 3, 3])
     """
 
     def __init__(

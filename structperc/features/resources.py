@@ -25,6 +25,13 @@ class Gazetteer:
     themselves. With `fold`, case is ignored on both sides.
     The phrases are a trie in sorted arrays: the key of leaving state s by word w is s * words + w, and its
     rank gives the state that is reached.
+
+    Example:
+        >>> import numpy as np
+        >>> cities = Gazetteer(["new york", "rome"])
+        >>> words = ["to", "New", "York"]
+        >>> cities.tag(words, np.arange(3), np.array([0, 3]))
+        array([0, 1, 2], dtype=int8)
     """
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
@@ -100,6 +107,11 @@ class Clusters:
 
     Raises InputError for a file or mapping without words; with file:line for a line of another form, and for a word
     that has two paths.
+
+    Example:
+        >>> clusters = Clusters({"Anna": "0010", "met": "0111"})
+        >>> clusters.path("Anna"), clusters.attribute("c2")("met")
+        ('0010', '01')
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:

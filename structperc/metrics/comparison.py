@@ -81,15 +81,11 @@ class Comparison(NamedTuple):
 
     Example:
         >>> from structperc.metrics import compare
-        >>> gold, a, b = [["B-PER", "O"]], [["O", "O"]], [["B-PER", "O"]]
-        >>> print(compare(gold, a, b).table())
-                                A       B  difference
-        F1                   0.00  100.00     +100.00
-        precision            0.00  100.00     +100.00
-        recall               0.00  100.00     +100.00
-        F1 PER               0.00  100.00     +100.00
-        token accuracy      50.00  100.00      +50.00
-        sentence accuracy    0.00  100.00     +100.00
+        >>> gold, a, b = [["N", "V"]], [["N", "N"]], [["N", "V"]]
+        >>> print(compare(gold, a, b, scheme="none").table())
+                               A       B  difference
+        token accuracy     50.00  100.00      +50.00
+        sentence accuracy   0.00  100.00     +100.00
         <BLANKLINE>
         McNemar, only right:  A  B  p
         tokens                0  1  1

@@ -7,8 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-HUES = (210, 20, 130, 280, 50, 330, 170, 0)  # of the first segment types
-UNDERLINES = ("none", "solid", "dotted")  # of further types with the same hue
+HUES = (210, 20, 130, 280, 50, 330, 170, 0)  # colours of the first segment types
+UNDERLINES = ("none", "solid", "dotted")  # for further types with the same hue
 COLOURS = len(HUES) * len(UNDERLINES)
 
 

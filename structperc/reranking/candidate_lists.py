@@ -176,7 +176,7 @@ class CandidateLists:
             if header["digest"] != _digest(tensors):
                 raise InputError("its checksum is wrong")
             return cls(**tensors), json.loads(header["about"])
-        except Exception as error:  # of any type for a damaged file
+        except Exception as error:  # damaged files raise errors of any type
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"{path}: not readable candidate lists ({reason}); delete it") from None
 

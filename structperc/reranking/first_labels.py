@@ -175,7 +175,7 @@ class FirstLabels(DocumentAttribute):
 class _TrainingLabels(NamedTuple):
     """The labels of the training data, each document by a first model that was trained without it."""
 
-    digest: str  # of the training data
+    digest: str  # checksum of the training data
     labels: np.ndarray  # (N,) integers, ids of the first model's labels
 
 

@@ -126,7 +126,7 @@ class GlobalReranker(Tagger):
         check_parts(first, scorer, criterion, search, nonlocal_features, correct)
         self.first = first  # the last module, see `Reranker`
         self.jackknife, self.correct = jackknife or JackKnife(), correct
-        self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
+        self.lists: CandidateLists | None = None  # lists of the training data after `train_first`
         self.fingerprint: str | None = None  # hash of the configuration and data of the lists
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False

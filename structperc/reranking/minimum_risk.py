@@ -245,11 +245,11 @@ class SegmentCost(CandidateCost):
         found = opened_segments(label_sequences.where(boundaries.real, 0), boundaries, labels)
         codes = torch.where(found.kind >= 0, found.kind * T + found.end, -1)
         number = (codes >= 0).sum(2).double()
-        weights = number.unsqueeze(2) + self.beta**2 * number.unsqueeze(1)  # of chosen and of correct candidates
+        weights = number.unsqueeze(2) + self.beta**2 * number.unsqueeze(1)  # rows: chosen
         return torch.where(weights > 0, 1 - (1 + self.beta**2) * count_common(codes) / weights, 0.0)
 
 
 def count_common(codes: Tensor) -> Tensor:
-    """Count the places where two candidates have equal codes >= 0: codes (B, K, T) int64 -> (B, K, K) int64."""
+    """Count the positions where two candidates have equal codes >= 0: codes (B, K, T) int64 -> (B, K, K) int64."""
     there = codes >= 0
     return torch.stack([((codes == other.unsqueeze(1)) & there).sum(2) for other in codes.unbind(1)], 2)

@@ -106,7 +106,7 @@ class Reranker(Tagger):
         # Last, since checkpoints number the parameters of the optimizer from the start of all parameters.
         self.first = first
         self.jackknife, self.correct = jackknife or JackKnife(), correct
-        self.lists: CandidateLists | None = None  # of the training data, once the first models are trained
+        self.lists: CandidateLists | None = None  # lists of the training data after `train_first`
         self.fingerprint: str | None = None  # hash of the configuration and data of the lists
 
     # -- scores ----------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ class ExampleLists:
         """Return the candidate of highest F; ties: highest log-probability, then the first."""
         boundaries = self._boundaries(s)
         running = np.zeros(boundaries[-1] - boundaries[0] + 1)
-        np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # of integers: exact
+        np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # exact sums of integers
         sums = np.diff(running[boundaries - boundaries[0]])
         scores = np.where(self.valid[s], w0 * self.first[s] + sums, -np.inf)
         tied = np.flatnonzero(scores == scores.max())
@@ -300,7 +300,7 @@ class VoteCounter:
         known, row = features.ids.unique(return_inverse=True)
         has = lists.first.new_zeros((len(known) + 1, (end - start) * K), dtype=torch.float32)
         has[row + 1, features.row_ids] = 1
-        rows = self._features.ids.new_zeros(self.n_features)  # of `has`; 0 for features without candidates
+        rows = self._features.ids.new_zeros(self.n_features)  # row in `has`; 0 for features without candidates
         rows[known] = torch.arange(1, len(known) + 1, dtype=rows.dtype, device=rows.device)
         added = embedding_bag(
             rows[self._features.ids],

@@ -92,7 +92,7 @@ def application(
         >>> from starlette.testclient import TestClient
         >>> from structperc.sklearn import SequenceTagger
         >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-        >>> tagger = SequenceTagger("averaged_perceptron").fit(X, y).tagger_
+        >>> tagger = SequenceTagger("averaged_perceptron", random_state=1).fit(X, y).tagger_
         >>> with TestClient(application(tagger)) as client:
         ...     client.post("/tag", json={"sentences": [["Anna", "left"]]}).json()
         {'labels': [['B-PER', 'O']]}

@@ -14,7 +14,7 @@ from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
 
-DocumentColumns = list[Mapping[str, list[str]]]  # of each sentence
+DocumentColumns = list[Mapping[str, list[str]]]  # columns of each sentence
 CHUNK_SIZE = 2**14  # characters: longer jobs are labelled in chunks of this size
 
 

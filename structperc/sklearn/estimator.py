@@ -41,9 +41,9 @@ class SequenceTagger(BaseEstimator):
         algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "averaged_perceptron" or "ap", "margin" (margin
             perceptron), "passive_aggressive" (PA-I), or a function that returns a `structperc.Tagger` for a
             `structperc.FeatureExtractor`.
-        C: Variance of the prior |w|^2 / (2C) of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
-        c1: Adds c1 |w|_1 to the objective of the CRF, so that many weights are 0.
-        c2: Prior c2 |w|^2 of the CRF as in crfsuite, instead of C; 0: no prior.
+        C: Variance of the prior `|w|^2 / (2C)` of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
+        c1: Adds `c1 |w|_1` to the objective of the CRF, so that many weights are 0.
+        c2: Prior `c2 |w|^2` of the CRF as in crfsuite, instead of C; 0: no prior.
         cost: Margin for each wrong token of "passive_aggressive".
         max_iterations: Maximum number of passes over the training data; None: 10, or 1000 for a CRF, which stops
             earlier at convergence.

@@ -242,7 +242,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus))
 
     def encode_split(self, corpus: Corpus) -> EncodedCorpus:
-        """Return a split of the trainer's data as `encode` does; the store of the data module holds its arrays."""
+        """Return a split of the trainer's data as `encode` does, with arrays from the store of the data module."""
         arrays = self._data.store.arrays
         return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus), arrays)
 
@@ -256,7 +256,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         self.check_data(data, stage)
         if stage == "fit":
             self.check_processes(self.trainer)
-            self.card = None  # its scores are those of an earlier training
+            self.card = None  # it describes an earlier training
         self.check_unit(data.unit)
         if stage == "fit":
             check_options(self, self.features)

@@ -43,11 +43,11 @@ class EvaluationWeights(pl.Callback):
         self._raw: list[dict[Tensor, Tensor]] = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the evaluation weights into the tagger."""
+        """Replace the raw weights by the evaluation weights."""
         self._raw = [training_protocol(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Put the raw weights back."""
+        """Restore the raw weights."""
         for raw in self._raw:
             TrainingProtocol.restore(raw)
         self._raw = []
@@ -56,12 +56,35 @@ class EvaluationWeights(pl.Callback):
     on_test_end = on_predict_end = on_validation_end
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Put the raw weights back, so that a checkpoint of an interrupted run resumes exactly."""
+        """Restore the raw weights, so that a checkpoint of an interrupted run resumes exactly."""
         self.on_validation_end(trainer, pl_module)
 
 
 def use_evaluation_weights(trainer: pl.Trainer) -> None:
-    """Put the evaluation weights of its optimizers into the model: averages, or those of the lowest objective."""
+    """Replace the raw weights of a model after training by its evaluation weights.
+
+    These are the averaged weights if the optimizer averages, and those of the lowest objective in full-batch training.
+    Trainers use them in validation; call this before the model is saved or used directly.
+
+    Args:
+        trainer: The trainer that has trained the model.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> quiet = dict(logger=False, enable_checkpointing=False)
+        >>> trainer = pl.Trainer(max_epochs=1, enable_progress_bar=False, enable_model_summary=False, **quiet)
+        >>> trainer.fit(tagger, datamodule=Synthetic(train=2, dev=0, test=0))
+        >>> raw = tagger.scorer.node.clone()
+        >>> use_evaluation_weights(trainer)
+        >>> bool((tagger.scorer.node != raw).any())  # averages
+        True
+    """
     for optimizer in trainer.optimizers:
         training_protocol(optimizer).use_evaluation_weights()
 
@@ -77,7 +100,7 @@ class RandomStateCheckpoint(pl.Callback):
 
     def __init__(self) -> None:
         self._saved: RandomState | None = None
-        self._draws_missing = False  # those of an iterator of mini-batches
+        self._draws_missing = False  # True if the draws of an iterator of mini-batches are missing
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -193,7 +216,7 @@ def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
 
 
 class PlateauScheduler(pl.Callback):
-    """Steps the schedules that wait for a plateau: of dev/score with mode max, of the objective with mode min.
+    """Steps the schedules that wait for a plateau of dev/score (mode max) or of the objective (mode min).
 
     Each step comes before the checkpoint of the epoch: the trainer would step after it, and a resumed run would miss
     one step.

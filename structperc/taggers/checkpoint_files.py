@@ -1,4 +1,4 @@
-"""Lightning checkpoints: files hold raw weights and optimizer states; taggers are loaded with evaluation weights."""
+"""Lightning checkpoints: raw weights and optimizer states in files, evaluation weights in loaded taggers."""
 
 import io
 import re

@@ -153,7 +153,7 @@ class GuidedTagger(BaseTagger):
         self.log("train/error", self.training_error(), prog_bar=True)
 
     def description(self) -> dict[str, Any]:
-        """Return the context templates and the options of inference, without those of training."""
+        """Return the context templates and the options of inference, without training options."""
         return {"context": describe(self.guided.context), "beam": self.guided.beam, "order": self.guided.order}
 
     @classmethod

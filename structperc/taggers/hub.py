@@ -166,7 +166,7 @@ def read_card(folder: Path) -> str | None:
 
 
 def code(text: str) -> str:
-    """Return a text as Markdown code for any place, also in a table."""
+    """Return a text as Markdown code that is also valid in a table."""
     plain = " ".join(text.split()).replace("|", "\\|")
     ticks = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     gap = " " if plain[:1] == "`" or plain[-1:] == "`" else ""
@@ -215,7 +215,10 @@ def push_folder(
             error.
 
     Example:
-        >>> push_folder("runs/quickstart/1/model", "me/tagger", private=True)  # doctest: +SKIP
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> SequenceTagger("averaged_perceptron", random_state=1).fit(X, y).tagger_.save("model")
+        >>> push_folder("model", "me/tagger", private=True)  # doctest: +SKIP
         'https://huggingface.co/me/tagger/commit/...'
     """
     path = Path(folder)
@@ -246,7 +249,7 @@ def download(model: str, revision: str | None = None, **options: Any) -> Path:
 
 
 def _card(folder: Path, repo_id: str, licence: str | None, languages: Sequence[str]) -> str:
-    """Return the card for the hub. Raises InputError for errors that can be found without the hub."""
+    """Return the card for the hub. Raises InputError for errors that can be detected without the hub."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:

@@ -203,7 +203,7 @@ class ParameterAveraging(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Sync before weights and optimizers are written; all processes save at the same time."""
-        if _sync(pl_module):  # the weights in the checkpoint are those of the tagger, optimizer states are copies
+        if _sync(pl_module):  # the checkpoint has the tagger's weights and copies of optimizer states
             checkpoint["optimizer_states"] = list(map(trainer.strategy.optimizer_state, trainer.optimizers))
 
 

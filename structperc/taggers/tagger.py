@@ -93,7 +93,7 @@ class Tagger(BaseTagger):
     uses_candidate_lists = False  # True if global features collect their strings from candidate lists
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
     scorer: Any  # a Scorer; in re-rankers a LocalScore
-    corpus_size: int | None = None  # sequences that share the prior; None: those of the batch
+    corpus_size: int | None = None  # number of sequences that share the prior; None: size of the batch
 
     def __init__(
         self,

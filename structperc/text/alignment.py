@@ -26,7 +26,12 @@ _BOUNDARIES = "it must return the index of the first token of each sentence, asc
 
 
 class TokenizedText(NamedTuple):
-    """A text of N tokens in R non-empty sentences."""
+    """A text of N tokens in R non-empty sentences.
+
+    Example:
+        >>> TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2]).words
+        ['Anna', 'left']
+    """
 
     text: str
     tokens: Sequence[Offsets]  # N pairs (start, end) of character offsets, ascending and non-empty
@@ -45,7 +50,13 @@ class TokenizedText(NamedTuple):
 
 
 class TextSpan(NamedTuple):
-    """A typed span text[start:end], with the confidence of a prediction if known."""
+    """A typed span text[start:end], with the confidence of a prediction if known.
+
+    Example:
+        >>> text, span = "Anna Lind left", TextSpan(0, 9, "PER")
+        >>> text[span.start : span.end], span.type
+        ('Anna Lind', 'PER')
+    """
 
     start: int
     end: int
@@ -54,7 +65,13 @@ class TextSpan(NamedTuple):
 
 
 class SpanConflict(NamedTuple):
-    """A span that does not align with tokens, or overlaps another one."""
+    """A span that does not align with tokens, or overlaps another one.
+
+    Example:
+        >>> conflict = align(tokenize("Anna Lind left"), [TextSpan(0, 7, "PER")]).conflicts[0]
+        >>> conflict.kind, conflict.misaligned
+        ('token cut', True)
+    """
 
     kind: str  # such as "token cut" or "overlap"
     message: str
@@ -62,7 +79,13 @@ class SpanConflict(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """Spans of tokens, and the conflicts found."""
+    """Spans of tokens, and the conflicts between spans and tokens or other spans.
+
+    Example:
+        >>> result = align(tokenize("Anna Lind left"), [TextSpan(0, 9, "PER"), TextSpan(5, 9, "LOC")])
+        >>> result.spans, len(result.conflicts)
+        ([(0, 2, 'PER')], 1)
+    """
 
     spans: list[tuple[int, int, str]]  # (first token, token after the last, type), sorted
     conflicts: list[SpanConflict]
@@ -78,6 +101,9 @@ def tokenize(
         tokenizer: maps a text to the offsets (start, end) of its tokens in order. White space at the edges of a token
             is trimmed; tokens without visible characters are dropped.
         sentences: maps a text and its tokens to sentence boundaries.
+
+    Returns:
+        the text with its tokens and sentences.
 
     Raises:
         InputError: the text is not a string, or the results of the two functions are malformed.
@@ -123,16 +149,28 @@ def _check_offsets(text: str, given: Any) -> Iterator[Offsets]:
 
 def _check_boundaries(given: Any, number: int) -> list[int]:
     try:
-        found = [operator.index(one) for one in given]
+        boundaries = [operator.index(one) for one in given]
     except TypeError:
         raise InputError(f"the sentence splitter returns {given!r:.60}; {_BOUNDARIES}") from None
-    if found[:1] != [0] or found[-1] != number or any(a >= b for a, b in pairwise(found)):
-        raise InputError(f"the sentence splitter returns {found!r:.60} for {number} tokens; {_BOUNDARIES}")
-    return found
+    if boundaries[:1] != [0] or boundaries[-1] != number or any(a >= b for a, b in pairwise(boundaries)):
+        raise InputError(f"the sentence splitter returns {boundaries!r:.60} for {number} tokens; {_BOUNDARIES}")
+    return boundaries
 
 
 def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
-    """Join words by spaces and sentences by line ends; empty sentences are dropped."""
+    """Join words by spaces and sentences by line ends; empty sentences are dropped.
+
+    Args:
+        sentences: the words of each sentence.
+
+    Returns:
+        the text with its tokens and sentences.
+
+    Example:
+        >>> text = join_words([["Anna", "left"], ["She", "sang"]])
+        >>> text.text, text.sentences
+        ('Anna left\\nShe sang', [0, 2, 4])
+    """
     kept = [words for words in sentences if words]
     tokens: list[Offsets] = []
     at, boundaries = 0, [0]
@@ -145,9 +183,22 @@ def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
 
 
 def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
-    """Find the words of sentences in their text, separated by white space and invisible characters only.
+    """Find the words of sentences in their text.
 
-    Raises InputError, which begins with `place`, if the text does not consist of these words.
+    Args:
+        words: the words of each sentence.
+        text: their text, with only white space and invisible characters between words.
+        place: beginning of an error message, such as "file:line".
+
+    Returns:
+        the text with its tokens and sentences.
+
+    Raises:
+        InputError: the text does not consist of these words.
+
+    Example:
+        >>> align_words([["Anna", "left", "."]], "Anna  left.", "notes.txt:1").tokens
+        [(0, 4), (6, 10), (10, 11)]
     """
     blank = set(invisible_characters(text))
     tokens: list[Offsets] = []
@@ -187,8 +238,10 @@ def align(
         overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "error":
             keep the first.
 
+    Returns:
+        the token spans, and the conflicts.
+
     Example:
-        >>> from structperc.text import tokenize
         >>> align(tokenize("Anna Lind left"), [TextSpan(0, 8, "PER")], "expand").spans
         [(0, 2, 'PER')]
     """
@@ -221,8 +274,14 @@ def align(
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
     """Remove sentence boundaries inside token spans.
 
+    Args:
+        text: the text with its tokens and sentences.
+        spans: triples (first token, token after the last, type), as in `Alignment`.
+
+    Returns:
+        the text with fewer sentences.
+
     Example:
-        >>> from structperc.text import tokenize
         >>> text = tokenize("Our firm Yahoo! Inc. grew.")
         >>> text.sentences, merge_sentences(text, [(2, 5, "ORG")]).sentences
         ([0, 4, 7], [0, 7])
@@ -234,7 +293,13 @@ def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) 
 def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit) -> list[TextSpan]:
     """Convert offsets in UTF-16 code units or UTF-8 bytes to characters.
 
-    Offsets beyond the text or inside a character become len(text) + 1.
+    Args:
+        text: the text.
+        spans: spans with offsets in the unit.
+        unit: "characters", "utf-16" or "utf-8".
+
+    Returns:
+        the spans with character offsets; offsets beyond the text or inside a character become len(text) + 1.
 
     Example:
         >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")

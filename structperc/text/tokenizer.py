@@ -46,7 +46,7 @@ def invisible_characters(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without invisible characters."""
+    """Return a text without its invisible characters."""
     hidden = invisible_characters(text)
     return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
 
@@ -180,12 +180,36 @@ _UD = RuleTokenizer([WEB, SMILEY, SHORTENED, ABBREVIATION, INITIAL, MONEY, SEPAR
 
 
 def conll_tokens(text: str) -> list[Offsets]:
-    """Return the offsets of the tokens of a text by the conventions of CoNLL-2003 and the Penn Treebank."""
+    """Return the offsets of the tokens of a text by the conventions of CoNLL-2003 and the Penn Treebank.
+
+    Args:
+        text: any string.
+
+    Returns:
+        pairs (start, end), ascending; the token is text[start:end].
+
+    Example:
+        >>> text = "Don't go."
+        >>> [text[start:end] for start, end in conll_tokens(text)]
+        ['Do', "n't", 'go', '.']
+    """
     return _CONLL(text)
 
 
 def ud_tokens(text: str) -> list[Offsets]:
-    """Return the offsets of the tokens of a text by the conventions of the English Web Treebank (UD)."""
+    """Return the offsets of the tokens of a text by the conventions of the English Web Treebank (UD).
+
+    Args:
+        text: any string.
+
+    Returns:
+        pairs (start, end), ascending; the token is text[start:end].
+
+    Example:
+        >>> text = "third-quarter profit"
+        >>> [text[start:end] for start, end in ud_tokens(text)]
+        ['third', '-', 'quarter', 'profit']
+    """
     return _UD(text)
 
 
@@ -212,6 +236,18 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
     A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets, before white space that is not
     followed by a lower-case letter; after abbreviations only before words such as The, after titles and initials never.
+
+    Args:
+        text: any string.
+        tokens: the offsets of its N tokens.
+
+    Returns:
+        the index of the first token of each sentence, and N.
+
+    Example:
+        >>> text = "Dr. Lind left. She sang."
+        >>> rule_sentences(text, conll_tokens(text))
+        [0, 4, 7]
     """
     hidden = dict.fromkeys(map(ord, invisible_characters(text)))
     words = [text[start:end].translate(hidden) for start, end in tokens]
@@ -224,14 +260,40 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
 
 def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
-    """Return the boundaries of sentences in a text with at most one sentence per line."""
+    """Return the boundaries of sentences in a text with at most one sentence per line.
+
+    Args:
+        text: any string.
+        tokens: the offsets of its N tokens.
+
+    Returns:
+        the index of the first token of each sentence, and N.
+
+    Example:
+        >>> text = "Anna left\\nShe sang"
+        >>> line_sentences(text, conll_tokens(text))
+        [0, 2, 4]
+    """
     gaps = (text[before[1] : after[0]] for before, after in pairwise(tokens))
     inner = [t for t, gap in enumerate(gaps, 1) if _LINE.search(gap)]
     return [0, *inner, len(tokens)] if tokens else [0]
 
 
 def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
-    """Return the boundaries of a text as a single sentence."""
+    """Return the boundaries of a text as a single sentence.
+
+    Args:
+        text: any string.
+        tokens: the offsets of its N tokens.
+
+    Returns:
+        [0, N], or [0] without tokens.
+
+    Example:
+        >>> text = "Anna left. She sang."
+        >>> one_sentence(text, conll_tokens(text))
+        [0, 6]
+    """
     return [0, len(tokens)] if tokens else [0]
 
 
@@ -263,6 +325,17 @@ def paragraph_ends(text: str) -> Iterator[int]:
     """Yield positions after empty lines where a text of whole lines can be cut without changing tokens or sentences.
 
     For `conll_tokens` and `ud_tokens` with `rule_sentences` or `line_sentences`.
+
+    Args:
+        text: whole lines.
+
+    Yields:
+        positions in the text, ascending.
+
+    Example:
+        >>> text = "Anna left.\\n\\nShe sang.\\n"
+        >>> [text[:end] for end in paragraph_ends(text)]
+        ['Anna left.\\n\\n']
     """
     hidden = invisible_characters(text)
     for match in _EMPTY_LINE.finditer(text):

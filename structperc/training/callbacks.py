@@ -25,17 +25,31 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class StopWhenConverged(pl.Callback):
-    """Stops when the error on the training data has converged; Kazama & Torisawa 2007, §6.1.
+    """Callback that stops when the error on the training data has converged; Kazama & Torisawa 2007, §6.1.
 
     The per-word error on the training data is measured during each epoch with the current weights. Training stops
-    when its relative change from epoch to epoch is below `threshold` for `patience` epochs in a row (the paper: 0.0001
-    and 3). A constant error of zero has converged.
+    when its relative change from epoch to epoch is below `threshold` for `patience` epochs in a row. A constant error
+    of zero has converged.
+
+    Args:
+        threshold: Relative change of the error; 0.0001 in the paper.
+        patience: Number of epochs; 3 in the paper.
+
+    Raises:
+        InputError: `threshold` is negative, or `patience` is below 1.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> trainer = pl.Trainer(max_epochs=100, callbacks=[StopWhenConverged()], logger=False)
+        >>> callback = StopWhenConverged(threshold=0.01, patience=2)
+        >>> [callback.observe(error) for error in (0.2, 0.1, 0.0999, 0.0999)]  # what it sees after each epoch
+        [False, False, False, True]
     """
 
     def __init__(self, threshold: float = 1e-4, patience: int = 3) -> None:
         if threshold < 0 or patience < 1:
-            found = f"{threshold}, {patience}"
-            raise InputError(f"StopWhenConverged: expected threshold >= 0 and patience >= 1, got {found}")
+            given = f"{threshold}, {patience}"
+            raise InputError(f"StopWhenConverged: expected threshold >= 0 and patience >= 1, got {given}")
         self.threshold, self.patience = threshold, patience
         self.previous: float | None = None
         self.steady = 0
@@ -86,7 +100,7 @@ class RunSummary(pl.Callback):
     """Logs the folder of a run, and the sizes of its data and its model.
 
     Args:
-        run: folder of the run.
+        run: Folder of the run.
     """
 
     def __init__(self, run: Path) -> None:
@@ -110,7 +124,7 @@ class RunCheckpoints(CheckpointStorage):
     """The checkpoint files of a run.
 
     Attributes:
-        written: the file that this process wrote last.
+        written: The file that this process wrote last.
         restoring: True while a checkpoint is being restored, see `RestoringEnds`.
     """
 
@@ -132,7 +146,7 @@ class RestoringEnds(pl.Callback):
     """Marks the end of restoring a checkpoint: later errors are not errors of the checkpoint.
 
     Args:
-        files: the checkpoint files of the run.
+        files: The checkpoint files of the run.
     """
 
     def __init__(self, files: RunCheckpoints) -> None:
@@ -167,8 +181,8 @@ class LastEpoch(Checkpoint):
     resumed run would repeat all later epochs.
 
     Args:
-        folder: of the checkpoints.
-        every_n_epochs: 0: only when training ends.
+        folder: Folder of the checkpoints.
+        every_n_epochs: Number of epochs between checkpoints; 0: only when training ends.
     """
 
     def __init__(self, folder: str | Path, every_n_epochs: int = 1) -> None:
@@ -209,10 +223,10 @@ class LastEpoch(Checkpoint):
 
 
 class SaveOnDivergence(pl.Callback):
-    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else the last epoch's.
+    """Saves RUN/model when training diverges: the best weights of a full-batch optimizer, else those of the last epoch.
 
     Args:
-        run: folder of the run.
+        run: Folder of the run.
     """
 
     def __init__(self, run: Path) -> None:
@@ -234,7 +248,7 @@ class SaveOnDivergence(pl.Callback):
 
 
 def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
-    """Put the weights of the best epoch into the model; return that epoch, None without a selection."""
+    """Load the weights of the best epoch into the model; return that epoch, or None without a selection."""
     path = checkpoints.best_model_path
     if checkpoints.monitor is not None and path:
         return load_weights(model, model.vocabulary(), path)

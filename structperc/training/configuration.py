@@ -278,7 +278,7 @@ def suggest_options(given: str, known: Iterable[str]) -> list[str]:
 
 
 def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node | None, yaml.Node | None]:
-    """Return the nodes of key and value of an option whose keys leave out init_args; places in lists are numbers.
+    """Return the nodes of key and value of an option whose keys leave out init_args; positions in lists are numbers.
 
     For a missing option the key is that of the innermost existing one, and the value None.
     """

@@ -31,7 +31,17 @@ LOGGERS = (  # their notices (hardware, seeds, checkpoints, ends of trainings) r
 
 
 def hide_lightning_messages() -> None:
-    """Hide the warnings and messages of Lightning that concern programmers only."""
+    """Hide warnings and messages of Lightning that users do not need.
+
+    They repeat what the program logs, or concern only its developers. The commands call this; call it in a script that
+    trains by `pl.Trainer` for the same output.
+
+    Example:
+        >>> import logging
+        >>> hide_lightning_messages()
+        >>> logging.getLogger("pytorch_lightning.utilities.rank_zero").level == logging.WARNING
+        True
+    """
     warnings.filterwarnings("ignore", category=PossibleUserWarning)
     for warning in WARNINGS:
         warnings.filterwarnings("ignore", message=warning)

@@ -32,7 +32,7 @@ notes = logging.getLogger("pytorch_lightning.structperc")
 
 
 class Metrics(ExperimentWriter):
-    """The file metrics.csv, written as a whole. Raises InputError with the reason if it cannot be written."""
+    """The file metrics.csv, which is written whole. Raises InputError with the reason if it cannot be written."""
 
     def save(self) -> None:
         """Write all rows so far."""
@@ -46,7 +46,18 @@ class Metrics(ExperimentWriter):
 
 
 class RunLog(CSVLogger):
-    """Lightning's CSVLogger with a table that is written whole or not at all."""
+    """Lightning's CSVLogger, with a table that is written whole or not at all.
+
+    The arguments are those of `pytorch_lightning.loggers.CSVLogger`.
+
+    Example:
+        >>> log = RunLog("run", name="logs")
+        >>> log.log_metrics({"dev/score": 0.875}, step=1)
+        >>> log.save()
+        >>> print(open("run/logs/version_0/metrics.csv").read())
+        dev/score,step
+        0.875,1
+    """
 
     @property
     @rank_zero_experiment

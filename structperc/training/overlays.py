@@ -23,18 +23,37 @@ DEEPEST = 20  # nested overlays
 
 
 def read_configuration(path: str | Path) -> Any:
-    """Return the value of a file merged with its overlays. Raises InputError as `compose` does."""
+    r"""Return the value of a configuration file merged with the files that it lists under `overlays`.
+
+    Paths of overlays are relative to the folder of the file. Later files and the file itself replace values of earlier
+    ones; `KEY+` adds a list to the one below.
+
+    Args:
+        path: A YAML file.
+
+    Raises:
+        InputError: A file cannot be read or is not a configuration, or overlays form a cycle.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("base.yaml").write_text("trainer: {max_epochs: 20, devices: 1}")
+        >>> _ = Path("short.yaml").write_text("overlays: [base.yaml]\ntrainer: {max_epochs: 2}")
+        >>> read_configuration("short.yaml")
+        {'trainer': {'max_epochs': 2, 'devices': 1}}
+    """
     return node_value(compose(path))
 
 
 def compose(path: str | Path) -> yaml.MappingNode:
-    """Return the YAML tree of a file merged with its overlays, the first at the bottom; these may have overlays, too.
+    """Return the YAML tree of a file merged with its overlays, the first at the bottom.
+
+    Overlays may have overlays, too.
 
     Paths are relative to the folder of the file that contains them; see `overlaid` for the rules. The nodes have the
     file and line of their origin.
 
-    Raises InputError with the name of the wrong file for one that cannot be read or is not a configuration, and for a
-    cycle of overlays.
+    Raises:
+        InputError: A file cannot be read or is not a configuration, or overlays form a cycle; the message has its name.
     """
     return _composed(str(path), [], {})
 

@@ -1,4 +1,4 @@
-"""Prediction files: their places in runs, and reading them for a comparison.
+"""Prediction files: their paths in runs, and reading them for a comparison.
 
 Their columns are word, other columns of the data, gold label and predicted label, as for the conlleval script, and
 their first line names these columns.

@@ -79,7 +79,16 @@ def by_part(seconds: dict[str, float]) -> str:
 
 
 def parameters(model: nn.Module) -> int:
-    """Return the number of weights of a model, including fixed ones such as those of a re-ranker's first model."""
+    """Return the number of weights of a model, including fixed ones such as those of a re-ranker's first model.
+
+    Args:
+        model: A module.
+
+    Example:
+        >>> from torch import nn
+        >>> parameters(nn.Linear(3, 2))
+        8
+    """
     return sum(p.numel() for p in model.parameters())
 
 
@@ -91,13 +100,13 @@ def size_on_disk(folder: Path) -> float:
 def peak_memory(device: torch.device) -> dict[str, float]:
     """Return the peak memory of this process in MiB: `peak_memory_mb` and `peak_gpu_memory_mb`.
 
-    The latter is that of tensors on a GPU. Unknown values are left out.
+    The latter is the peak of tensors on a GPU. Unknown values are missing.
     """
-    own = peak_resident()
-    found = {} if own is None else {"peak_memory_mb": own / MIB}
+    resident = peak_resident()
+    peaks = {} if resident is None else {"peak_memory_mb": resident / MIB}
     if device.type == "cuda":
-        found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated(device) / MIB
-    return found
+        peaks["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated(device) / MIB
+    return peaks
 
 
 def peak_resident() -> int | None:
@@ -154,14 +163,37 @@ def label_split(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Lab
 
 
 def evaluate(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Evaluation:
-    """Return the scores of a split, labelled as `label_split` does."""
+    """Return the scores of a split under the current weights of a tagger.
+
+    The data must be encoded, as after a fit, and the split must have gold labels. In distributed training each process
+    labels its share, and each returns the scores of the whole split.
+
+    Args:
+        tagger: A trained tagger.
+        data: Data module of the training or evaluation.
+        split: "train", "dev" or "test".
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> tagger = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> data, quiet = Synthetic(train=5, dev=0, test=1), dict(logger=False, enable_checkpointing=False)
+        >>> trainer = pl.Trainer(max_epochs=3, enable_progress_bar=False, enable_model_summary=False, **quiet)
+        >>> trainer.fit(tagger, datamodule=data)
+        >>> round(evaluate(tagger, data, "train").compute()["score"], 3)  # F1 of segments
+        0.769
+    """
     return label_split(tagger, data, split).evaluation
 
 
 def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
     """Return score, precision and recall (shares) and the number of gold segments for each segment type.
 
-    Types without a gold or a predicted segment are left out.
+    Types without a gold or a predicted segment are missing.
     """
     if "segments" not in evaluation:
         return {}
@@ -172,7 +204,17 @@ def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
 
 
 def results_table(results: dict[str, dict[str, float]]) -> str:
-    """Return a table with one line per split, in per cent and within 80 columns, from {split: {name: share}}."""
+    """Return a table with one line per split, in per cent and within 80 columns.
+
+    Args:
+        results: Scores as shares in 0..1, {split: {name: share}}.
+
+    Example:
+        >>> print(results_table({"dev": {"score": 0.875, "precision": 0.9}, "test": {"score": 0.8, "precision": 0.85}}))
+        split  score  precision
+        dev    87.50      90.00
+        test   80.00      85.00
+    """
     names = next(iter(results.values()))
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     rows += [[split, *(percent(row[name]) for name in names)] for split, row in results.items()]
@@ -190,7 +232,7 @@ def outcome_lines(labelled: dict[str, LabelledSplit], results: dict[str, dict[st
 
 
 def advice_for_no_prediction(evaluation: Evaluation) -> str:
-    """Return advice of one line if gold has segments and none is predicted; else an empty string."""
+    """Return advice of one line if there are gold segments and none is predicted; else an empty string."""
     if "segments" not in evaluation:
         return ""
     found = evaluation["segments"].compute().total

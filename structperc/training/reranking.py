@@ -85,7 +85,30 @@ class Round(NamedTuple):
 
 
 def boosting_rounds(model: GlobalReranker) -> list[Round]:
-    """Return the rounds of a re-ranker with boosting; call this before `finalize` renumbers its strings."""
+    """Return the rounds of boosting of a re-ranker. Call this before `finalize` renumbers its strings.
+
+    Args:
+        model: A re-ranker whose ranker is `Boosting`, after training.
+
+    Example:
+        >>> import pytorch_lightning as pl
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import MEMMLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.nonlocal_features import WholeEntity
+        >>> from structperc.reranking import JackKnife
+        >>> from structperc.scorers import SparseLinear
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss(), KBest(1))
+        >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
+        >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
+        >>> data, quiet = Synthetic(train=2, dev=0, test=0), dict(logger=False, enable_checkpointing=False)
+        >>> _ = model.train_first(data, enable_progress_bar=False)
+        >>> trainer = pl.Trainer(max_epochs=1, enable_progress_bar=False, enable_model_summary=False, **quiet)
+        >>> trainer.fit(model, datamodule=data)
+        >>> [one.number for one in boosting_rounds(model)]
+        [1, 2, 3, 4, 5]
+    """
     ranker = model.ranker
     assert isinstance(ranker, Boosting)
     names = dict(model.feature_strings(ranker.chosen.unique()))
@@ -101,9 +124,19 @@ def write_rounds(folder: Path, made: Sequence[Round], per_epoch: int) -> None:
 
 
 def dev_scores(folder: Path) -> list[tuple[int, float]]:
-    """Return (epoch from 1, score on development data after it) from the logs of a run.
+    r"""Return (epoch from 1, score on development data after it) from the logs of a run.
 
     A resumed run has several logs; a later log replaces the epochs of earlier ones from its first epoch on.
+
+    Args:
+        folder: Folder of the run.
+
+    Example:
+        >>> log = Path("run/logs/version_0")
+        >>> log.mkdir(parents=True)
+        >>> _ = (log / "metrics.csv").write_text("dev/score,epoch\n0.5,0\n0.75,1\n")
+        >>> dev_scores(Path("run"))
+        [(1, 0.5), (2, 0.75)]
     """
     scores: dict[int, float] = {}
     for log in sorted(
@@ -120,7 +153,16 @@ def dev_scores(folder: Path) -> list[tuple[int, float]]:
 def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
     """Return a figure of three panels: the loss over rounds, the score over rounds, and the largest weights.
 
-    `scores` are (epoch, score on development data); an epoch has up to `per_epoch` rounds.
+    Args:
+        made: The rounds, see `boosting_rounds`.
+        scores: (epoch, score on development data), see `dev_scores`.
+        per_epoch: Maximum number of rounds of an epoch.
+
+    Example:
+        >>> made = [Round(1, "WE: Xxx -> PER", 0.5, 10.0, 4), Round(2, "WE: Xxx -> LOC", -0.25, 8.0, 3)]
+        >>> figure = plot_rounds(made, scores=[(1, 0.75)], per_epoch=2)
+        >>> [ax.get_title() for ax in figure.axes]
+        ['Loss', 'Development data', 'Largest weights of 2']
     """
     figure = Figure(figsize=(13, 5), layout="constrained")
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))

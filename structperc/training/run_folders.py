@@ -35,7 +35,7 @@ def root_of(folder: Path) -> Path:
 
 
 def run_of(checkpoint: Path) -> Path | None:
-    """Return the folder of the run of a checkpoint, or None for a file in another place."""
+    """Return the folder of the run of a checkpoint, or None for a file elsewhere."""
     return checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else None
 
 

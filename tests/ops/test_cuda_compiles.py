@@ -18,7 +18,7 @@ READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select"
 
 
 KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
-    "_sums", "_shares", "_draw"
+    "_log_sums", "_shares", "_draw"
 }  # fmt: skip
 OF_CHUNKS = {"_multiply", "_join", "_search_chunk", "_follow_chunk", "_score_chunk"}  # for up to 16 labels
 MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "400 dense float32")

@@ -36,6 +36,17 @@ class DocumentAttribute(ABC):
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
     Labels are never read. Attributes that depend on training data implement `fit`, `to_json`, `arrays` and
     `load_state`.
+
+    Example:
+        >>> from structperc import FeatureExtractor
+        >>> class Length(DocumentAttribute):
+        ...     def transform(self, corpus, lookup):
+        ...         return [str(corpus.tokens)] * corpus.tokens
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left", "."]}])
+        >>> features = FeatureExtractor(["length[0]"], cutoff=1, documents={"length": Length()}, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['length[0]=3']
     """
 
     attributes: tuple[str, ...] = ()  # names of the attributes or columns that `transform` looks up

@@ -68,7 +68,18 @@ class Majority(DocumentAttribute):
 
 
 class TokenMajority(Majority):
-    """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities."""
+    """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities.
+
+    Example:
+        >>> from structperc import FeatureExtractor
+        >>> words, first = ["Lind", "left", "Lind"], ["B-PER", "O", "B-PER"]
+        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
+        >>> majority = {"most": TokenMajority("first")}
+        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['most[0]=PER', 'most[0]=O']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent entity type of the word of each token."""
@@ -83,7 +94,18 @@ class TokenMajority(Majority):
 
 
 class EntityMajority(Majority):
-    """Most frequent type of all entities with the same words; no value outside entities."""
+    """Most frequent type of all entities with the same words; no value outside entities.
+
+    Example:
+        >>> from structperc import FeatureExtractor
+        >>> words, first = ["Lind", "left", "Lind", "Lind"], ["B-PER", "O", "B-PER", "B-LOC"]
+        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
+        >>> majority = {"most": EntityMajority("first")}
+        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['most[0]=PER']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
@@ -96,7 +118,18 @@ class EntityMajority(Majority):
 
 
 class SuperentityMajority(Majority):
-    """Most frequent type of the longer entities that contain the words of an entity; no value if there is none."""
+    """Most frequent type of the longer entities that contain the words of an entity; no value if there is none.
+
+    Example:
+        >>> from structperc import FeatureExtractor
+        >>> words, first = ["Ford", "of", "Ford", "Motor"], ["B-PER", "O", "B-ORG", "I-ORG"]
+        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
+        >>> majority = {"most": SuperentityMajority("first")}
+        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['most[0]=ORG']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the longer entities that contain the entity at each token."""

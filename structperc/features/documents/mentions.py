@@ -64,6 +64,15 @@ class CaseElsewhere(DocumentAttribute):
     "upper", "lower" or "upper+lower" for tokens inside sentences, where case is informative; else "first" if there are
     mentions at the beginning of a sentence only, or "capitals" if there are mentions in lines of capitals only. A word
     that does not begin with a letter has no value.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> sentences = [{"word": "Bush left .".split()}, {"word": "He met Bush .".split()}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["case[0]"], cutoff=1, documents={"case": CaseElsewhere()}, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['case[0]=upper', 'case[0]=first']
     """
 
     names: ClassVar[tuple[str, ...]] = ("", "upper", "lower", "upper+lower", "first", "capitals")
@@ -94,6 +103,15 @@ class LineKind(DocumentAttribute):
     "capitals": the sentence has no lower-case letter; "text": it ends in a full stop, an exclamation, question or
     quotation mark; else "line". "+numbers" is appended if at least every third token has a digit, "+short" for
     sentences of up to three tokens. Case and position have another meaning in titles and tables than in running text.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> sentences = [{"word": "STORM IN ROME TODAY".split()}, {"word": "It rained all day .".split()}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["line[0]"], cutoff=1, documents={"line": LineKind()}, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['line[0]=text', 'line[0]=capitals']
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
@@ -130,6 +148,16 @@ class LongestMention(DocumentAttribute):
 
     Raises:
         InputError: unknown position.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> sentences = [{"word": "Ford said".split()}, {"word": "at Gerald Ford".split()}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> longest = {"full": LongestMention("w", "first")}
+        >>> features = FeatureExtractor(["full[0]"], cutoff=1, documents=longest, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['full[0]=Gerald']
     """
 
     def __init__(self, of: str, at: At) -> None:
@@ -202,6 +230,16 @@ class OtherMentions(DocumentAttribute):
         of: name of the attribute.
         at: offset from the other mention to the token whose value is used, negative to the left; "_B" outside its
             sentence.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> sentences = [{"word": "Lind left".split()}, {"word": "Mr. Lind said".split()}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> before = {"before": OtherMentions("w", -1)}
+        >>> features = FeatureExtractor(["before[0]"], cutoff=1, documents=before, progress=False)
+        >>> features.fit(corpus)
+        >>> features.feature_names("node")
+        ['before[0]=Mr.', 'before[0]=_B']
     """
 
     def __init__(self, of: str, at: int = 0) -> None:

@@ -32,13 +32,13 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
     totals, nodes = unary.new_zeros(B), unary.new_empty(B, T, L)
     pairs = unary.new_empty(B if with_pairs else 1, each if with_pairs else 0, L, L)
     work = 4 * T * (2 * WIDTH + L * L // WIDTH)
-    if run_in_threads(_expect, B, work, unary, edge, lengths, totals, nodes, pairs):
+    if run_in_threads(_both_passes, B, work, unary, edge, lengths, totals, nodes, pairs):
         check_lengths(lengths, T)
     return totals, nodes, pairs if with_pairs else pairs.view(0)
 
 
 @kernel
-def _expect(start, stop, unary, edge, lengths, totals, nodes, pairs):
+def _both_passes(start, stop, unary, edge, lengths, totals, nodes, pairs):
     _, T, L = unary.shape
     M = edge.shape[1]
     space, level, small, known = workspace(T, M, L), 0.0, False, False
@@ -128,7 +128,7 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
     """Implement `structperc.ops.local_log_partition_backward`."""
     B, T, L = unary.shape
     own, steps = unary.new_zeros(B, T, L), unary.new_zeros(B, *edge.shape[1:])
-    run_in_threads(_share, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
+    run_in_threads(_shares, B, 16 * T * L * L, unary, edge, lengths, grad, own, steps)
     return own, steps.sum_to_size(edge.shape)
 
 
@@ -149,7 +149,7 @@ def _log_sums(start, stop, unary, edge, lengths, sums):
 
 
 @kernel
-def _share(start, stop, unary, edge, lengths, grad, own, steps):
+def _shares(start, stop, unary, edge, lengths, grad, own, steps):
     L = unary.shape[2]
     scores = np.empty(L)
     for b in range(start, stop):

@@ -302,7 +302,7 @@ def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     if found.numel():
         blocks = lattice.blocks()
         with on_device_of(unary):
-            _sums[(triton.cdiv(lattice.B * lattice.T, blocks["N"]),)](*lattice.tables, found, **blocks)
+            _log_sums[(triton.cdiv(lattice.B * lattice.T, blocks["N"]),)](*lattice.tables, found, **blocks)
     return found
 
 
@@ -324,7 +324,7 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _sums(
+def _log_sums(
     unary, edge, lengths, B, T, eb, et, ei, ej, found,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip

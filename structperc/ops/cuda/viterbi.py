@@ -64,7 +64,7 @@ def _search(
     """Fill scores (B,) and labels (B, T); following (B, T, L) and carried (B, 2, L) are memory."""
     b, length, longest = sequences(lengths, B, T, N)
     nothing = tl.zeros((N, P), unary.dtype.element_ty)
-    after, invalid = _successors(
+    after, invalid = _suffix_scores(
         unary, edge, b, length, 0, longest, T, eb, et, ei, ej, nothing, following, carried,
         L, N, P, ROWS, STATIONARY, STAGES,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def _search_chunk(
     b, length, longest = sequences(lengths, B, T, N)
     begin, end = c * chunk, tl.minimum((c + 1) * chunk, longest)
     carry = rows_at(after, b, c, length > end, L, P, C, 0.0)
-    carry, _ = _successors(
+    carry, _ = _suffix_scores(
         unary, edge, b, length, begin, end, T, eb, et, ei, ej, carry, following, after, L, N, P, ROWS, STATIONARY,
         STAGES,
     )  # fmt: skip
@@ -157,7 +157,7 @@ def _score_chunk(
 
 
 @triton.jit
-def _successors(
+def _suffix_scores(
     unary, edge, b, length, begin, end, T, eb, et, ei, ej, after, following, carried,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip

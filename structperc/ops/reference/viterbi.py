@@ -23,7 +23,7 @@ def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     unary, edge = unary.detach(), edge.detach()
     lengths = steps_and_lengths(unary, lengths)[1]
     suffix, legal = best_suffix_scores(unary, edge, lengths)
-    invalid, labels = any_invalid(unary, edge, lengths), _trace(suffix, edge)
+    invalid, labels = any_invalid(unary, edge, lengths), _trace_best_path(suffix, edge)
     labels = torch.where(real_tokens(lengths, unary.shape[1]) & (legal & ~invalid).unsqueeze(1), labels, 0)
     rows = torch.arange(unary.shape[0], device=unary.device)
     scores = path_score(unary, edge, lengths, labels, rows)
@@ -41,7 +41,7 @@ def best_suffix_scores(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Te
     return suffix, (suffix[:, 0].amax(1) > -torch.inf) | empty if unary.shape[1] else empty
 
 
-def _trace(suffix: Tensor, edge: Tensor) -> Tensor:
+def _trace_best_path(suffix: Tensor, edge: Tensor) -> Tensor:
     """Return the best label after each one (B, T), the lowest among equals."""
     B, T, L = suffix.shape
 
