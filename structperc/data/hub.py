@@ -52,7 +52,7 @@ def read_hub(
 
 
 def load_split(hub: str, config: str | None, split: str, revision: str | None) -> Dataset:
-    """Load a split of a data set. With HF_HUB_OFFLINE=1 the copy loaded last is read, whatever its revision.
+    """Load a split of a data set. With HF_HUB_OFFLINE=1 the copy loaded last is read, of any revision.
 
     Raises InputError if the hub does not answer within seconds, and for unknown ids, revisions and splits.
     """

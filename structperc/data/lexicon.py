@@ -56,7 +56,11 @@ class LowerCaseLexicon(nn.Module):
         return lexicon
 
     def read(self, words: Iterable[str]) -> None:
-        """Read the text, or these words if there is none. Raises InputError for a file that cannot be read."""
+        """Read the text of the constructor, or these words if it has none.
+
+        Raises:
+            InputError: a file that cannot be read.
+        """
         if self.text is None:
             found = _lower_cased(words)
         else:

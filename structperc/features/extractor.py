@@ -117,7 +117,7 @@ class FeatureExtractor:
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
         self._numbering: ExactNumbering | HashedNumbering
         self._numbering = ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
-        self._indices: dict[str, Index] = {}  # of nodes and edges, the same object where both are the same
+        self._indices: dict[str, Index] = {}  # indices of nodes and edges; one object if both are the same
         self.weighted = None if weighted_column is None else WeightedFeatures(weighted_column, self._numbering.names())
 
     @classmethod
@@ -151,7 +151,12 @@ class FeatureExtractor:
     def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
         """Fit document attributes, count the features of a training corpus and build the index.
 
-        Workers share the counting for a large corpus. Raises InputError for a missing column.
+        Args:
+            corpus: the training corpus.
+            workers: processes that share the counting for a large corpus.
+
+        Raises:
+            InputError: a missing column.
         """
         self._fit(corpus, workers)
 
@@ -169,7 +174,7 @@ class FeatureExtractor:
 
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
-        self._index("node")  # before anything is read
+        self._index("node")  # raises an error before the corpus is read
         return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
@@ -256,7 +261,15 @@ class FeatureExtractor:
         return [f"{name} features: {line}" for name, line in lines.items() if line]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
-        """Return an extractor with the features of a kind where keep (F,) bool is True, renumbered."""
+        """Return an extractor with some of the features, renumbered.
+
+        Args:
+            kind: "node" or "edge".
+            keep: (F,) bool, True for features to keep.
+
+        Raises:
+            ValueError: another shape of `keep`.
+        """
         index, listed = self._index(kind), self._n_weighted(kind)
         n = len(index)
         if keep.shape != (n + listed,):

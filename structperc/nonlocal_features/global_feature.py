@@ -223,7 +223,7 @@ def name_hashes(names: tuple[str | None, ...]) -> Tensor:
     return torch.tensor(numbers, device="cpu")  # cached, independent of the default device
 
 
-PENDING = 2**18  # keys that are collected before they are merged, or as many as are known
+PENDING = 2**18  # keys to collect before they are merged; more if more keys are known
 
 
 class Instances(NamedTuple):

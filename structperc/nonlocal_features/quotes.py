@@ -33,10 +33,10 @@ class Quotes(NamedTuple):
     """
 
     opens: Tensor  # (Q,) int64, b * T + t of the first mark: s
-    closes: Tensor  # (Q,) int64, of the second one: e
-    lasts: Tensor  # (Q,) int64, of the last such word between them: e'
-    upper: Tensor  # (Q,) int64, words between them that begin with an upper case letter: u
-    lower: Tensor  # (Q,) int64, those that begin with a lower case letter: l
+    closes: Tensor  # (Q,) int64, b * T + t of the second mark: e
+    lasts: Tensor  # (Q,) int64, b * T + t of the last such word between them: e'
+    upper: Tensor  # (Q,) int64, number of words between them that begin with an upper-case letter: u
+    lower: Tensor  # (Q,) int64, number of words that begin with a lower-case letter: l
 
 
 class QuoteFeature(LexiconFeature):
@@ -117,7 +117,7 @@ class QuotedEntity(QuoteFeature):
     """Flag of quoted words that are exactly one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
-    with an upper and a lower case letter; b is 1 if u > l.
+    with an upper-case and a lower-case letter; b is 1 if u > l.
 
     Args:
         typed: True to distinguish the strings of entities of different types.

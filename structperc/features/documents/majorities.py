@@ -1,4 +1,4 @@
-"""Majority labels of a first model as attributes: of a word, of an entity, and of longer entities that contain it.
+"""Majority labels of a first model as attributes, for words, entities and longer entities that contain an entity.
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
 dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
