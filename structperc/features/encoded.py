@@ -11,7 +11,18 @@ from structperc.ragged import Ragged
 
 
 class EncodedFeatures(NamedTuple):
-    """Features of S sequences, a list for each token; `edges` is `nodes` if edges have the features of the nodes."""
+    """Features of S sequences, a list for each token; `edges` is `nodes` if edges have the features of the nodes.
+
+    Example:
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Anna"]}])
+        >>> encoded = FeatureExtractor(["w[0]"], cutoff=1).fit_encode(corpus)
+        >>> encoded.nodes.ids.tolist(), encoded.starts.tolist()  # one feature for each token
+        ([0, 1, 0], [0, 2, 3])
+        >>> nodes, edges = encoded.cut([1])  # the second sequence
+        >>> nodes.ids.tolist(), edges
+        ([0], None)
+    """
 
     nodes: Ragged
     edges: Ragged | None  # None without edge templates

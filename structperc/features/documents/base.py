@@ -36,6 +36,16 @@ class DocumentAttribute(ABC):
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
     Labels are never read. Attributes that depend on training data implement `fit`, `to_json`, `arrays` and
     `load_state`.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> class Title(DocumentAttribute):
+        ...     def transform(self, corpus, lookup):  # the first sentence of the corpus
+        ...         return ["title" if t < corpus.sentences[1] else "" for t in range(corpus.tokens)]
+        >>> features = FeatureExtractor(["part[0]"], documents={"part": Title()}, cutoff=1)
+        >>> features.fit(Corpus.from_sentences([{"word": ["News"]}, {"word": ["It", "rained"]}]))
+        >>> features.feature_names("node")
+        ['part[0]=title']
     """
 
     attributes: tuple[str, ...] = ()  # names of the attributes or columns that `transform` looks up
@@ -45,7 +55,9 @@ class DocumentAttribute(ABC):
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
         """Return the value at each of the N tokens of a corpus, "" for none: N strings, or a `Factorized`.
 
-        lookup: returns the values of an attribute listed in `attributes`.
+        Args:
+            corpus: the corpus.
+            lookup: returns the values of an attribute listed in `attributes`.
         """
 
     def fit(self, corpus: Corpus) -> Self:

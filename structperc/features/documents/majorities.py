@@ -1,4 +1,4 @@
-"""Majority labels of a first model as attributes: of a word, of an entity, and of longer entities that contain it.
+"""Majority labels of a first model as attributes, for words, entities and longer entities that contain an entity.
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
 dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
@@ -23,11 +23,11 @@ Name = tuple[int, tuple[str, ...]]  # number of the document (0 for the corpus),
 
 
 class Entity(NamedTuple):
-    """An entity of a first model."""
+    """An entity predicted by a first model: the tokens start <= t < end of the corpus."""
 
     name: Name
     type: str
-    start: int  # tokens of the corpus
+    start: int
     end: int
 
 
@@ -68,7 +68,21 @@ class Majority(DocumentAttribute):
 
 
 class TokenMajority(Majority):
-    """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities."""
+    """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities.
+
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "met", "Ford"], "model": ["B-ORG", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["most[0]"], documents={"most": TokenMajority("model")}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['most[0]=O', 'most[0]=ORG']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent entity type of the word of each token."""
@@ -83,7 +97,21 @@ class TokenMajority(Majority):
 
 
 class EntityMajority(Majority):
-    """Most frequent type of all entities with the same words; no value outside entities."""
+    """Most frequent type of all entities with the same words; no value outside entities.
+
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "met", "Ford"], "model": ["B-ORG", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["most[0]"], documents={"most": EntityMajority("model")}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['most[0]=ORG']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the entity that each token is in."""
@@ -96,7 +124,21 @@ class EntityMajority(Majority):
 
 
 class SuperentityMajority(Majority):
-    """Most frequent type of the longer entities that contain the words of an entity; no value if there is none."""
+    """Most frequent type of the longer entities that contain the words of an entity; no value if there is none.
+
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Gerald", "Ford", "met", "Ford"], "model": ["B-PER", "I-PER", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["longer[0]"], documents={"longer": SuperentityMajority("model")}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['longer[0]=PER']
+    """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
         """Return the most frequent type of the longer entities that contain the entity at each token."""

@@ -64,6 +64,15 @@ class CaseElsewhere(DocumentAttribute):
     "upper", "lower" or "upper+lower" for tokens inside sentences, where case is informative; else "first" if there are
     mentions at the beginning of a sentence only, or "capitals" if there are mentions in lines of capitals only. A word
     that does not begin with a letter has no value.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Then", "Ford", "left"]}, {"word": ["ford", "spoke"]}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["case[0]"], documents={"case": CaseElsewhere()}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['case[0]=first', 'case[0]=upper']
     """
 
     names: ClassVar[tuple[str, ...]] = ("", "upper", "lower", "upper+lower", "first", "capitals")
@@ -94,6 +103,15 @@ class LineKind(DocumentAttribute):
     "capitals": the sentence has no lower-case letter; "text": it ends in a full stop, an exclamation, question or
     quotation mark; else "line". "+numbers" is appended if at least every third token has a digit, "+short" for
     sentences of up to three tokens. Case and position have another meaning in titles and tables than in running text.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["FRANCE", "WIN", "CUP"]}, {"word": ["It", "rained", "all", "day", "."]}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["kind[0]"], documents={"kind": LineKind()}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['kind[0]=capitals+short', 'kind[0]=text']
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
@@ -130,6 +148,15 @@ class LongestMention(DocumentAttribute):
 
     Raises:
         InputError: unknown position.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Gerald", "Ford", "arrived"]}, {"word": ["later", "Ford", "spoke"]}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["full[0]"], documents={"full": LongestMention("w", "first")}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['full[0]=Gerald']
     """
 
     def __init__(self, of: str, at: At) -> None:
@@ -202,6 +229,15 @@ class OtherMentions(DocumentAttribute):
         of: name of the attribute.
         at: offset from the other mention to the token whose value is used, negative to the left; "_B" outside its
             sentence.
+
+    Example:
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "spoke"]}, {"word": ["later", "Ford", "left"]}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["next[0]"], documents={"next": OtherMentions("w", at=1)}, cutoff=1)
+        >>> features.fit(corpus)
+        >>> sorted(features.feature_names("node"))
+        ['next[0]=left', 'next[0]=spoke']
     """
 
     def __init__(self, of: str, at: int = 0) -> None:
