@@ -1,12 +1,12 @@
-"""What pyproject.toml cannot say: the folder `configs` is the folder `structperc/configs` of an installed package."""
+"""List of packages; the folder `configs` is installed as `structperc/configs`, which pyproject.toml cannot express."""
 
-from setuptools import find_namespace_packages, find_packages, setup
+from setuptools import find_namespace_packages, setup
 
 CONFIGS = "structperc.configs"
 
 setup(
     packages=[
-        *find_packages(include=["structperc*"]),
+        *find_namespace_packages(include=["structperc", "structperc.*"], exclude=["*.__pycache__"]),
         CONFIGS,
         *(f"{CONFIGS}.{folder}" for folder in find_namespace_packages("configs")),
     ],
