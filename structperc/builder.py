@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LIBRARY = "structperc"
 KWARGS = "dict_kwargs"  # further arguments of a class that takes **kwargs
 CRITERION_FIELDS = {"probabilistic": bool, "independent_sentences": bool}
-PACKAGES = {  # of other libraries, to find classes by their last name
+PACKAGES = {  # packages of other libraries whose classes are found by their last name
     "torch.optim.optimizer": ("structperc.optim", "torch.optim"),
     "torch.optim.lr_scheduler": ("structperc.optim", "torch.optim.lr_scheduler"),
     "pytorch_lightning.callbacks.callback": ("structperc.training", "pytorch_lightning.callbacks"),
@@ -102,7 +102,7 @@ class Builder:
     ) -> None:
         self.any_module = trusted is None
         self.trusted = (LIBRARY, *(trusted or ()))
-        self.errors: list[OptionError] = []  # of all options of a configuration
+        self.errors: list[OptionError] = []  # errors of all options of a configuration
         self._text = text
 
     @classmethod
@@ -301,7 +301,7 @@ class Builder:
         raise OptionError(place, f"expected {' or '.join(dict.fromkeys(map(type_name, hints)))}, got {shown}")
 
     def _class(self, value: Any, target: _Target, place: str, default: Any = REQUIRED) -> dict[str, Any]:
-        """Return class path and checked options, of a name, a class with options, or options alone."""
+        """Return class path and checked options from a name, a class with options, or only options."""
         keys = {CLASS, OPTIONS, KWARGS} if self.any_module else {CLASS, OPTIONS, STATE, INFERENCE}
         if isinstance(value, str):
             value = {CLASS: value}

@@ -10,7 +10,7 @@ from structperc.errors import InputError
 from structperc.user_code import class_location, is_user_class
 
 CLASS, OPTIONS = "class_path", "init_args"
-STATE = "state"  # of a part of a saved model, from its training data
+STATE = "state"  # state of a part of a saved model that comes from its training data
 INFERENCE = "inference"  # the properties of a user's criterion that predictions depend on
 
 

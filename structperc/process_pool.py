@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from structperc.errors import InputError
 
-LARGE = 2**20  # bytes of an array, from which on a file is faster
+LARGE = 2**20  # bytes; for arrays of this size or more a file is faster
 CHECK_INTERVAL = 0.2  # seconds between checks that the parent process exists
 AHEAD = 2  # maximum of submitted items per process
 
@@ -34,7 +34,7 @@ class Workers(NamedTuple):
 
     number: int = 1
     advice: str = "use fewer processes"  # if memory does not suffice
-    folder: Path | None = None  # of the files of large arrays; None: they are copied
+    folder: Path | None = None  # folder for the files of large arrays; None: arrays are copied
 
     def at_most(self, number: int) -> "Workers":
         """Return no more workers than there are items, as each takes a second to start."""

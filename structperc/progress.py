@@ -30,7 +30,7 @@ def bar(
 
     Args:
         items: the iterated items; None: the caller updates the bar.
-        name: of the work, shown before the bar.
+        name: name of the work, shown before the bar.
         total: number of steps, if `items` has no length.
         show: False hides the bar in any case.
         options: other options of tqdm.

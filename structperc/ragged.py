@@ -63,7 +63,7 @@ class Ragged(NamedTuple):
 
     @property
     def row_ids(self) -> Tensor:
-        """The number of the list of each id, (M,)."""
+        """The index of the list of each id, (M,)."""
         return torch.repeat_interleave(self.counts, output_size=self.ids.shape[0])
 
     def slice(self, start: int, stop: int) -> "Ragged":
@@ -86,6 +86,10 @@ class Ragged(NamedTuple):
         """Return the lists starts[i], ..., stops[i] - 1 for each i in turn, in the form of a mini-batch.
 
         For lists on the CPU. Copies of whole slices are many times faster than `select`.
+
+        Args:
+            starts: (m,) int64.
+            stops: (m,) int64.
         """
         from structperc.kernels.slices import copy_offsets, copy_slices  # needs a compiler
 

@@ -77,9 +77,19 @@ def read_conll(
         progress: show a progress bar.
         separator: "whitespace", or "tab" for fields that contain spaces.
 
+    Returns:
+        one row for each sentence.
+
     Raises:
         InputError: with file:line, for a line whose number of fields differs from the first token, too few fields for
             `columns`, an empty field or a decoding error; with the path, for a missing or empty file.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("train.txt").write_text("Anna B-PER\\nleft O\\n\\nYes O\\n")
+        >>> rows = read_conll("train.txt", ["word", "label"], progress=False)
+        >>> rows["word"][:], rows["label"][0]
+        ([['Anna', 'left'], ['Yes']], ['B-PER', 'O'])
     """
     line_format = LineFormat(separator, comments, docstart)
     return read_conll_corpus(path, columns, line_format, encoding=encoding, progress=progress).to_dataset()
@@ -429,9 +439,28 @@ def write_conll(
     predicted: Sequence[str] | None = None,
     docstart: str = DOCSTART,
 ) -> None:
-    """Write `conll_lines` to a UTF-8 file atomically.
+    """Write a corpus to a column file.
 
-    Predictions are preceded by a `header_line`. Fields are separated by tabs if one of them contains a space.
+    The file is UTF-8 and replaced atomically. With predictions its first line names the columns. Fields are separated
+    by tabs if one of them contains a space.
+
+    Args:
+        path: the file.
+        corpus: the tokens.
+        roles: the columns to write; by default all.
+        predicted: N labels for a last column.
+        docstart: first field of lines before documents.
+
+    Raises:
+        InputError: a missing column, another number of predictions than N, an invalid field value, or a file that
+            cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
+        >>> write_conll("gold.txt", corpus)
+        >>> Path("gold.txt").read_text()
+        'Anna B-PER\\nleft O\\n\\n'
     """
     names = list(corpus.columns if roles is None else roles)
     spaces = any(" " in value for role in names if role in corpus.columns for value in corpus.factorize(role).distinct)
@@ -525,7 +554,31 @@ def _check_fields(corpus: Corpus, column: Sequence[str], separator: Separator) -
 
 
 def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") -> "Dataset":
-    """Read a CoNLL-U file as rows of sentences, see `conllu_corpus` and `Corpus.to_dataset`."""
+    """Read a CoNLL-U file as rows of sentences, see `Corpus.to_dataset`.
+
+    Multiword ranges (1-2), empty nodes (1.1) and comments are skipped. Documents begin at "# newdoc"; without these
+    lines each sentence is a document.
+
+    Args:
+        path: the file; environment variables are expanded.
+        label: "upos" or "xpos", the tags that become the column `label`.
+        encoding: encoding of the file.
+
+    Returns:
+        one row for each sentence, with the columns `word`, `upos`, `xpos` and, unless all labels are "_", `label`.
+
+    Raises:
+        InputError: with file:line, for lines without 10 fields between tabs or out of order, and words with an empty
+            form or tag; with the path, for a missing or empty file.
+
+    Example:
+        >>> from pathlib import Path
+        >>> lines = ["1\\tAnna\\t_\\tPROPN" + 6 * "\\t_", "2\\tleft\\t_\\tVERB" + 6 * "\\t_", "", ""]
+        >>> _ = Path("train.conllu").write_text("\\n".join(lines))
+        >>> rows = read_conllu("train.conllu")
+        >>> rows["word"][0], rows["label"][0]
+        (['Anna', 'left'], ['PROPN', 'VERB'])
+    """
     return conllu_corpus(path, label, encoding=encoding).to_dataset()
 
 

@@ -110,8 +110,19 @@ class Column(Sequence[str]):
 class Corpus:
     """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
 
-    Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1].
-    Raises InputError if there is no column `word` or a column does not have N values.
+    Sequence s is the tokens starts[s]:starts[s+1], sentence r the tokens sentences[r]:sentences[r+1]. Corpora are made
+    by `from_sentences`, `from_columns`, `from_dataset` and the readers of files.
+
+    Raises:
+        InputError: there is no column `word`, or a column does not have N values.
+
+    Example:
+        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> len(corpus), corpus.tokens, corpus.columns["word"]
+        (2, 3, ['Anna', 'left', 'Yes'])
+        >>> len(Corpus.from_sentences(sentences, documents=[0, 0], unit="document"))
+        1
     """
 
     columns: Mapping[str, Sequence[str]]  # role -> N strings, a list or a `Column`
@@ -136,10 +147,17 @@ class Corpus:
         unit: str = "sentence",
         name: str = "corpus",
     ) -> "Corpus":
-        """Return a corpus of sentences, each {role: strings}. Without `documents` each sentence is a document.
+        """Return a corpus of sentences.
 
-        Raises InputError for different roles of sentences, different lengths of the columns of a sentence, or a wrong
-        number of documents.
+        Args:
+            sentences: the columns of each sentence, {role: strings}, such as {"word": [...], "label": [...]}.
+            documents: document id of each sentence; by default each sentence is a document.
+            unit: "sentence", or "document" to make the adjacent sentences of a document one sequence.
+            name: file or data set, for messages.
+
+        Raises:
+            InputError: sentences with different roles, columns of a sentence with different lengths, or a wrong number
+                of documents.
         """
         flat: dict[str, list[str]] = {}
         ends: dict[str, list[int]] = {}
@@ -168,9 +186,18 @@ class Corpus:
         name: str = "corpus",
         lines: Sequence[int] | np.ndarray | None = None,
     ) -> "Corpus":
-        """Return a corpus of columns of N strings, R + 1 sentence boundaries, R document ids and N line numbers.
+        """Return a corpus of flat columns.
 
-        With unit "document" the sentences of a document, which must be adjacent, are one sequence.
+        Args:
+            columns: N strings for each role.
+            sentences: R + 1 sentence boundaries, from 0 to N.
+            documents: document id of each of the R sentences.
+            unit: "sentence", or "document" to make the sentences of a document, which must be adjacent, one sequence.
+            name: file or data set, for messages.
+            lines: line of each token in the file, if known.
+
+        Raises:
+            InputError: columns of different lengths, or a document whose sentences are not adjacent.
         """
         flat = {role: values if isinstance(values, Column) else list(values) for role, values in columns.items()}
         lengths, ids = {"word": np.diff(sentences)}, np.asarray(documents, dtype=np.int64)
@@ -179,14 +206,20 @@ class Corpus:
 
     @classmethod
     def from_dataset(cls, rows: "datasets.Dataset", unit: str = "sentence", name: str = "corpus") -> "Corpus":
-        """Return a corpus of rows of sentences: all columns of string lists, and `document` and `line` if present.
+        """Return a corpus of rows of sentences.
 
-        With unit "document" the rows of a document, which must be adjacent, are one sequence. Raises InputError for
-        columns of different lengths in a row, and for unit "document" without a column `document`.
+        Args:
+            rows: a data set with a row for each sentence; all columns of string lists are read, and `document` and
+                `line` if present.
+            unit: "sentence", or "document" to make the rows of a document, which must be adjacent, one sequence.
+            name: file or data set, for messages.
+
+        Raises:
+            InputError: columns of different lengths in a row, or unit "document" without a column `document`.
         """
         table = rows.with_format("arrow")[:]
         arrays = {role: table.column(role).combine_chunks() for role in table.column_names}
-        kinds = {role: getattr(rows.features[role], "feature", None) for role in arrays}  # of the items of lists
+        kinds = {role: getattr(rows.features[role], "feature", None) for role in arrays}  # types of the items of lists
         texts = [role for role, kind in kinds.items() if getattr(kind, "dtype", None) in ("string", "large_string")]
         lengths = {role: arrays[role].value_lengths().to_numpy(zero_copy_only=False) for role in texts}
         flat = {role: _to_column(arrays[role].flatten(), f"{name}: column {role!r}") for role in texts}
@@ -218,7 +251,11 @@ class Corpus:
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":
-        """Concatenate corpora; the documents of all parts get different ids."""
+        """Concatenate corpora; documents of different parts get different ids.
+
+        Raises:
+            InputError: parts with different columns.
+        """
         roles = list(parts[0].columns)
         for part in parts:
             if set(part.columns) != set(roles):
@@ -246,7 +283,7 @@ class Corpus:
         return np.diff(self.starts)
 
     def factorize(self, role: str) -> Factorized:
-        """Return the distinct strings of a column and the index of each token's string; computed once."""
+        """Return the distinct strings of a column and the index of each token's string; they are computed once."""
         if role not in self._factorized:
             values = self.columns[role]
             self._factorized[role] = values.strings if isinstance(values, Column) else factorize(values)
@@ -295,7 +332,7 @@ class Corpus:
         )
 
     def where(self, token: int) -> str:
-        """Return the place of a token for messages: "file:line", or sentence and token if lines are unknown."""
+        """Return the position of a token for messages: "file:line", or sentence and token if lines are unknown."""
         if self.lines is not None:
             return f"{self.name}:{self.lines[token]}"
         sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1

@@ -126,7 +126,7 @@ class FileHead(NamedTuple):
 
     text: str  # without byte-order mark
     whole: bool  # True: this is the whole file
-    pieces: Iterator[str]  # of the whole file, including this beginning
+    pieces: Iterator[str]  # pieces of the whole file, including this beginning
     marked: bool = False  # True: the file has a byte-order mark
 
     @property

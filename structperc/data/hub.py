@@ -27,17 +27,32 @@ def read_hub(
 ) -> Dataset:
     """Read a split of the data set `hub` ("owner/name") as rows of sentences, see `Corpus.to_dataset`.
 
-    `columns` maps each role to a column of the data set. Class labels are named by the data set, bare numbers by
-    `label_names[role]`.
+    Args:
+        hub: id of the data set, "owner/name".
+        columns: column of the data set for each role.
+        split: name of the split.
+        revision: commit, branch or tag; by default the newest.
+        config: name of a configuration of the data set.
+        label_names: names of labels stored as numbers, by role; class labels have names in the data set.
 
-    Raises InputError as `load_split` does, for unknown columns, and for numbers without names.
+    Returns:
+        one row for each sentence.
+
+    Raises:
+        InputError: an unknown id, revision, split or column, numbers without names, or no answer within seconds.
+
+    Example:
+        >>> read_hub("conll2003", {"word": "tokens"})
+        Traceback (most recent call last):
+        structperc.errors.InputError: hub must be the id OWNER/NAME of a data set, not 'conll2003'; ...
+        >>> read_hub("eriktks/conll2003", {"word": "tokens", "label": "ner_tags"})  # doctest: +SKIP
     """
     data = load_split(hub, config, split, revision)
     return dataset_corpus(data, TableOptions(columns, label_names or {}), f"hub {hub}").to_dataset()
 
 
 def load_split(hub: str, config: str | None, split: str, revision: str | None) -> Dataset:
-    """Load a split of a data set. With HF_HUB_OFFLINE=1 the copy loaded last is read, whatever its revision.
+    """Load a split of a data set. With HF_HUB_OFFLINE=1 the copy loaded last is read, of any revision.
 
     Raises InputError if the hub does not answer within seconds, and for unknown ids, revisions and splits.
     """

@@ -12,7 +12,7 @@ from structperc.errors import InputError
 PLAIN = (bool, int, str)
 SHOWN = 60  # characters of a wrong value in a message
 _OPENS = re.compile(r"""\s*(\{\s*["']|\[\s*\{|\[\s*["'].*["']\s*,\s*\{)""")
-_OPENING_LINE = re.compile(r"\s*[\[{]\s*")  # of pretty-printed JSON
+_OPENING_LINE = re.compile(r"\s*[\[{]\s*")  # first line of pretty-printed JSON
 _SECOND_LINE = re.compile(r"""\s*(["'{].*|\[\s*)""")
 _BLANK = re.compile(r"\s*")
 

@@ -43,7 +43,12 @@ class Segmentation(NamedTuple):
 class LabelSet:
     """The labels of a task and their ids, the positions in `names`.
 
-    Raises InputError for an unknown scheme, duplicate or missing names, and names that are not of the scheme.
+    Args:
+        names: the L labels.
+        scheme: tag scheme: IOB1, IOB2, IOBES, BILOU, BMES, BMEWO or "none".
+
+    Raises:
+        InputError: an unknown scheme, duplicate or missing names, or names that are not of the scheme.
 
     Example:
         >>> labels = LabelSet.from_corpus(["B-PER", "O", "I-LOC"], "IOB2")
@@ -68,6 +73,13 @@ class LabelSet:
         """Return all labels of the scheme for the types in `labels`, so that any legal sequence can be predicted.
 
         O comes first, then labels by type in alphabetical order; without a scheme the names are sorted.
+
+        Args:
+            labels: label names, with repetitions, such as those of a training corpus.
+            scheme: tag scheme, or "none".
+
+        Raises:
+            InputError: an unknown scheme, or a label that is not of the scheme.
         """
         check_scheme(scheme)
         seen = set(labels)
@@ -86,8 +98,13 @@ class LabelSet:
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
         """Return the ids (n,) int64 of n label names.
 
-        Raises InputError for an unknown label; its message begins with `where` (a file name, or a function from the
-        position to "file:line", such as `Corpus.where`).
+        Args:
+            labels: the names.
+            where: beginning of an error message: a file name, or a function from the position of a label to
+                "file:line", such as `Corpus.where`.
+
+        Raises:
+            InputError: an unknown label.
         """
         ids = self._ids
         try:
@@ -100,7 +117,7 @@ class LabelSet:
             raise InputError(f"{place}: unknown label {label!r}; {known}; {advice}") from None
 
     def extended(self, labels: Iterable[str]) -> "LabelSet":
-        """Return the label set with unknown labels appended, such as gold labels missing in the training data.
+        """Return the label set with unknown labels appended, such as gold labels missing from the training data.
 
         Raises InputError for names that are not of the scheme.
         """
@@ -197,9 +214,9 @@ def segment_boundaries(
 ) -> "tuple[Tensor, Tensor]":
     """Return masks of the first and last tokens of all segments: `tag_schemes.spans` for batches of label ids.
 
-    labels (..., T) int64; real (..., T) bool, False in the padding, which may hold any value; starts (..., T) bool, the
-    first tokens of sentences, including that of each row -> two (..., T) bool. The n-th True of a row in both masks
-    belong to the same segment, of type `label_set.types[label]`.
+    labels (..., T) int64; real (..., T) bool, False in the padding, which may contain any value; starts (..., T) bool,
+    the first tokens of sentences, including that of each row -> two (..., T) bool. The n-th True of a row in both masks
+    belongs to the same segment, of type `label_set.types[label]`.
     """
     labels = labels.masked_fill(~real, 0)
     inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)

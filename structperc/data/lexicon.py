@@ -1,4 +1,4 @@
-"""Words that are usually lower-cased."""
+"""Words that usually begin with a lower-case letter."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -29,6 +29,11 @@ class LowerCaseLexicon(nn.Module):
 
     Raises:
         InputError: a negative column, or one without a text.
+
+    Example:
+        >>> lexicon = LowerCaseLexicon.from_words("The animal saw the other animal near Oslo".split())
+        >>> "Animal" in lexicon, "Oslo" in lexicon
+        (True, False)
     """
 
     words: Tensor  # (H,) int64, hashes of the case-folded words, ascending
@@ -51,7 +56,11 @@ class LowerCaseLexicon(nn.Module):
         return lexicon
 
     def read(self, words: Iterable[str]) -> None:
-        """Read the text, or these words if there is none. Raises InputError for a file that cannot be read."""
+        """Read the text of the constructor, or these words if it has none.
+
+        Raises:
+            InputError: a file that cannot be read.
+        """
         if self.text is None:
             found = _lower_cased(words)
         else:

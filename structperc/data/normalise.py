@@ -46,10 +46,28 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
 
 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:
-    """Convert labels of scheme `source` to `target`, sentence by sentence; also return the number of repaired labels.
+    """Convert the labels of a corpus to another tag scheme, sentence by sentence.
 
-    Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment). Raises
-    InputError with the place of a label that is not of the scheme or, if strict, that is illegal.
+    Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment).
+
+    Args:
+        corpus: a corpus with a column `label`.
+        source: scheme of its labels.
+        target: scheme of the result.
+        strict: raise an error for illegal labels instead of repairing them.
+
+    Returns:
+        the corpus with the new labels, and the number of repaired labels.
+
+    Raises:
+        InputError: no column `label`; or, with its place, a label that is not of the scheme or, if strict, illegal.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "left"], "label": ["I-PER", "I-PER", "O"]}])
+        >>> normalise_labels(corpus, "IOB1", "IOBES")[0].columns["label"]
+        ['B-PER', 'E-PER', 'O']
+        >>> normalise_labels(corpus, "IOB2", "IOB2")[1]  # in IOB2 the first label must be B-PER
+        1
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
@@ -137,9 +155,25 @@ def _previous_labels(corpus: Corpus) -> np.ndarray:
 
 
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
-    """Return the corpus with the types of its segments renamed by `types`; labels must be legal in `scheme`.
+    """Rename the types of the segments of a corpus.
 
-    Several types may get the same name; adjacent segments are not merged. Raises InputError for scheme "none".
+    Several types may get the same name; adjacent segments are not merged.
+
+    Args:
+        corpus: a corpus with a column `label`, whose labels are legal in `scheme`.
+        scheme: tag scheme of the labels.
+        types: new name of each type that changes.
+
+    Returns:
+        the corpus with the new labels.
+
+    Raises:
+        InputError: the scheme is "none".
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-person", "O"]}])
+        >>> rename_types(corpus, "IOB2", {"person": "PER"}).columns["label"]
+        ['B-PER', 'O']
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])

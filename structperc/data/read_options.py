@@ -31,11 +31,17 @@ class LineFormat(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading a file; None: depends on the model or the file."""
+    """Options for reading a file; None: depends on the model or the file.
+
+    Example:
+        >>> options = ReadOptions(columns=["word", "label"], comments=True).or_else("document", "IOB2")
+        >>> options.unit, options.labels, options.line_format().comments
+        ('document', 'IOB2', True)
+    """
 
     columns: Sequence[str] | None = None  # roles, or ROLE=COLUMN for tables
     unit: str | None = None  # sentence or document
-    labels: str | None = None  # tag scheme or notation of the gold labels
+    labels: str | None = None  # tag scheme or notation of the labels in the file
     encoding: str = "utf-8"
     comments: bool | None = None  # see `LineFormat`
     separator: Separator | None = None

@@ -32,9 +32,9 @@ NO_SEGMENT = "no segment in the training data: only O will be predicted"
 
 # Labels outside segments in files without "O".
 OTHER_OUTSIDE = ("o", "0", "_", "-", "OUT", "OTHER", "Other", "other", "NONE", "None", "none", "NIL", "null")
-MIN_SHARE = 0.5  # of the tokens with other labels than "O" that must be of the scheme
+MIN_SHARE = 0.5  # least share of the tokens with other labels than "O" whose labels are of the scheme
 MIN_SHARE_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
-MAX_RATIO = 3  # of tokens with labels of segments to those with "O"
+MAX_RATIO = 3  # largest ratio of tokens in segments to tokens with "O"
 TOLERANCE = 0.1  # share of all tokens; schemes with so many more unrecognized labels are compared by illegal labels
 
 

@@ -50,7 +50,7 @@ from structperc.spelling import counted, quoted
 
 MAX_LABELS = 1000  # distinct strings in a column of labels
 SHOWN = 5  # labels in a remark
-SIMILAR = 0.8  # share of segments of the same types for which it is unclear which column is gold
+SIMILAR = 0.8  # with this share of segments of the same types, the column of the gold labels is unclear
 LONG = 200  # tokens of a very long sentence
 HEAD = 100  # rows of a table to inspect
 DEFAULTS = ReadOptions()
@@ -60,7 +60,7 @@ class Survey(NamedTuple):
     """The content of a file. The corpus, of sentences, has a column for each role but "_"."""
 
     file: str
-    roles: list[str]  # of the file's columns in order
+    roles: list[str]  # roles of the file's columns in order
     tags: str | None  # upos or xpos, the label of a CoNLL-U treebank; None: another format
     corpus: Corpus
     scheme: str  # scheme or notation of the labels; "none": not segments

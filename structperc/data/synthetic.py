@@ -30,7 +30,7 @@ from structperc.errors import InputError
 if TYPE_CHECKING:
     from datasets import Dataset
 
-CLASSES = ("PER", "LOC", "ORG")  # of an ambiguous name
+CLASSES = ("PER", "LOC", "ORG")  # possible classes of an ambiguous name
 ROLES = ("word", "pos", "chunk", "label", "evidence")
 INVENTORIES = 100
 MAX_DOCUMENTS = 1_000_000
@@ -46,7 +46,7 @@ _ENDINGS = {
     "ORG": ("Inc.", "Group", "Union"),
     "MISC": ("ian", "ese"),
 }
-_KINDS = ("ambiguous", "PER", "LOC", "ORG", "MISC")  # of stems
+_KINDS = ("ambiguous", "PER", "LOC", "ORG", "MISC")  # kinds of stems
 _SIZE = 80  # stems of a kind in an inventory
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CHUNKS = {
@@ -129,7 +129,30 @@ def synthetic_splits(
     ambiguity: float = 0.5,
     unseen: float = 0.3,
 ) -> "dict[str, Dataset]":
-    """Return rows for the splits train, dev and test, see `synthetic_corpus`; each split also has names of its own."""
+    """Generate the splits of the embedded corpus.
+
+    Each split also has names that no other split has.
+
+    Args:
+        seed: equal arguments give equal rows.
+        train: number of documents for training.
+        dev: number of documents for development.
+        test: number of documents for testing.
+        ambiguity: probability that the sentence of a name fits every class, a in the description of the module.
+        unseen: share of names that are in no other split.
+
+    Returns:
+        rows of sentences for "train", "dev" and "test", with the columns `word`, `pos`, `chunk`, `label` (IOB2) and
+        `evidence`.
+
+    Raises:
+        InputError: an argument is out of range.
+
+    Example:
+        >>> splits = synthetic_splits(train=2, dev=1, test=1)
+        >>> list(splits), len(set(splits["train"]["document"]))
+        (['train', 'dev', 'test'], 2)
+    """
     sizes = {"train": train, "dev": dev, "test": test}
     return {
         split: synthetic_corpus(seed, size, ambiguity=ambiguity, unseen=unseen, inventory=number)
@@ -172,9 +195,19 @@ def synthetic_corpus(
 
 
 def local_f1_bound(corpus: "Dataset") -> float:
-    """Return the highest expected segment F1 within two tokens to either side, from the column `evidence`.
+    """Return the highest expected segment F1 of a tagger that reads two tokens to either side of a name.
 
     It is the expected F1 if names with local evidence, and a third of the others, are right.
+
+    Args:
+        corpus: rows of `synthetic_corpus` or `synthetic_splits`.
+
+    Returns:
+        the expected F1, from 0 to 1.
+
+    Example:
+        >>> local_f1_bound(synthetic_corpus(documents=3, ambiguity=0))  # the context of each name shows its class
+        1.0
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)

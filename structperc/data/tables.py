@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON = (".jsonl", ".ndjson", ".json")
 PARQUET = ".parquet"
-FOLDER = "folder"  # of `datasets.Dataset.save_to_disk`
+FOLDER = "folder"  # a folder written by `datasets.Dataset.save_to_disk`
 FORMATS = {
     FOLDER: "a folder of save_to_disk",
     PARQUET: "parquet",
@@ -113,7 +113,7 @@ class TableOptions(NamedTuple):
         columns: the column of each role.
         names: the names of labels stored as numbers, by role.
         text_options: for running text and its spans.
-        scheme: of the labels made from spans.
+        scheme: tag scheme of the labels made from spans.
         heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
     """
 
@@ -180,7 +180,7 @@ class TableSentence(NamedTuple):
     place: str
     document: Any  # identifies its document; None: the sentence is its own document
     columns: dict[str, list[str]]  # by role
-    lines: list[int]  # of its tokens, for tables in text files; otherwise empty
+    lines: list[int]  # lines of its tokens, for tables in text files; otherwise empty
 
 
 def table_corpus(

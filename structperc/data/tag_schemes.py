@@ -48,7 +48,13 @@ OUTSIDE_TAG = Tag(OUTSIDE, None)
 
 
 class Span(NamedTuple):
-    """A segment: tokens start <= t < end are an entity or chunk of the type."""
+    """A segment: tokens start <= t < end are an entity or chunk of the type.
+
+    Example:
+        >>> words, segment = ["Anna", "Lind", "left"], Span("PER", 0, 2)
+        >>> words[segment.start : segment.end], segment.type
+        (['Anna', 'Lind'], 'PER')
+    """
 
     type: str
     start: int
@@ -214,6 +220,16 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
 
     A segment begins at B and S (U), after O, after E (L) and S (U), and where the type changes, in legal and illegal
     sequences. Differs from conlleval, which has no rule for S and for B after E and joins such adjacent segments.
+
+    Args:
+        labels: the labels of a sentence.
+        scheme: tag scheme or notation; None: any scheme with labels such as B-PER.
+
+    Returns:
+        the segments in order.
+
+    Raises:
+        InputError: a label that is not of the scheme.
 
     Example:
         >>> spans(["B-PER", "I-PER", "O", "I-LOC"])

@@ -15,12 +15,13 @@ class EncodedFeatures(NamedTuple):
 
     Example:
         >>> from structperc import Corpus, FeatureExtractor
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "met", "Bo"]}])
-        >>> features = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
-        >>> features.fit(corpus)
-        >>> encoded = features.encode(corpus)
-        >>> encoded.nodes.counts, encoded.edges, encoded.starts
-        (tensor([1, 1, 1]), None, array([0, 3]))
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Anna"]}])
+        >>> encoded = FeatureExtractor(["w[0]"], cutoff=1).fit_encode(corpus)
+        >>> encoded.nodes.ids.tolist(), encoded.starts.tolist()  # one feature for each token
+        ([0, 1, 0], [0, 2, 3])
+        >>> nodes, edges = encoded.cut([1])  # the second sequence
+        >>> nodes.ids.tolist(), edges
+        ([0], None)
     """
 
     nodes: Ragged

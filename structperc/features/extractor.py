@@ -73,15 +73,17 @@ class FeatureExtractor:
             an id, and `cutoff` applies to hashes.
         attributes: a user's functions of words by name, from a string to a string, "" for no value.
 
+    Raises:
+        InputError: an invalid template or option, or a resource that no template uses.
+
     Example:
-        >>> from structperc import Corpus
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "met", "Anna"]}])
-        >>> features = FeatureExtractor(node=["bias", {"of": ["w"], "at": [-1, 0]}], cutoff=1, progress=False)
+        >>> corpus = Corpus.from_sentences([{"word": ["the", "cat"]}, {"word": ["the", "dog"]}])
+        >>> features = FeatureExtractor(node=["w[0]", "w[-1]|w[0]"], cutoff=1)
         >>> features.fit(corpus)
         >>> features.feature_names("node")
-        ['bias', 'w[-1]=_B-1', 'w[-1]=Anna', 'w[-1]=met', 'w[0]=Anna', 'w[0]=met']
-        >>> features.encode(corpus).nodes.counts  # features of each token
-        tensor([3, 3, 3])
+        ['w[0]=the', 'w[0]=cat', 'w[0]=dog', 'w[-1]=_B-1|w[0]=the', 'w[-1]=the|w[0]=cat', 'w[-1]=the|w[0]=dog']
+        >>> features.encode(corpus).nodes.counts.tolist()  # two features at each token
+        [2, 2, 2, 2]
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class FeatureExtractor:
         self._sources = self._sources_of(list(dict.fromkeys(part.attribute for part in parts)))
         self._numbering: ExactNumbering | HashedNumbering
         self._numbering = ExactNumbering() if hash_bits is None else HashedNumbering(hash_bits, self._max_offset)
-        self._indices: dict[str, Index] = {}  # of nodes and edges, the same object where both are the same
+        self._indices: dict[str, Index] = {}  # indices of nodes and edges; one object if both are the same
         self.weighted = None if weighted_column is None else WeightedFeatures(weighted_column, self._numbering.names())
 
     @classmethod
@@ -129,14 +131,32 @@ class FeatureExtractor:
         progress: bool = True,
         hash_bits: int | None = None,
     ) -> "FeatureExtractor":
-        """Create an extractor with the templates of a CRF++ file; `columns` are the roles of its columns 0, 1, ..."""
+        """Create an extractor with the templates of a CRF++ file.
+
+        Args:
+            path: the template file.
+            columns: roles of the columns 0, 1, ... of its data files.
+            cutoff: minimal count of the surface part of a feature in training.
+            gazetteers: phrase lists by the name of the attribute.
+            clusters: word clusters.
+            progress: show a progress bar after two seconds.
+            hash_bits: number features by hashes, at most 2**hash_bits.
+
+        Raises:
+            InputError: with file and line, for an invalid template.
+        """
         node, edge = read_crfpp(path, columns)
         return cls(node, edge, cutoff, gazetteers, clusters, progress=progress, hash_bits=hash_bits)
 
     def fit(self, corpus: Corpus, workers: Workers = Workers()) -> None:  # noqa: B008  # immutable
         """Fit document attributes, count the features of a training corpus and build the index.
 
-        Workers share the counting for a large corpus. Raises InputError for a missing column.
+        Args:
+            corpus: the training corpus.
+            workers: processes that share the counting for a large corpus.
+
+        Raises:
+            InputError: a missing column.
         """
         self._fit(corpus, workers)
 
@@ -154,7 +174,7 @@ class FeatureExtractor:
 
     def ids(self, corpus: Corpus) -> FeatureIds:
         """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
-        self._index("node")  # before anything is read
+        self._index("node")  # raises an error before the corpus is read
         return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
@@ -203,10 +223,14 @@ class FeatureExtractor:
         return {"node": self.node, "edge": self.edge}[kind]
 
     def feature_names(self, kind: str, rows: np.ndarray | None = None) -> list[str]:
-        """Return the names of features of a kind, "node" or "edge", such as "wl[-1]=the|wl[0]=cat".
+        """Return the names of features, such as "wl[-1]=the|wl[0]=cat".
 
-        rows: ascending ids (n,); None for all. A hashed feature may have no name or several in a sample of the training
-        data: "bucket 1234", "wl[0]=cat and 2 more".
+        A hashed feature may have no name or several in a sample of the training data: "bucket 1234", "wl[0]=cat and 2
+        more".
+
+        Args:
+            kind: "node" or "edge".
+            rows: ascending ids (n,); None for all.
         """
         index = self._index(kind)
         n = len(index)
@@ -232,12 +256,20 @@ class FeatureExtractor:
         ]
 
     def summary(self) -> list[str]:
-        """Return a line about shared ids for each kind of hashed features; no lines for indexed features."""
+        """Return a line about shared ids for each kind of hashed features; no lines for features with an index."""
         lines = {name: part.summary() for name, part in self._parts().items()}
         return [f"{name} features: {line}" for name, line in lines.items() if line]
 
     def subset(self, kind: str, keep: np.ndarray) -> "FeatureExtractor":
-        """Return an extractor with the features of a kind where keep (F,) bool is True, renumbered."""
+        """Return an extractor with some of the features, renumbered.
+
+        Args:
+            kind: "node" or "edge".
+            keep: (F,) bool, True for features to keep.
+
+        Raises:
+            ValueError: another shape of `keep`.
+        """
         index, listed = self._index(kind), self._n_weighted(kind)
         n = len(index)
         if keep.shape != (n + listed,):

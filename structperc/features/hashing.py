@@ -62,7 +62,7 @@ class HashedValues:
         return np.fromiter(shown, np.uint64, len(self._beyond) + len(strings))
 
 
-BITS = range(4, 29)  # of the number of buckets; a row number for each of 2**28 takes 1 GiB
+BITS = range(4, 29)  # log2 of the number of buckets; row numbers of 2**28 buckets take 1 GiB
 MAX_COUNT = np.iinfo(np.uint8).max  # counts of buckets saturate here
 MARK_BYTES = 2**24  # bytes of the bitmap that counts distinct keys
 

@@ -114,7 +114,7 @@ class KeyTable(NamedTuple):
 
 def key_table(keys: Sequence[np.ndarray], first_ids: Sequence[int]) -> KeyTable:
     """Return the table of the different keys (int64, >= 0) of each template, with the ids from first_ids[j] on."""
-    bits = np.array([max(1, (2 * len(own) - 1).bit_length()) for own in keys], np.int64)  # at most half of it is full
+    bits = np.array([max(1, (2 * len(own) - 1).bit_length()) for own in keys], np.int64)  # at most half full
     first = np.cumsum(2**bits) - 2**bits
     slots = int((2**bits).sum())
     table = KeyTable(np.full(slots, FREE, np.int64), np.full(slots, NO_FEATURE, np.int32), first, bits)

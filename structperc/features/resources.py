@@ -21,17 +21,25 @@ UNKNOWN = -1  # a word outside all phrases
 class Gazetteer:
     """A list of phrases whose leftmost-longest matches become an attribute with values B, I and "" (IOB2).
 
-    `phrases` is the path of a file with one phrase per line (UTF-8; words separated by spaces) or the phrases
-    themselves. With `fold`, case is ignored on both sides.
-    The phrases are a trie in sorted arrays: the key of leaving state s by word w is s * words + w, and its
-    rank gives the state that is reached.
+    The phrases are a trie in sorted arrays: the key of the transition from state s by word w is s * words + w, and its
+    rank is the number of the next state.
+
+    Args:
+        phrases: path of a file with one phrase per line (UTF-8; words separated by spaces), or the phrases themselves.
+        fold: ignore the case of phrases and text.
+
+    Raises:
+        InputError: there are no phrases.
 
     Example:
-        >>> import numpy as np
-        >>> cities = Gazetteer(["new york", "rome"])
-        >>> words = ["to", "New", "York"]
-        >>> cities.tag(words, np.arange(3), np.array([0, 3]))
-        array([0, 1, 2], dtype=int8)
+        >>> from structperc import Corpus, FeatureExtractor
+        >>> companies = Gazetteer(["Ford", "Ford Motor Co"])
+        >>> features = FeatureExtractor(["company[0]"], gazetteers={"company": companies}, cutoff=1)
+        >>> corpus = Corpus.from_sentences([{"word": ["Ford", "Motor", "Co", "grew"]}])
+        >>> features.fit_encode(corpus).nodes.counts.tolist()  # B, I, I and no value
+        [1, 1, 1, 0]
+        >>> sorted(features.feature_names("node"))
+        ['company[0]=B', 'company[0]=I']
     """
 
     def __init__(self, phrases: str | Path | Sequence[str], fold: bool = True) -> None:
@@ -52,9 +60,10 @@ class Gazetteer:
     def tag(self, words: Sequence[str], tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
         """Return the index into `TAGS` of each token, (N,) int8.
 
-        words: the distinct words.
-        tokens: (N,), index of the word at each token.
-        sentences: sentence r is tokens[sentences[r]:sentences[r + 1]]; matches do not cross its boundaries.
+        Args:
+            words: the distinct words.
+            tokens: (N,), index of the word at each token.
+            sentences: sentence r is tokens[sentences[r]:sentences[r + 1]]; matches do not cross its boundaries.
         """
         from structperc.features.kernels import match  # compiled: imported when it is first needed
 
@@ -69,7 +78,7 @@ class Gazetteer:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str) -> "Gazetteer":
-        """Build a gazetteer from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
+        """Build a gazetteer from the result of `to_json`. Raises InputError, which names the place, if invalid."""
         check_fields(state, {"phrases": list[str], "fold": bool}, place)
         return cls(**state)
 
@@ -101,17 +110,20 @@ def _trie(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarra
 class Clusters:
     """Bit paths of words, as Brown clusters are distributed (Koo, Carreras & Collins 2008).
 
-    `paths` is a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing) or a
-    mapping from word to path. A word is looked up as it stands and, with `lower_case`, down-cased if that
-    fails.
+    Args:
+        paths: a file of lines "path TAB word TAB frequency" (UTF-8; the frequency may be missing), or a mapping from
+            word to path.
+        lower_case: look up unknown words in lower case.
 
-    Raises InputError for a file or mapping without words; with file:line for a line of another form, and for a word
-    that has two paths.
+    Raises:
+        InputError: a file or mapping without words; with file:line, a line of another form, or a word with two paths.
 
     Example:
-        >>> clusters = Clusters({"Anna": "0010", "met": "0111"})
-        >>> clusters.path("Anna"), clusters.attribute("c2")("met")
-        ('0010', '01')
+        >>> clusters = Clusters({"bank": "0110", "shop": "0111"})
+        >>> clusters.path("Bank"), clusters.path("tree")
+        ('0110', '')
+        >>> clusters.attribute("c3")("shop")  # the first three bits
+        '011'
     """
 
     def __init__(self, paths: str | Path | Mapping[str, str], lower_case: bool = True) -> None:
@@ -143,7 +155,7 @@ class Clusters:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str = "clusters") -> "Clusters":
-        """Build clusters from the result of `to_json`. Raises InputError, naming the place, for an invalid one."""
+        """Build clusters from the result of `to_json`. Raises InputError, which names the place, if invalid."""
         check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
         if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
             raise InputError(f"{place}.words: {wrong[0]!r} is not a bit path")

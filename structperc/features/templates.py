@@ -48,11 +48,21 @@ def parse_templates(items: Iterable[object]) -> tuple[Template, ...]:
 
     An item is "bias", a conjunction like "w[-1]|pos[0]", the name of a list in `shipped_sets()`, or
     {of: [attributes], at: [offsets]} where an offset is an integer or a list of integers (a conjunction of
-    the same attribute). Raises InputError naming the item.
+    the same attribute).
+
+    Args:
+        items: the items.
+
+    Returns:
+        the templates; each is a tuple of attributes with offsets.
+
+    Raises:
+        InputError: an invalid item; the message contains it.
 
     Example:
-        >>> parse_templates(["bias", {"of": ["w"], "at": [-1, 0]}])
-        ((), (TemplatePart(attribute='w', offset=-1),), (TemplatePart(attribute='w', offset=0),))
+        >>> templates = parse_templates(["bias", "w[0]|pos[0]", {"of": ["w"], "at": [-1, [-1, 0]]}])
+        >>> [template_name(template) for template in templates]
+        ['bias', 'w[0]|pos[0]', 'w[-1]', 'w[-1]|w[0]']
     """
     if isinstance(items, str | dict):
         raise InputError(f"templates: expected a list of items, got {items!r}; put it in brackets")
@@ -60,7 +70,7 @@ def parse_templates(items: Iterable[object]) -> tuple[Template, ...]:
 
 
 def shipped_sets() -> list[str]:
-    """Return the names of the template lists that ship with the package.
+    """Return the names of the template lists in the package.
 
     Example:
         >>> "kazama2007" in shipped_sets()

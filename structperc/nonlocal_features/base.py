@@ -15,11 +15,23 @@ from structperc.user_code import class_location
 
 
 class NonlocalFeature(nn.Module, ABC):
-    """forward(segments) -> scores (B, K), differentiable in `weight` (F,) float32; 0 for invalid label sequences.
+    """Base class of non-local features: forward(segments) -> scores (B, K).
 
-    Subclasses implement `names` and `counts` of F counts, and store each argument of their constructor in an attribute
-    with the same name, so that it can be saved. The counts of a label sequence must not depend on other sequences of
-    the batch nor on other candidates.
+    Scores are linear in `weight` (F,) float32, and 0 for invalid label sequences. Subclasses implement `names` and
+    `counts` of F counts, and store each argument of their constructor in an attribute with the same name, so that it
+    can be saved. The counts of a label sequence must not depend on other sequences of the batch nor on other
+    candidates.
+
+    Example:
+        >>> class Segments(NonlocalFeature):
+        ...     def names(self, types):
+        ...         return ["segments"]
+        ...     def counts(self, segments):  # each segment is counted in column 0
+        ...         return segments.count_spans(torch.zeros_like(segments.spans.types), 1)
+        >>> feature = Segments()
+        >>> feature.allocate(LabelSet(("O", "B-PER", "I-PER")))
+        >>> feature.weight.tolist()
+        [0.0]
     """
 
     needs_documents = False  # True if the feature compares sentences, so that single sentences have few counts
@@ -86,7 +98,28 @@ def unordered_column(a: Tensor, b: Tensor, C: int) -> Tensor:
 def nonlocal_scores(
     features: Iterable[NonlocalFeature], batch: Batch, labels: Tensor, valid: Tensor, label_set: LabelSet
 ) -> Tensor:
-    """Return the sum of the scores (B, K) of all features; labels (B, K, T) int64, valid (B, K) bool."""
+    """Return the sum of the scores of non-local features.
+
+    Args:
+        features: the features.
+        batch: B sequences.
+        labels: (B, K, T) int64, K label sequences of each sequence.
+        valid: (B, K) bool.
+        label_set: the labels.
+
+    Returns:
+        (B, K) float32, 0 for invalid label sequences.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Ford met Ford".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
+        >>> nonlocal_scores([], batch, candidate, torch.tensor([[True]]), labels).tolist()  # no features
+        [[0.0]]
+    """
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:
         return scores

@@ -59,7 +59,23 @@ class PhraseConsistency(ConsistencyFeature):
 
     "Same phrases in a document tend to have the same entity class" (Kazama & Torisawa 2007, section 5, after Finkel,
     Grenager & Manning 2005). With n_c entities of class c with these words, there are n_c n_d pairs of two classes and
-    n_c (n_c - 1) / 2 pairs of one class. Names are such as "phrase(LOC,PER)".
+    n_c (n_c - 1) / 2 pairs of one class. Counts have names such as "phrase(LOC,PER)".
+
+    Args:
+        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Ford met Ford".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> feature = PhraseConsistency()
+        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
+        >>> {name: count for name, count in counts if count}
+        {'phrase(LOC,PER)': 1.0}
     """
 
     template, ordered = "phrase", False
@@ -80,8 +96,24 @@ class SubphraseConsistency(ConsistencyFeature):
     """Pairs of entities (A, B) where A's words are a proper contiguous part of B's, counted by (class A, class B).
 
     "A sub-phrase of a phrase tends to have the same entity class as the phrase" (Kazama & Torisawa 2007, section 5,
-    after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Names have the
-    class of the part first, such as "subphrase(LOC,ORG)".
+    after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Counts have names
+    such as "subphrase(LOC,ORG)", with the class of the part first.
+
+    Args:
+        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Anna Lind met Lind".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 4, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER I-PER O B-LOC".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> feature = SubphraseConsistency()
+        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
+        >>> {name: count for name, count in counts if count}
+        {'subphrase(LOC,PER)': 1.0}
     """
 
     template = "subphrase"
@@ -99,8 +131,8 @@ def majority_counts(
 ) -> Tensor:
     """Count the entities of each name by (their class, the class with most votes) -> (B * K, C * C).
 
-    votes (Q, K) are the votes for classes types (Q,) that entities of names (Q,) receive. Entities without votes do
-    not count. Of classes with equally many votes the entities' own comes first, then the lowest number.
+    votes (Q, K) are the votes for classes types (Q,) that entities with names (Q,) receive. Entities without votes do
+    not count. Of classes with equally many votes the class of the entity itself wins, else the lowest number.
     """
     C, own = len(segments.label_set.type_names), pairs.types[names]
     precedence = torch.where(types == own, C, C - 1 - types)
@@ -117,7 +149,23 @@ class MajorityPhrase(ConsistencyFeature):
 
     The majority version of phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
     entity counts once. Of equally frequent classes of the others, the entity's own is the majority if it is among
-    them, else the first in the order of the types. Names are such as "majority_phrase(LOC,ORG)".
+    them, else the first in the order of the types. Counts have names such as "majority_phrase(LOC,ORG)".
+
+    Args:
+        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Ford met Ford".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> feature = MajorityPhrase()
+        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
+        >>> {name: count for name, count in counts if count}
+        {'majority_phrase(LOC,PER)': 1.0, 'majority_phrase(PER,LOC)': 1.0}
     """
 
     template = "majority_phrase"
@@ -133,7 +181,24 @@ class MajoritySuperphrase(ConsistencyFeature):
     """Entities whose words are a proper part of others', counted by (own class, majority class of these others).
 
     The majority version of sub-phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
-    entity counts once, whatever the number of entities that contain its words. Ties as in `MajorityPhrase`.
+    entity counts once, whatever the number of entities that contain its words. Ties are resolved as in
+    `MajorityPhrase`.
+
+    Args:
+        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Anna Lind met Lind".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 4, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER I-PER O B-LOC".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> feature = MajoritySuperphrase()
+        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
+        >>> {name: count for name, count in counts if count}
+        {'majority_superphrase(LOC,PER)': 1.0}
     """
 
     template = "majority_superphrase"
@@ -157,6 +222,19 @@ class ConjunctionConsistency(NonlocalFeature):
 
     Args:
         connectors: connecting words, compared without their case.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Oslo and Anna".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-LOC O B-PER".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> feature = ConjunctionConsistency()
+        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
+        >>> {name: count for name, count in counts if count}
+        {'conjunction(LOC,PER)': 1.0}
     """
 
     connecting: Tensor  # hashes of the connectors

@@ -67,7 +67,16 @@ def stack_parts(numbers: list[Tensor]) -> Anchored:
 
 
 class WholeEntity(EntityFeature):
-    """The words of an entity: WE=w_s w_s+1 ... w_e, such as "WE=The Day They Shot John Lennon"."""
+    """The words of an entity: WE=w_s w_s+1 ... w_e, such as "WE=The Day They Shot John Lennon".
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = WholeEntity(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'WE=Anna Lind/PER'
+    """
 
     template = "WE"
 
@@ -81,7 +90,16 @@ class WholeEntity(EntityFeature):
 
 
 class LastWord(EntityFeature):
-    """The last word of an entity: LW=w_e, such as "LW=Center"."""
+    """The last word of an entity: LW=w_e, such as "LW=Center".
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = LastWord(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'LW=Lind/PER'
+    """
 
     template = "LW"
 
@@ -95,7 +113,16 @@ class LastWord(EntityFeature):
 
 
 class LastWordLowerCase(EntityFeature):
-    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0."""
+    """Flag of a last word that begins with a lower-case letter: LWLC=l_e, which is 1 or 0.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = LastWordLowerCase(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'LWLC=0/PER'
+    """
 
     template = "LWLC"
 
@@ -127,7 +154,16 @@ class ShapeFeature(EntityFeature):
 
 
 class ShapesOfEntity(ShapeFeature):
-    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e, such as "FF=Aa A.A."."""
+    """The shapes of the words of an entity: FF=f_s f_s+1 ... f_e, such as "FF=Aa A.A.".
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = ShapesOfEntity(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'FF=Aa Aa/PER'
+    """
 
     template = "FF"
 
@@ -141,7 +177,16 @@ class ShapesOfEntity(ShapeFeature):
 
 
 class Prefixes(ShapeFeature):
-    """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words."""
+    """Shapes of the first n words for each n: PF=f_s, PF=f_s f_s+1, ..., PF=f_s ... f_e. Part n - 1 has n words.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = Prefixes(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'PF=Aa/PER'
+    """
 
     template = "PF"
 
@@ -157,7 +202,16 @@ class Prefixes(ShapeFeature):
 
 
 class Suffixes(ShapeFeature):
-    """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s."""
+    """Shapes of the last n words for each n, backwards: SF=f_e, SF=f_e f_e-1, ..., SF=f_e ... f_s.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+
+    Example:
+        >>> feature, words, labels = Suffixes(), ["Anna", "U.S.", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 1)
+        'SF=A.A. Aa/PER'
+    """
 
     template = "SF"
 
@@ -173,19 +227,55 @@ class Suffixes(ShapeFeature):
 
 
 class LexiconShapes(LexiconFeature, ShapesOfEntity):
-    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0"."""
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> from structperc.data import LowerCaseLexicon
+        >>> feature = LexiconShapes(lexicon=LowerCaseLexicon.from_words(["bank"]))
+        >>> words, labels = ["The", "Bank", "grew"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'GF=Aa0 Aa1/PER'
+    """
 
     template = "GF"
 
 
 class LexiconPrefixes(LexiconFeature, Prefixes):
-    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> from structperc.data import LowerCaseLexicon
+        >>> feature = LexiconPrefixes(lexicon=LowerCaseLexicon.from_words(["bank"]))
+        >>> words, labels = ["Bank", "Street", "grew"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'PF2=Aa1/PER'
+    """
 
     template = "PF2"
 
 
 class LexiconSuffixes(LexiconFeature, Suffixes):
-    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s."""
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> from structperc.data import LowerCaseLexicon
+        >>> feature = LexiconSuffixes(lexicon=LowerCaseLexicon.from_words(["bank"]))
+        >>> words, labels = ["Bank", "Street", "grew"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 1)
+        'SF2=Aa0 Aa1/PER'
+    """
 
     template = "SF2"
 
@@ -227,14 +317,34 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
 
 
 class StartBigrams(BoundaryFeature):
-    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11."""
+    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = StartBigrams(), ["saw", "Anna", "Lind"], ["O", "B-PER", "I-PER"]
+        >>> feature.string(words, labels, 1, 3, "PER", 0)
+        'BO00=saw Anna/PER'
+    """
 
     template = "BO"
     windows = (("BO", (-1, 0)),)
 
 
 class EndBigrams(BoundaryFeature):
-    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11."""
+    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = EndBigrams(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'BE00=Lind left/PER'
+    """
 
     template = "BE"
     windows = (("BE", (0, 1)),)
@@ -242,14 +352,34 @@ class EndBigrams(BoundaryFeature):
 
 
 class StartTrigrams(BoundaryFeature):
-    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111."""
+    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = StartTrigrams(), ["saw", "Anna", "Lind"], ["O", "B-PER", "I-PER"]
+        >>> feature.string(words, labels, 1, 3, "PER", 0)
+        'TO000=saw Anna Lind/PER'
+    """
 
     template = "TO"
     windows = (("TO", (-1, 0, 1)), ("TO2", (-2, -1, 0)))
 
 
 class EndTrigrams(BoundaryFeature):
-    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111."""
+    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = EndTrigrams(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
+        >>> feature.string(words, labels, 0, 2, "PER", 0)
+        'TE000=Anna Lind left/PER'
+    """
 
     template = "TE"
     windows = (("TE", (-1, 0, 1)), ("TE2", (0, 1, 2)))

@@ -53,7 +53,14 @@ def token_string(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None 
 
 
 class Occurrences(NamedTuple):
-    """Occurrences of strings in label sequences, with repetitions."""
+    """Occurrences of strings in label sequences, with repetitions.
+
+    Example:
+        >>> one, zero = torch.tensor([1]), torch.tensor([0])
+        >>> place = Occurrences(candidates=zero, keys=one, starts=zero, ends=one, types=zero, parts=zero)
+        >>> place.starts.tolist(), place.ends.tolist()  # the first token of the sequence
+        ([0], [1])
+    """
 
     candidates: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
@@ -64,7 +71,7 @@ class Occurrences(NamedTuple):
 
 
 class GlobalFeature(NonlocalFeature):
-    """A template of Collins (2002), whose strings are binary features of label sequences.
+    """Base class of the templates of Collins (2002), whose strings are binary features of label sequences.
 
     "Ranking Algorithms for Named-Entity Extraction", section 3, where strings are generated and hashed to integers.
     Here the integers are computed directly for all label sequences, and strings are generated only for display. The
@@ -73,6 +80,13 @@ class GlobalFeature(NonlocalFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types. The paper has one type.
+
+    Example:
+        >>> from structperc.nonlocal_features import WholeEntity
+        >>> WholeEntity().string(["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"], 0, 2, "PER", 0)
+        'WE=Anna Lind/PER'
+        >>> WholeEntity(typed=False).string(["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"], 0, 2, "PER", 0)
+        'WE=Anna Lind'
     """
 
     template: str  # name of the template in the paper
@@ -103,10 +117,13 @@ class GlobalFeature(NonlocalFeature):
     ) -> str:
         """Return a string in the notation of the paper, such as "WE=Gen Xer/PER".
 
-        words, labels: those of the sentence.
-        start, end: tokens of the string, counted from the start of the sentence (not as in `Occurrences`).
-        type_name: type of the segment, "" for none.
-        part: as in `Occurrences`.
+        Args:
+            words: the words of the sentence.
+            labels: the labels of the sentence.
+            start: first token of the string, counted from the start of the sentence (not as in `Occurrences`).
+            end: the token after the last one.
+            type_name: type of the segment, "" for none.
+            part: number of the string in the template, as in `Occurrences`.
         """
         text = self.format_string(words, labels, start, end, part)
         return f"{text}/{type_name}" if self.typed and type_name else text
@@ -126,9 +143,14 @@ class GlobalFeature(NonlocalFeature):
                 part.read(words)
 
     def set_vocabulary(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
-        """Set the features to the strings with these keys (F,), ascending, with zero weights.
+        """Set the strings that are features, with zero weights.
 
-        strings: their F names, if known. Raises InputError for keys that are not ascending and another number of names.
+        Args:
+            keys: (F,) int64, numbers of the strings, ascending.
+            strings: the F strings, if known.
+
+        Raises:
+            InputError: keys that do not ascend, or another number of strings.
         """
         if not (keys[1:] > keys[:-1]).all():
             raise InputError(f"{self.template}: the keys of a vocabulary must ascend, without repetition")
@@ -201,11 +223,18 @@ def name_hashes(names: tuple[str | None, ...]) -> Tensor:
     return torch.tensor(numbers, device="cpu")  # cached, independent of the default device
 
 
-PENDING = 2**18  # keys that are collected before they are merged, or as many as are known
+PENDING = 2**18  # keys to collect before they are merged; more if more keys are known
 
 
 class Instances(NamedTuple):
-    """One occurrence of each of F strings."""
+    """One occurrence of each of F strings.
+
+    Example:
+        >>> one, zero = torch.tensor([1], dtype=torch.int32), torch.tensor([0], dtype=torch.int32)
+        >>> example = Instances(rows=7 * one, candidates=zero, starts=one, ends=3 * one, types=zero, parts=zero)
+        >>> example.rows.tolist(), example.starts.tolist(), example.ends.tolist()  # tokens 1 and 2 of sequence 7
+        ([7], [1], [3])
+    """
 
     rows: Tensor  # (F,) int32, sequence of the corpus
     candidates: Tensor  # (F,) int32, candidate k with the string
@@ -226,7 +255,15 @@ class _Known(NamedTuple):
 class Vocabulary:
     """Strings of a template in candidate lists, and the number of sequences with each string.
 
-    Takes 36 bytes for each different string, and about three times that while arrays are merged.
+    It takes 36 bytes for each different string, and about three times that while arrays are merged.
+
+    Example:
+        >>> zero = torch.zeros(3, dtype=torch.int64)
+        >>> strings = Occurrences(torch.tensor([0, 0, 1]), torch.tensor([50, 80, 80]), zero, zero + 1, zero, zero)
+        >>> vocabulary = Vocabulary()
+        >>> vocabulary.add(strings, rows=torch.tensor([0, 1]), K=1)  # string 80 is in both sequences
+        >>> vocabulary.keys().tolist(), vocabulary.keys(min_sequences=2).tolist()
+        ([50, 80], [80])
     """
 
     def __init__(self) -> None:
@@ -235,7 +272,7 @@ class Vocabulary:
         self._waiting: list[_Known] = []
 
     def add(self, occurrences: Occurrences, rows: Tensor, K: int) -> None:
-        """Count the strings of sequences rows (B,) of the corpus, each added once, with K candidates."""
+        """Count the strings of sequences rows (B,) of the corpus, with K candidates; add each sequence once."""
         found = Occurrences(*(values.cpu() for values in occurrences))
         keys, inverse = found.keys.unique(return_inverse=True)
         B = max(1, len(rows))
@@ -284,9 +321,25 @@ def format_strings(
     labels: Callable[[int, int], Sequence[str]],
     types: Sequence[str],
 ) -> list[str]:
-    """Return the strings of a template at examples (F,).
+    """Return the strings of a template at examples.
 
-    labels(row, k): label names of candidate k of a sequence of the corpus. types: `LabelSet.type_names`.
+    Args:
+        feature: the template.
+        examples: one occurrence of each of F strings.
+        corpus: the corpus with the sequences of the examples.
+        labels: function labels(row, k) that returns the label names of candidate k of a sequence of the corpus.
+        types: names of the segment types, as in `LabelSet.type_names`.
+
+    Returns:
+        the F strings.
+
+    Example:
+        >>> from structperc.nonlocal_features import WholeEntity
+        >>> corpus = Corpus.from_sentences([{"word": ["saw", "Anna", "Lind"]}])
+        >>> zero = torch.tensor([0])
+        >>> examples = Instances(rows=zero, candidates=zero, starts=zero + 1, ends=zero + 3, types=zero, parts=zero)
+        >>> format_strings(WholeEntity(), examples, corpus, lambda row, k: ["O", "B-PER", "I-PER"], ["PER"])
+        ['WE=Anna Lind/PER']
     """
     words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]

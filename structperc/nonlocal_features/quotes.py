@@ -23,7 +23,7 @@ from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import BASE, combined
 from structperc.ragged import spread
 
-INITIAL = LOWER | UPPER | DIGIT  # of a word that begins with a letter or a digit
+INITIAL = LOWER | UPPER | DIGIT  # kinds of words that begin with a letter or a digit
 
 
 class Quotes(NamedTuple):
@@ -33,10 +33,10 @@ class Quotes(NamedTuple):
     """
 
     opens: Tensor  # (Q,) int64, b * T + t of the first mark: s
-    closes: Tensor  # (Q,) int64, of the second one: e
-    lasts: Tensor  # (Q,) int64, of the last such word between them: e'
-    upper: Tensor  # (Q,) int64, words between them that begin with an upper case letter: u
-    lower: Tensor  # (Q,) int64, those that begin with a lower case letter: l
+    closes: Tensor  # (Q,) int64, b * T + t of the second mark: e
+    lasts: Tensor  # (Q,) int64, b * T + t of the last such word between them: e'
+    upper: Tensor  # (Q,) int64, number of words between them that begin with an upper-case letter: u
+    lower: Tensor  # (Q,) int64, number of words that begin with a lower-case letter: l
 
 
 class QuoteFeature(LexiconFeature):
@@ -64,6 +64,11 @@ class QuotedTags(QuoteFeature):
 
     Raises:
         InputError: a limit that leaves no word between the marks.
+
+    Example:
+        >>> feature, words, labels = QuotedTags(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]
+        >>> feature.string(words, labels, 0, 3, "", 0)
+        'Q="0 O Aa0 B-MISC "0 O'
     """
 
     template = "Q"
@@ -112,7 +117,16 @@ class QuotedEntity(QuoteFeature):
     """Flag of quoted words that are exactly one entity: QF=b' u l g_s+1 g_e', QF2=b' b g_s+1 g_e'.
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
-    with an upper and a lower case letter; b is 1 if u > l.
+    with an upper-case and a lower-case letter; b is 1 if u > l.
+
+    Args:
+        typed: True to distinguish the strings of entities of different types.
+        lexicon: words that are usually in lower case; by default those of the training data.
+
+    Example:
+        >>> feature, words, labels = QuotedEntity(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]
+        >>> feature.string(words, labels, 0, 3, "MISC", 0)
+        'QF=1 1 0 Aa0 Aa0/MISC'
     """
 
     template = "QF"

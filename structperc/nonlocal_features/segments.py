@@ -50,6 +50,17 @@ class CandidateSegments:
 
     Compiled functions read `lists`, the segments of each label sequence. All other properties are computed by tensor
     operations on any device, which process the common parts of label sequences once.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.nn.inputs import TokenPositions, build_batch
+        >>> words, labels = "Ford met Anna".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
+        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
+        >>> batch = build_batch(places, None, None, [words])
+        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
+        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
+        >>> segments.spans.starts.tolist(), [labels.type_names[i] for i in segments.spans.types]
+        ([0, 2], ['PER', 'LOC'])
     """
 
     batch: Batch

@@ -20,7 +20,14 @@ Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class Prediction(NamedTuple):
-    """Labels of a corpus of N tokens, and their probabilities on request."""
+    """Labels of a corpus of N tokens, and their probabilities on request.
+
+    Example:
+        >>> prediction = Prediction(["B-PER", "O", "O"], np.array([0.9, 0.8, 0.7]), None)
+        >>> first, second = prediction.split([2, 1])
+        >>> first.labels, second.tokens.tolist()
+        (['B-PER', 'O'], [0.7])
+    """
 
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
@@ -127,6 +134,15 @@ class Predictor(ABC):
     Sentences are lists of words, or {column: strings} for taggers that read more than words. With `documents` (an id
     per sentence) neighbouring sentences with one id are labelled together, otherwise each sentence is a sequence.
     Arguments may be iterators. A missing column raises InputError. Subclasses implement `predict` and `probabilistic`.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+        >>> predictor = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+        >>> isinstance(predictor, Predictor), predictor.tag([["Anna", "slept"]])
+        (True, [['B-PER', 'O']])
+        >>> predictor.annotate("Anna slept.")[0][:3]  # start, end and type
+        (0, 4, 'PER')
     """
 
     labels: LabelSet
@@ -146,17 +162,30 @@ class Predictor(ABC):
 
     @abstractmethod
     def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus; `confident` adds their probabilities.
+        """Return the labels of all tokens of a corpus.
 
-        Raises InputError if the tagger has no probabilities.
+        Args:
+            corpus: N tokens, with the columns that the features read.
+            confident: add the probabilities of labels and segments.
+
+        Raises:
+            InputError: a missing column, or a tagger without probabilities if `confident`.
         """
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
-        """Return the best labels of each sentence, as names."""
+        """Return the names of the best labels of each sentence.
+
+        Args:
+            sentences: lists of words, or {column: strings}.
+            documents: id of the document of each sentence.
+
+        Raises:
+            InputError: a string in place of a list of words, a missing column, or another number of documents.
+        """
         return self.label(self.read(sentences, documents))
 
     def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
-        """Yield the best labels of each sentence, as names, with constant memory.
+        """Yield the names of the best labels of each sentence, with constant memory.
 
         Reads some thousand tokens of whole documents at a time; an id that recurs after another one may be a new
         document. If attributes depend on the whole corpus (`within: corpus`), everything is read first. Raises
@@ -167,7 +196,7 @@ class Predictor(ABC):
             yield from self.tag(own, ids)
 
     def label(self, corpus: Corpus) -> list[list[str]]:
-        """Return the best labels of each sentence of a corpus, as names."""
+        """Return the names of the best labels of each sentence of a corpus."""
         return corpus.sentences_of(self.predict(corpus).labels)
 
     def annotate(
@@ -183,14 +212,17 @@ class Predictor(ABC):
             tokenizer: returns the offsets (start, end) of the tokens, tokenised like the training data.
             sentences: returns the boundaries of sentences among these tokens.
 
+        Returns:
+            the spans in the order of the text.
+
         Raises:
             InputError: a tagger that reads more than words, or invalid offsets of the tokenizer.
         """
         self.check_reads_words_only()
-        found = tokenize(text, tokenizer, sentences)
-        documents = [0] * (len(found.sentences) - 1) if self.unit == "document" else None
-        prediction = self.predict(self.read(found.word_lists, documents), self.probabilistic)
-        return text_spans(found, prediction, self.labels.scheme)
+        tokenized = tokenize(text, tokenizer, sentences)
+        documents = [0] * (len(tokenized.sentences) - 1) if self.unit == "document" else None
+        prediction = self.predict(self.read(tokenized.word_lists, documents), self.probabilistic)
+        return text_spans(tokenized, prediction, self.labels.scheme)
 
     def check_reads_words_only(self) -> None:
         """Raise InputError for a tagger that reads more than words."""

@@ -22,8 +22,9 @@ class SequenceBounds(NamedTuple):
 
 @kernel
 def best_labels(sequences, features, weights, scheme, independent, labels):
-    """Write the best label sequence of each sequence to labels (n,), initially 0; of equals the lowest label.
+    """Write the best label sequence of each sequence to labels (n,), initially 0.
 
+    Of labels with equal scores the lowest one wins.
     Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
     keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0.
     -> the first token with a score of +inf, where the search ends, or -1.

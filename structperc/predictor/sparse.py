@@ -25,10 +25,19 @@ class SparsePredictor(Predictor):
         labels: the label set.
         unit: "sentence" or "document", unit of the sequences in training.
         training_files: reading options of the training files, see `data.read_options`.
-        weights: float32, `transition` may have no rows.
+        weights: float32 weights of node features, edge features and transitions; `transition` may have no rows.
         independent_sentences: score the sentences of a document independently.
         criterion: class name of the training criterion.
         probabilistic: True if the criterion makes scores log-probabilities up to a constant.
+
+    Example:
+        >>> import structperc
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+        >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
+        >>> predictor = structperc.load("model")
+        >>> type(predictor).__name__, predictor.tag([["Anna", "slept"]])
+        ('SparsePredictor', [['B-PER', 'O']])
     """
 
     def __init__(
@@ -49,13 +58,19 @@ class SparsePredictor(Predictor):
 
     @property
     def probabilistic(self) -> bool:
-        """True if the tagger was trained by likelihood."""
+        """True if predictions have probabilities, such as those of a tagger trained with `CRFLoss`."""
         return self._probabilistic
 
     def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus; `confident` adds their probabilities.
+        """Return the labels of all tokens of a corpus.
 
-        Raises InputError for a missing column, infinite sums of weights, and missing probabilities.
+        Args:
+            corpus: N tokens, with the columns that the features read.
+            confident: add the probabilities of labels and segments.
+
+        Raises:
+            InputError: a missing column, or a model without probabilities if `confident`.
+            InvalidScoreError: an infinite sum of weights.
         """
         if confident and not self.probabilistic:
             raise missing_probabilities(f"trained with {self._criterion}")

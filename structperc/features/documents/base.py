@@ -38,15 +38,14 @@ class DocumentAttribute(ABC):
     `load_state`.
 
     Example:
-        >>> from structperc import FeatureExtractor
-        >>> class Length(DocumentAttribute):
-        ...     def transform(self, corpus, lookup):
-        ...         return [str(corpus.tokens)] * corpus.tokens
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left", "."]}])
-        >>> features = FeatureExtractor(["length[0]"], cutoff=1, documents={"length": Length()}, progress=False)
-        >>> features.fit(corpus)
+        >>> from structperc.features import FeatureExtractor
+        >>> class Title(DocumentAttribute):
+        ...     def transform(self, corpus, lookup):  # the first sentence of the corpus
+        ...         return ["title" if t < corpus.sentences[1] else "" for t in range(corpus.tokens)]
+        >>> features = FeatureExtractor(["part[0]"], documents={"part": Title()}, cutoff=1)
+        >>> features.fit(Corpus.from_sentences([{"word": ["News"]}, {"word": ["It", "rained"]}]))
         >>> features.feature_names("node")
-        ['length[0]=3']
+        ['part[0]=title']
     """
 
     attributes: tuple[str, ...] = ()  # names of the attributes or columns that `transform` looks up
@@ -56,7 +55,9 @@ class DocumentAttribute(ABC):
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized | Sequence[str]:
         """Return the value at each of the N tokens of a corpus, "" for none: N strings, or a `Factorized`.
 
-        lookup: returns the values of an attribute listed in `attributes`.
+        Args:
+            corpus: the corpus.
+            lookup: returns the values of an attribute listed in `attributes`.
         """
 
     def fit(self, corpus: Corpus) -> Self:

@@ -1,4 +1,4 @@
-"""Majority labels of a first model as attributes: of a word, of an entity, and of longer entities that contain it.
+"""Majority labels of a first model as attributes, for words, entities and longer entities that contain an entity.
 
 The features of two-stage models (Krishnan & Manning 2006, "An effective two-stage model for exploiting non-local
 dependencies in named entity recognition", section 4.1): a first model labels a document, and its majority labels
@@ -23,11 +23,11 @@ Name = tuple[int, tuple[str, ...]]  # number of the document (0 for the corpus),
 
 
 class Entity(NamedTuple):
-    """An entity of a first model."""
+    """An entity predicted by a first model: the tokens start <= t < end of the corpus."""
 
     name: Name
     type: str
-    start: int  # tokens of the corpus
+    start: int
     end: int
 
 
@@ -70,15 +70,18 @@ class Majority(DocumentAttribute):
 class TokenMajority(Majority):
     """Most frequent entity type of all tokens with the same word, ignoring case; "O" if most are outside entities.
 
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
     Example:
-        >>> from structperc import FeatureExtractor
-        >>> words, first = ["Lind", "left", "Lind"], ["B-PER", "O", "B-PER"]
-        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
-        >>> majority = {"most": TokenMajority("first")}
-        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "met", "Ford"], "model": ["B-ORG", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["most[0]"], documents={"most": TokenMajority("model")}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['most[0]=PER', 'most[0]=O']
+        >>> sorted(features.feature_names("node"))
+        ['most[0]=O', 'most[0]=ORG']
     """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
@@ -96,15 +99,18 @@ class TokenMajority(Majority):
 class EntityMajority(Majority):
     """Most frequent type of all entities with the same words; no value outside entities.
 
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
     Example:
-        >>> from structperc import FeatureExtractor
-        >>> words, first = ["Lind", "left", "Lind", "Lind"], ["B-PER", "O", "B-PER", "B-LOC"]
-        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
-        >>> majority = {"most": EntityMajority("first")}
-        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "met", "Ford"], "model": ["B-ORG", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["most[0]"], documents={"most": EntityMajority("model")}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['most[0]=PER']
+        >>> sorted(features.feature_names("node"))
+        ['most[0]=ORG']
     """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
@@ -120,15 +126,18 @@ class EntityMajority(Majority):
 class SuperentityMajority(Majority):
     """Most frequent type of the longer entities that contain the words of an entity; no value if there is none.
 
+    Args:
+        of: attribute or column with the labels, in any segment scheme.
+        within: "document" or "corpus": the text in which mentions are counted.
+
     Example:
-        >>> from structperc import FeatureExtractor
-        >>> words, first = ["Ford", "of", "Ford", "Motor"], ["B-PER", "O", "B-ORG", "I-ORG"]
-        >>> corpus = Corpus.from_sentences([{"word": words, "first": first}])
-        >>> majority = {"most": SuperentityMajority("first")}
-        >>> features = FeatureExtractor(["most[0]"], cutoff=1, documents=majority, progress=False)
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Gerald", "Ford", "met", "Ford"], "model": ["B-PER", "I-PER", "O", "B-ORG"]}]
+        >>> corpus = Corpus.from_sentences(sentences)
+        >>> features = FeatureExtractor(["longer[0]"], documents={"longer": SuperentityMajority("model")}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['most[0]=ORG']
+        >>> sorted(features.feature_names("node"))
+        ['longer[0]=PER']
     """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:

@@ -66,13 +66,13 @@ class CaseElsewhere(DocumentAttribute):
     that does not begin with a letter has no value.
 
     Example:
-        >>> from structperc import Corpus, FeatureExtractor
-        >>> sentences = [{"word": "Bush left .".split()}, {"word": "He met Bush .".split()}]
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Then", "Ford", "left"]}, {"word": ["ford", "spoke"]}]
         >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> features = FeatureExtractor(["case[0]"], cutoff=1, documents={"case": CaseElsewhere()}, progress=False)
+        >>> features = FeatureExtractor(["case[0]"], documents={"case": CaseElsewhere()}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['case[0]=upper', 'case[0]=first']
+        >>> sorted(features.feature_names("node"))
+        ['case[0]=first', 'case[0]=upper']
     """
 
     names: ClassVar[tuple[str, ...]] = ("", "upper", "lower", "upper+lower", "first", "capitals")
@@ -105,13 +105,13 @@ class LineKind(DocumentAttribute):
     sentences of up to three tokens. Case and position have another meaning in titles and tables than in running text.
 
     Example:
-        >>> from structperc import Corpus, FeatureExtractor
-        >>> sentences = [{"word": "STORM IN ROME TODAY".split()}, {"word": "It rained all day .".split()}]
-        >>> corpus = Corpus.from_sentences(sentences)
-        >>> features = FeatureExtractor(["line[0]"], cutoff=1, documents={"line": LineKind()}, progress=False)
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["FRANCE", "WIN", "CUP"]}, {"word": ["It", "rained", "all", "day", "."]}]
+        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
+        >>> features = FeatureExtractor(["kind[0]"], documents={"kind": LineKind()}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['line[0]=text', 'line[0]=capitals']
+        >>> sorted(features.feature_names("node"))
+        ['kind[0]=capitals+short', 'kind[0]=text']
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
@@ -150,13 +150,12 @@ class LongestMention(DocumentAttribute):
         InputError: unknown position.
 
     Example:
-        >>> from structperc import Corpus, FeatureExtractor
-        >>> sentences = [{"word": "Ford said".split()}, {"word": "at Gerald Ford".split()}]
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Gerald", "Ford", "arrived"]}, {"word": ["later", "Ford", "spoke"]}]
         >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> longest = {"full": LongestMention("w", "first")}
-        >>> features = FeatureExtractor(["full[0]"], cutoff=1, documents=longest, progress=False)
+        >>> features = FeatureExtractor(["full[0]"], documents={"full": LongestMention("w", "first")}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
+        >>> sorted(features.feature_names("node"))
         ['full[0]=Gerald']
     """
 
@@ -232,14 +231,13 @@ class OtherMentions(DocumentAttribute):
             sentence.
 
     Example:
-        >>> from structperc import Corpus, FeatureExtractor
-        >>> sentences = [{"word": "Lind left".split()}, {"word": "Mr. Lind said".split()}]
+        >>> from structperc.features import FeatureExtractor
+        >>> sentences = [{"word": ["Ford", "spoke"]}, {"word": ["later", "Ford", "left"]}]
         >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> before = {"before": OtherMentions("w", -1)}
-        >>> features = FeatureExtractor(["before[0]"], cutoff=1, documents=before, progress=False)
+        >>> features = FeatureExtractor(["next[0]"], documents={"next": OtherMentions("w", at=1)}, cutoff=1)
         >>> features.fit(corpus)
-        >>> features.feature_names("node")
-        ['before[0]=Mr.', 'before[0]=_B']
+        >>> sorted(features.feature_names("node"))
+        ['next[0]=left', 'next[0]=spoke']
     """
 
     def __init__(self, of: str, at: int = 0) -> None:
