@@ -9,11 +9,12 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from abc import ABC
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import structperc
 
@@ -151,10 +152,15 @@ def page(package: str, names: dict[str, Any]) -> str:
             kind = "exception"
         lines += ["", f".. auto{kind}:: {path}"]
         if kind == "class":
-            lines += ["   :show-inheritance:"]
+            lines += ["   :show-inheritance:"] if shown_bases(one.__bases__) else []
             methods = own_methods(one)
             lines += [f"   :members: {', '.join(methods)}"] if methods else []
     return "\n".join(lines) + "\n"
+
+
+def shown_bases(bases: Iterable[type]) -> list[type]:
+    """Base classes that say something."""
+    return [base for base in bases if base not in (object, ABC, Generic)]
 
 
 def contents() -> str:
@@ -191,7 +197,7 @@ def escaped(line: str) -> str:
     """A line of prose with characters escaped that mean nothing in Markdown, except within backticks."""
     parts = re.split(r"(`[^`]*`)", line)
     for n in range(0, len(parts), 2):
-        parts[n] = re.sub(r"(?<!^)\*|\*(?! )|\||(?<=\w)_(?!\w)", r"\\\g<0>", parts[n])
+        parts[n] = re.sub(r"(?<=\bfile):(?=\w)|(?<!^)\*|\*(?! )|\||(?<=\w)_(?!\w)", r"\\\g<0>", parts[n])
     for n in range(1, len(parts), 2):
         parts[n] = parts[n].replace("\\", "\\\\")
     indent = re.match(r" *", line)[0]  # type: ignore[index]
@@ -241,6 +247,11 @@ def process_docstring(_: Any, kind: str, name: str, one: Any, options: Any, line
 def restore_property(_: Any, kind: str, name: str, one: Any, options: Any, lines: list[str]) -> None:
     """Undo what napoleon does with a property: text before a colon becomes its type."""
     lines[:] = PLAIN.pop(name, lines)
+
+
+def process_bases(_: Any, name: str, one: Any, options: Any, bases: list[type]) -> None:
+    """Leave out base classes that say nothing."""
+    bases[:] = shown_bases(bases) or bases
 
 
 def process_signature(_: Any, kind: str, name: str, one: Any, options: Any, signature: str, returns: str) -> Any:

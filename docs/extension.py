@@ -19,6 +19,7 @@ from docs.api import (
     class_names,
     found_object,
     paths,
+    process_bases,
     process_docstring,
     process_signature,
     restore_property,
@@ -150,6 +151,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", adapt_links)
     app.connect("autodoc-process-docstring", process_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", restore_property, priority=600)  # after napoleon
+    app.connect("autodoc-process-bases", process_bases)
     app.connect("autodoc-process-signature", process_signature)
     app.add_role("api", role)
     app.connect("doctree-read", link_names)
