@@ -67,7 +67,8 @@ class DocumentAttribute(ABC):
     def resume_fit(self, corpus: Corpus) -> Self:
         """Return this attribute of a saved model for further training on a corpus.
 
-        Raises InputError if the corpus would have other values than the original training data.
+        Raises:
+            InputError: the corpus would have other values than the original training data.
         """
         return self
 
@@ -83,7 +84,11 @@ class DocumentAttribute(ABC):
         return {}
 
     def load_state(self, state: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
-        """Restore the state that `to_json` and `arrays` returned. Raises InputError for an invalid one."""
+        """Restore the state that `to_json` and `arrays` returned.
+
+        Raises:
+            InputError: an invalid state.
+        """
         raise InputError(f"{place}: {type(self).__name__} has no state, but {STATE!r} is given")
 
 
