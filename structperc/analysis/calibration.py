@@ -53,6 +53,9 @@ def reliability(
         name: Name of the model in tables and figures.
         progress: Show a progress bar.
 
+    Returns:
+        The reliability of tokens and, if the labels are segments, of segments.
+
     Raises:
         InputError: The model has non-local features or is a re-ranker, so that its scores have no sum over all label
             sequences; the corpus has no labels; or `bins` is below 1.

@@ -193,6 +193,9 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
         explanations: Explanations of all changed decisions, see `explain_changed`.
         corpus: The corpus.
 
+    Returns:
+        The numbers of documents and changes, by verdict if there are gold labels.
+
     Example:
         >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}])
         >>> summarise([], corpus).line()

@@ -70,6 +70,9 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
         sizes: Lengths n' of the lists.
         progress: Show a progress bar.
 
+    Returns:
+        The scores for each n', ascending, and the seconds of the search.
+
     Raises:
         InputError: A size is below 1, the corpus has no labels, or the labels are not segments.
 

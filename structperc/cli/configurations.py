@@ -36,7 +36,7 @@ trainer: {{max_epochs: 10}}
 data:
 {data}
 model:
-  features:                       # of tokens and label pairs
+  features:                       # features of tokens and label pairs
     class_path: structperc.features.FeatureExtractor
     init_args:
       cutoff: 1                   # minimum occurrences of a feature

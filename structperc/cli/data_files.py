@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MAX_EXAMPLES = 5
-MAX_ROWS = 20  # of a table
+MAX_ROWS = 20  # rows of a table
 
 
 def _check_arguments(parser: CommandParser) -> None:

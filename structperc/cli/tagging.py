@@ -67,7 +67,7 @@ class TaggedBlock(NamedTuple):
     text: str
     tokens: int
     error: InputError | None = None
-    marked: Sequence[MarkedText] = ()  # for brat, in place of the text
+    marked: Sequence[MarkedText] = ()  # for brat, instead of the text
 
 
 TagBlock = Callable[[TagInput], TaggedBlock]

@@ -205,8 +205,8 @@ def plot_comparison(studies: Mapping[str, tuple[str, str, Sequence[RowResults]]]
     """Return a figure with a row of panels for each study, one for each cost, and a legend of the rows.
 
     Args:
-        studies: by name the measure, the split and the rows. Rows of the same name have the same mark in all panels;
-            a row without results, or without that cost, is left out.
+        studies: Measure, split and rows of each study, by its name. Rows of the same name have the same mark in all
+            panels; a row without results, or without that cost, is not drawn.
     """
     names = list(dict.fromkeys(line.row.name for _, _, lines in studies.values() for line in lines))
     height = 2.8 * len(studies) + _legend_height(len(names))

@@ -309,8 +309,8 @@ def progress_options(wanted: bool | None, callbacks: Iterable[pl.Callback], subj
 
     Args:
         wanted: True or False: with or without bars; None: with bars if standard error is a terminal.
-        callbacks: of the trainer; a progress bar among them is used instead.
-        subject: of `EpochLines`.
+        callbacks: Callbacks of the trainer; a progress bar among them is used instead.
+        subject: Subject of the lines of `EpochLines`.
     """
     callbacks = [*callbacks]
     if any(isinstance(callback, ProgressBar) for callback in callbacks):

@@ -265,7 +265,7 @@ def send_result(pipe: Connection, work: Work, number: int) -> None:
     result: bytes | Exception
     try:
         result = save({name: w.contiguous() for name, w in work(number).items()})
-    except Exception as error:  # as text, since errors cannot always be pickled
+    except Exception as error:  # sent as text, since errors cannot always be pickled
         message = f"Bayes point, pass {number + 1}: {type(error).__name__}: {error}"
         result = InputError(str(error)) if isinstance(error, InputError) else RuntimeError(message)
         result.add_note(traceback.format_exc())

@@ -25,6 +25,10 @@ TENSORS = ("labels", "scores", "valid", "gold_scores", "starts")
 class ListBatch(NamedTuple):
     """The padded candidate lists of B sequences, and the scores of their gold labels by the first model.
 
+    Args:
+        candidates: Candidates with the scores of the first model.
+        gold_scores: (B,), scores of the gold labels by the first model.
+
     Example:
         >>> import torch
         >>> from structperc import Candidates
@@ -36,8 +40,8 @@ class ListBatch(NamedTuple):
         [True]
     """
 
-    candidates: Candidates  # with the scores of the first model
-    gold_scores: Tensor  # (B,) scores of the gold labels by the first model
+    candidates: Candidates
+    gold_scores: Tensor
 
 
 @dataclass(frozen=True)

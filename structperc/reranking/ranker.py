@@ -17,6 +17,13 @@ class Examples(NamedTuple):
 
     Candidate k of sequence s has the id i = s K + k. Sequences without a correct candidate are ignored.
 
+    Args:
+        features: List of features for each candidate: ascending distinct ids, int32; offsets (S * K + 1,) int64.
+        first: (S, K) float64, log-probability under the first model, finite where valid.
+        valid: (S, K) bool, False for padding.
+        correct: (S,) int64, index of the correct candidate; -1 if there is none.
+        n_features: Number of features, F.
+
     Example:
         >>> import torch
         >>> candidate_ids, ids = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 2])
@@ -28,10 +35,10 @@ class Examples(NamedTuple):
         [1]
     """
 
-    features: Ragged  # a list for each candidate: ascending distinct ids, int32; offsets (S * K + 1,) int64
-    first: Tensor  # (S, K) float64, log-probability under the first model, finite where valid
-    valid: Tensor  # (S, K) bool
-    correct: Tensor  # (S,) int64, index of the correct candidate; -1 if there is none
+    features: Ragged
+    first: Tensor
+    valid: Tensor
+    correct: Tensor
     n_features: int
 
     @classmethod

@@ -71,8 +71,8 @@ class SentencesJob(Job):
     """The labels of the sentences of a document.
 
     Args:
-        sentences: words, or {column: strings}, of each sentence.
-        columns: those that the tagger reads.
+        sentences: Words, or {column: strings}, of each sentence.
+        columns: Names of the columns that the tagger reads.
     """
 
     def __init__(self, sentences: Sequence[list[str] | Mapping[str, list[str]]], columns: Sequence[str]) -> None:

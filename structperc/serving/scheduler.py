@@ -92,7 +92,7 @@ class Scheduler:
             found: Sequence[str | Exception]
             try:
                 found = await self._short_thread.run(partial(self._label_batch, [job for job, _ in batch]))
-            except Exception as error:  # for the clients; the service continues
+            except Exception as error:  # sent to the clients; the service continues
                 found = [error] * len(batch)
             for (_, future), answer in zip(batch, found, strict=True):
                 _set_outcome(future, answer)

@@ -111,7 +111,7 @@ class RandomStateCheckpoint(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Keep the states of this process until the first epoch starts; warn if the checkpoint lacks them."""
+        """Store the states of this process until the first epoch starts; warn if the checkpoint has none."""
         saved = checkpoint.get(KEY, [])
         if len(saved) == process_group().size:
             self._saved = own = saved[process_group().rank]

@@ -48,12 +48,12 @@ def model_card(
     """Return the text of a card.
 
     Args:
-        config: of the tagger, see `BaseTagger.to_state`.
-        arrays: tensors or arrays of the tagger.
-        columns: roles of the columns that it reads, the word first.
-        name: of the model, also that of its results; default: the class of the tagger.
-        sections: further parts as Markdown, each with its heading.
-        results: scores in the form of the hub.
+        config: Configuration of the tagger, see `BaseTagger.to_state`.
+        arrays: Tensors or arrays of the tagger.
+        columns: Roles of the columns that it reads, the word first.
+        name: Name of the model and of its results; default: the class of the tagger.
+        sections: Further parts as Markdown, each with its heading.
+        results: Scores in the form of the hub.
     """
     kind = config["class"].rpartition(".")[2]
     weights = sum(math.prod(one.shape) for part, one in arrays.items() if not part.startswith(FEATURE_PREFIX))
@@ -86,12 +86,12 @@ def _about(config: Mapping[str, Any], columns: Sequence[str], weights: int) -> I
 
 
 def use_text(path: str, columns: Sequence[str], trusted: Sequence[str] = ()) -> str:
-    """Return how to use a model in a folder `model`, from Python and from the command line.
+    """Return instructions to use a model in a folder `model`, from Python and from the command line.
 
     Args:
-        path: of the tagger's class.
-        columns: roles of the columns that it reads.
-        trusted: modules with classes of the model that are not of this library.
+        path: Dotted path of the tagger's class.
+        columns: Roles of the columns that it reads.
+        trusted: Other modules than this library that define classes of the model.
     """
     module, _, kind = path.rpartition(".")
     further = [role for role in columns if role != "word"]
@@ -195,7 +195,7 @@ def push_folder(
     commit_message: str = "A saved model",
     create_pr: bool = False,
 ) -> str:
-    """Upload the folder of a saved model to the hub, and return the address of the commit.
+    """Upload the folder of a saved model to the hub.
 
     The repository is created if it does not exist. One commit has all three files; README.md is copied from the folder.
 
@@ -209,6 +209,9 @@ def push_folder(
         branch: Branch of the repository; default: main.
         commit_message: First line of the commit.
         create_pr: Open a pull request.
+
+    Returns:
+        The address of the commit.
 
     Raises:
         InputError: The model is incomplete, the card has no valid metadata, the id is invalid, or the hub reports an

@@ -32,11 +32,11 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 class EpochStatistics:
     """Losses, penalties, counts and duration of an epoch.
 
-    Counts are those of this process until `sync`. So are losses and penalties if processes learn independently; else
-    they are summed over all processes after each mini-batch.
+    Counts cover this process until `sync`. So do losses and penalties if processes learn independently; otherwise they
+    are summed over all processes after each mini-batch.
 
     Args:
-        device: of all tensors.
+        device: Device of all tensors.
         independent: True if processes learn independently.
     """
 

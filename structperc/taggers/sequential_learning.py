@@ -58,17 +58,17 @@ def sequence_learner(
 class CandidateLearner(SequenceLearner):
     """Learns local and non-local weights one sequence at a time, as gradients do with a batch size of 1.
 
-    A compiled call updates the few weights in which gold and its rival differ. If the criterion makes local updates
-    sentence by sentence, `local` makes them afterwards, and each sentence counts as a step.
+    A compiled call updates the few weights in which the gold labels and a candidate differ. If the criterion makes
+    local updates sentence by sentence, `local` makes them afterwards, and each sentence counts as a step.
 
     Args:
-        compare: returns gold and candidates of a batch with their scores, with gradients of the non-local weights only;
-            candidates of the search with the criterion's cost, and those of the search without it.
-        criterion: decides between gold and one of the candidates.
-        scorer: has the local weights.
-        nonlocal_weights: of the non-local features.
-        optimizer: of all these weights, with a step-size rule.
-        local: learns the sentences of a sequence; None: the criterion compares candidates only.
+        compare: Returns the gold labels and candidates of a batch with their scores, with gradients of the non-local
+            weights only: for the search with the criterion's cost, and for the search without it.
+        criterion: Compares the gold labels with one of the candidates.
+        scorer: Scorer with the local weights.
+        nonlocal_weights: Weights of the non-local features.
+        optimizer: Optimizer of all these weights, with a step-size rule.
+        local: Learns the sentences of a sequence; None: the criterion compares candidates only.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class ParameterAveragingLearner(SequenceLearner):
     processes, with the mean of their changes; a process without further sequences makes no change. As the lazy sums are
     linear in the changes, they are averaged in the same way as the weights.
 
-    Processes send only changed weights: place, weight and sum, 16 bytes each. After a sync processes have the same
+    Processes send only changed weights: index, weight and sum, 16 bytes each. After a sync processes have the same
     weights, sums and steps, bit for bit.
 
     Args:
-        learner: learns the share of this process.
-        optimizer: of all these weights; marks those that have changed.
-        syncs: returns the number of syncs within the current mini-batch, the same in all processes.
+        learner: Learns the share of this process.
+        optimizer: Optimizer of all weights; it marks those that have changed.
+        syncs: Returns the number of syncs within the current mini-batch, the same in all processes.
     """
 
     def __init__(self, learner: SequenceLearner, optimizer: AveragedOptimizer, syncs: Callable[[], int]) -> None:

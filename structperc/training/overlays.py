@@ -61,8 +61,10 @@ def compose(path: str | Path) -> yaml.MappingNode:
 def compose_all(given: Sequence[str]) -> yaml.MappingNode:
     """Return the YAML tree of several configurations, each merged over those before it.
 
-    They are files, or inline texts such as "{seed_everything: 3}". Raises InputError as `compose`, and for a missing
-    file.
+    They are files, or inline texts such as "{seed_everything: 3}".
+
+    Raises:
+        InputError: See `compose`; or a file is missing.
     """
     return reduce(overlaid, map(_tree_of, given))
 
