@@ -36,7 +36,7 @@ def word_shape_with_flag(word: str, lexicon: LowerCaseLexicon) -> str:
 
 
 def shift(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
-    """Return the numbers (n,) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside the sentence.
+    """Return the numbers (n,) of the tokens `by` (n,) to the right of positions b * T + t (n,), 0 outside the sentence.
 
     numbers (B, T) int64.
     """

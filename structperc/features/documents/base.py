@@ -23,11 +23,11 @@ class PartBuilder(Protocol):
     def part(self, described: Any, base: type, place: str) -> Any:
         """Build an object from its description (class_path, init_args).
 
-        Raises InputError, naming the place, for an untrusted class, one not derived from `base`, and invalid options.
+        Raises InputError with the location for an untrusted class, one not derived from `base`, and invalid options.
         """
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
-        """Return the function with this dotted path. Raises InputError, naming the place, for untrusted modules."""
+        """Return the function with this dotted path. Raises InputError with the location for untrusted modules."""
 
 
 class DocumentAttribute(ABC):
