@@ -124,7 +124,7 @@ def mathml(formula: str, node: Any, *, block: bool) -> str:
     if block and r"\\" in formula and r"\begin" not in formula:
         formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
     try:
-        return str(tex2mathml(formula, as_block=block))
+        return re.sub(r"<mo>([‖|])</mo>", r'<mo stretchy="false">\1</mo>', str(tex2mathml(formula, as_block=block)))
     except Exception as error:
         logging.getLogger(__name__).warning("formula %s: %s", formula, error, location=node)
         return html.escape(formula)

@@ -45,7 +45,7 @@ def _with_location(name: str, found: Any) -> str:
 
 
 def error_location(error: BaseException) -> str | None:
-    """Return the place of an error in a user's code: "own.py:12, in forward"; None if no such code was running."""
+    """Return the location of an error in a user's code: "own.py:12, in forward"; None if no such code was running."""
     if isinstance(error, SyntaxError) and error.filename and _is_users(error.filename):
         return f"{shown_path(error.filename)}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]

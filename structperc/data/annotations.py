@@ -20,7 +20,7 @@ from structperc.text import (
 from structperc.text.alignment import Misaligned, OffsetUnit, Overlaps
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
-TableRow = tuple[str, Mapping[str, Any]]  # place for messages, and values by column
+TableRow = tuple[str, Mapping[str, Any]]  # location for messages, and values by column
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # keys of the type of a span
 STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
 UNITS = {"characters": "characters", "utf-16": "UTF-16 code units, as in JavaScript,", "utf-8": "UTF-8 bytes"}
@@ -87,8 +87,8 @@ class SpanReport(NamedTuple):
     name: str
     text_options: TextOptions
     texts: Sequence[AnnotatedText]
-    conflicts: list[tuple[str, SpanConflict]]  # with their places
-    merged: list[str]  # places of texts with a sentence boundary inside a span
+    conflicts: list[tuple[str, SpanConflict]]  # with their locations
+    merged: list[str]  # locations of texts with a sentence boundary inside a span
 
     @property
     def total(self) -> int:
@@ -191,7 +191,7 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
     Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`; types that are numbers
-    are named by `type_name`. Raises InputError with the place for anything else.
+    are named by `type_name`. Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:

@@ -87,7 +87,7 @@ def _commit(hub: str, revision: str | None) -> str | None:
         raise InputError(f"hub {hub}: unknown revision {revision!r}; change `revision`") from None
     except RepositoryNotFoundError:
         raise InputError(f"hub {hub}: data set not found, or access denied; change `hub`") from None
-    except Exception as error:  # whichever HTTP library huggingface_hub uses
+    except Exception as error:  # the class depends on the HTTP library that huggingface_hub uses
         raise InputError(
             f"hub {hub}: no answer from {datasets.config.HF_ENDPOINT} ({type(error).__name__}); set "
             "HF_HUB_OFFLINE=1 to use an earlier copy, or name local files in `path`"

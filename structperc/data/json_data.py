@@ -18,9 +18,9 @@ _BLANK = re.compile(r"\s*")
 
 
 def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tuple[str, dict[str, Any]]]:
-    """Return (place, object) for each non-blank line of the file `name`; a place is "file:line".
+    """Return (location, object) for each non-blank line of the file `name`; a location is "file:line".
 
-    `first` is the number of the first line. Raises InputError with the place for lines that are not objects, and for
+    `first` is the number of the first line. Raises InputError with the location for lines that are not objects, and for
     invalid Unicode.
     """
     found = []
@@ -38,7 +38,7 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
 
 
 def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (place, object) for each object of a text of JSON lines or one array, see `parse_json_lines`."""
+    """Return (location, object) for each object of a text of JSON lines or one array, see `parse_json_lines`."""
     if not text.lstrip().startswith("["):
         return parse_json_lines(split_lines(text), name)
     return list(_elements(text, name))
@@ -58,7 +58,7 @@ def looks_like_json(lines: Sequence[str]) -> bool:
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of an array with their places, the lines on which they begin."""
+    """Yield the objects of an array with their locations, the lines on which they begin."""
     decoder = json.JSONDecoder(parse_constant=_reject_constant)
     at, first, line, counted = text.index("[") + 1, True, 1, 0
     while True:
@@ -115,7 +115,7 @@ def json_line(row: dict[str, Any]) -> str:
 
 
 def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
-    """Return the list of strings in a field. Raises InputError with the place for other values."""
+    """Return the list of strings in a field. Raises InputError with the location for other values."""
     values = row.get(field)
     if not isinstance(values, list):
         raise InputError(f"{place}: field {field!r} must be a list of strings, not {type(values).__name__}")
@@ -154,7 +154,7 @@ def _all_match(values: Iterable[Any], hint: Any) -> bool:
 
 
 def check_value(value: Any, hint: Any, place: str) -> None:
-    """Raise InputError, which begins with the place, if a value does not match a type hint."""
+    """Raise InputError, which begins with the location, if a value does not match a type hint."""
     if not matches_type(value, hint):
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."

@@ -92,7 +92,11 @@ class LabelSet:
         return len(self.names)
 
     def index(self, name: str) -> int:
-        """Return the id of a label. Raises InputError for an unknown one."""
+        """Return the id of a label.
+
+        Raises:
+            InputError: an unknown label.
+        """
         return int(self.encode([name])[0])
 
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
@@ -119,7 +123,8 @@ class LabelSet:
     def extended(self, labels: Iterable[str]) -> "LabelSet":
         """Return the label set with unknown labels appended, such as gold labels missing from the training data.
 
-        Raises InputError for names that are not of the scheme.
+        Raises:
+            InputError: a name that is not of the scheme.
         """
         unknown = sorted(set(labels) - set(self.names))
         return LabelSet((*self.names, *unknown), self.scheme) if unknown else self
@@ -135,7 +140,11 @@ class LabelSet:
         return known / max(1, len(found))
 
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:
-        """Return the names of n labels, given as ids (n,). Raises ValueError for ids outside 0 <= id < L."""
+        """Return the names of n labels, given as ids (n,).
+
+        Raises:
+            ValueError: an id outside 0 <= id < L.
+        """
         numbers = np.asarray(ids, dtype=np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise ValueError(f"ids of {len(self)} labels cannot be {numbers.min()}..{numbers.max()}")

@@ -60,7 +60,7 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
         the corpus with the new labels, and the number of repaired labels.
 
     Raises:
-        InputError: no column `label`; or, with its place, a label that is not of the scheme or, if strict, illegal.
+        InputError: no column `label`; or, with its location, a label that is not of the scheme or, if strict, illegal.
 
     Example:
         >>> corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "left"], "label": ["I-PER", "I-PER", "O"]}])
@@ -119,7 +119,7 @@ def _illegal_label(corpus: Corpus, sentence: int, scheme: str) -> InputError:
 
 
 def check_known_labels(corpus: Corpus, labels: LabelSet) -> None:
-    """Raise InputError with the place of a label of the corpus that is missing in the label set."""
+    """Raise InputError with the location of a label of the corpus that is missing in the label set."""
     if "label" in corpus.columns:
         distinct, numbers = corpus.factorize("label")
         labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
@@ -188,7 +188,7 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
 
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
-    """Raise InputError with place and advice for a label that is not of a scheme."""
+    """Raise InputError with location and advice for a label that is not of a scheme."""
     for label in corpus.factorize("label").distinct:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]

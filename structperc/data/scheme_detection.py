@@ -160,7 +160,7 @@ def common_scheme(predictions: Mapping[str, LabelSequences]) -> str:
 
 
 def check_labels(sentences: LabelSequences, name: str, scheme: str) -> None:
-    """Raise InputError with file and place for a label that is not of the scheme."""
+    """Raise InputError with file and location for a label that is not of the scheme."""
     known: set[str] = set()
     for n, sentence in enumerate(sentences, 1):
         for t, label in enumerate(sentence, 1):

@@ -92,7 +92,7 @@ class Survey(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Unit of places of tokens: "line", or "row" for a table without lines."""
+        """Unit of locations of tokens: "line", or "row" for a table without lines."""
         return "line" if self.table is None else self.table.place
 
     def line(self, token: int) -> int:
@@ -143,7 +143,7 @@ class Survey(NamedTuple):
             yield "fields contain spaces, so they are separated by tabs only"
 
     def _unrecognized(self) -> Iterator[str]:
-        """Yield the places of labels that are not of the scheme or, without a scheme, of a label with a prefix."""
+        """Yield the locations of labels that are not of the scheme or, without a scheme, of a label with a prefix."""
         assert self.fit is not None
         labels = self.corpus.columns["label"]
         if self.scheme == "none":

@@ -151,7 +151,7 @@ class TableSurvey(NamedTuple):
     kind: str  # see `table_format`
     reader: TableOptions
     tool: str | None  # annotation tool that exported it, if known
-    place: str  # unit of places, "line" or "row"
+    place: str  # unit of locations, "line" or "row"
     spans: SpanReport | None  # for texts with spans
     others: list[str]  # columns without a role
 
@@ -192,7 +192,7 @@ def table_corpus(
 ) -> Corpus:
     """Return the rows of the table `name` as a corpus.
 
-    `on_report` handles conflicts between spans and tokens. Raises InputError with the place of a row for missing
+    `on_report` handles conflicts between spans and tokens. Raises InputError with the location of a row for missing
     columns, values that are not words or labels, columns of different lengths, and documents that are not contiguous;
     for a table without tokens.
     """
@@ -312,7 +312,7 @@ def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[An
 
 
 def _line(place: str) -> list[int]:
-    """Return the line of a place "file:line" in a list, which is empty for other places."""
+    """Return the line of a location "file:line" in a list, which is empty for other locations."""
     _, colon, line = place.rpartition(":")
     return [int(line)] if colon and line.isdecimal() else []
 
@@ -394,7 +394,7 @@ def read_best_fit(
 
 
 def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True) -> Iterator[TableRow]:
-    """Yield the rows of a table with their places. Raises InputError as `read_table` does.
+    """Yield the rows of a table with their locations. Raises InputError as `read_table` does.
 
     The column `EMPTY_ROWS` of CSV, unless a column has that name, counts the empty rows before a row.
     """
@@ -432,7 +432,7 @@ def dataset_corpus(
     """Return a `datasets.Dataset`, or an `IterableDataset`, which is read completely, as a corpus.
 
     Labels stored as numbers are named by the options or by the features of the data. Raises InputError for missing
-    columns, and as `table_corpus` does; places are the name and the number of the row, from 1.
+    columns, and as `table_corpus` does; locations are the name and the number of the row, from 1.
     """
     features = data.features or {}
     if features and (missing := [column for column in options.columns.values() if column not in features]):
@@ -475,7 +475,7 @@ def _dataset(path: Path) -> "Dataset":
 
 
 def _csv_rows(text: str, delimiter: str, name: str, heading: bool) -> Iterator[TableRow]:
-    """Yield the rows after the heading, as strings; a place is the line on which a row ends."""
+    """Yield the rows after the heading, as strings; a location is the line on which a row ends."""
     lines = csv.reader((f"{line}\n" for line in split_lines(text.rstrip("\r\n"))), delimiter=delimiter, strict=True)
     names: list[str] | None = None
     empty = 0

@@ -83,7 +83,7 @@ class ValueCodes:
 
     @classmethod
     def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
-        """Return the codes of saved values. Raises InputError, naming the place, for empty or repeated ones."""
+        """Return the codes of saved values. Raises InputError with the location for empty or repeated ones."""
         if "" in values or len(set(values)) < len(values):
             raise InputError(f"{place}: a value is empty or is repeated")
         return cls(values, max_offset)

@@ -163,7 +163,8 @@ class FeatureExtractor:
     def prepare_resume(self, corpus: Corpus) -> None:
         """Prepare fitted features for further training on a corpus.
 
-        Raises InputError for a document attribute that does not support these training data.
+        Raises:
+            InputError: a document attribute does not support these training data.
         """
         for name, attribute in self.documents.items():
             try:
@@ -173,12 +174,20 @@ class FeatureExtractor:
         self._sources = self._sources_of(self._sources.names)
 
     def ids(self, corpus: Corpus) -> FeatureIds:
-        """Return the feature ids of a corpus as arrays, without PyTorch. Raises InputError for a missing column."""
+        """Return the feature ids of a corpus as arrays, without PyTorch.
+
+        Raises:
+            InputError: a missing column.
+        """
         self._index("node")  # raises an error before the corpus is read
         return self._ids(self._view(corpus, self._sources.read(corpus)), corpus)
 
     def encode(self, corpus: Corpus) -> "EncodedFeatures":
-        """Return the feature ids of a corpus. Raises InputError for a missing column."""
+        """Return the feature ids of a corpus as tensors.
+
+        Raises:
+            InputError: a missing column.
+        """
         return _encoded(self.ids(corpus), corpus)
 
     def fit_encode(self, corpus: Corpus) -> "EncodedFeatures":
@@ -319,8 +328,15 @@ class FeatureExtractor:
     ) -> "FeatureExtractor":
         """Rebuild a fitted extractor from `state_dict_json` and `state_arrays`.
 
-        build: builds the document attributes and finds the user's functions. Raises InputError for an invalid or
-        inconsistent state; no file is read.
+        No file is read.
+
+        Args:
+            state: result of `state_dict_json`.
+            arrays: result of `state_arrays`.
+            build: builds the document attributes and finds the user's functions.
+
+        Raises:
+            InputError: an invalid or inconsistent state.
         """
         check_fields(strings, STATE, "features")
         gazetteers = {

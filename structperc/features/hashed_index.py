@@ -92,7 +92,7 @@ class HashedNumbering:
     def restore_index(
         self, templates: Templates, strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "HashedIndex":
-        """Return the index of saved buckets. Raises InputError, naming the place, for invalid ones."""
+        """Return the index of saved buckets. Raises InputError with the location for invalid ones."""
         return HashedIndex(templates, *_restore(self._bits, strings, arrays, place))
 
 
@@ -218,7 +218,7 @@ class HashedVocabulary(NamedBuckets):
     def restore(
         self, listed: list[str], strings: Mapping[str, Any], arrays: StateArrays, place: str
     ) -> "HashedVocabulary":
-        """Return the saved buckets. Raises InputError, naming the place, for invalid ones."""
+        """Return the saved buckets. Raises InputError with the location for invalid ones."""
         if listed:
             raise InputError(f"{place}.names: hashed names are not listed")
         return HashedVocabulary(*_restore(self.buckets.bits, strings, arrays, place))

@@ -80,7 +80,7 @@ class Buckets:
 
     @classmethod
     def restore(cls, bits: int, numbers: np.ndarray, place: str) -> "Buckets":
-        """Return the buckets with these numbers. Raises InputError, naming the place, for invalid numbers."""
+        """Return the buckets with these numbers. Raises InputError with the location for invalid numbers."""
         ascending = numbers.dtype == np.int32 and numbers.ndim == 1 and bool((np.diff(numbers) > 0).all())
         if not ascending or (len(numbers) and not (numbers[0] >= 0 and numbers[-1] < 2**bits)):
             raise InputError(f"{place}: buckets are ascending numbers below 2**{bits}, as int32")

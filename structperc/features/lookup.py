@@ -20,7 +20,7 @@ from structperc.progress import bar
 
 
 class Places(NamedTuple):
-    """P places (column, offset), and the start of each one's entries in an array with an entry for each string."""
+    """P positions (column, offset), and the start of each one's entries in an array with an entry for each string."""
 
     column: np.ndarray  # (P,) int64, row of `Strings.numbers`
     offset: np.ndarray  # (P,) int64, distance from the token
@@ -38,9 +38,9 @@ class SingleTemplates(NamedTuple):
 class JoinedTemplates(NamedTuple):
     """J templates of several parts: each string has a code, and the codes of the parts make a key."""
 
-    places: Places  # template j has the places ends[j]:ends[j + 1]
+    places: Places  # template j has the positions ends[j]:ends[j + 1]
     ends: np.ndarray  # (J + 1,) int64
-    codes: np.ndarray  # (strings of all places,)
+    codes: np.ndarray  # (strings of all positions,)
     table: Any  # hash table of keys, a NamedTuple of arrays
 
 
@@ -68,7 +68,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
     def gather(first, stop, n, strings, single, joined, ids, ends):
         """Write the ids of the tokens first, ..., stop - 1 to ids[n:] and their ends to ends[t + 1]; return the last.
 
-        ids must have as many places as `count_single` returns and one for each joined template at each token.
+        ids must have as many positions as `count_single` returns and one for each joined template at each token.
         """
         s = np.searchsorted(strings.starts, first, side="right") - 1
         for t in range(first, stop):
@@ -88,7 +88,7 @@ def gathering(kernel_function: Callable[..., int]) -> Any:
 
 @subkernel_no_alloc
 def entry(t, s, p, strings, places):
-    """Return the entry of the string at place p relative to token t of sequence s."""
+    """Return the entry of the string at position p relative to token t of sequence s."""
     at, start, stop = t + places.offset[p], strings.starts[s], strings.starts[s + 1]
     if at < start:
         number = start - at - 1
@@ -249,7 +249,7 @@ LOOKUP_CHUNK = 4096  # tokens between two updates of the progress bar
 class TemplateLookup:
     """Feature ids at the tokens of a view.
 
-    For templates of one part each string at a place has a list of ids; conjunctions have keys.
+    For templates of one part each string at a position has a list of ids; conjunctions have keys.
 
     Args:
         templates: templates of the features.
@@ -276,7 +276,7 @@ class TemplateLookup:
         return IdLists(ids, ends)
 
     def _single_templates(self, view: View) -> SingleTemplates:
-        """Return the templates of one part; templates at the same place share a list for each string."""
+        """Return the templates of one part; templates at the same position share a list for each string."""
         groups: dict[tuple[str, int], list[int]] = {}
         for number, template in enumerate(self._templates):
             if len(template) == 1:
@@ -306,7 +306,7 @@ class TemplateLookup:
 
 
 def _places(view: View, parts: Sequence[TemplatePart], entries: Sequence[int]) -> Places:
-    """Return the places of the parts of templates, each with a number of entries."""
+    """Return the positions of the parts of templates, each with a number of entries."""
     column = np.array([view.row(part.attribute) for part in parts], np.int64)
     offset = np.array([part.offset for part in parts], np.int64)
     return Places(column, offset, np.cumsum([0, *entries], dtype=np.int64)[:-1])

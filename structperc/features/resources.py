@@ -78,7 +78,7 @@ class Gazetteer:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str) -> "Gazetteer":
-        """Build a gazetteer from the result of `to_json`. Raises InputError, which names the place, if invalid."""
+        """Build a gazetteer from the result of `to_json`. Raises InputError with the location if invalid."""
         check_fields(state, {"phrases": list[str], "fold": bool}, place)
         return cls(**state)
 
@@ -155,7 +155,7 @@ class Clusters:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str = "clusters") -> "Clusters":
-        """Build clusters from the result of `to_json`. Raises InputError, which names the place, if invalid."""
+        """Build clusters from the result of `to_json`. Raises InputError with the location if invalid."""
         check_fields(state, {"words": dict[str, list[str]], "lower_case": bool}, place)
         if wrong := [path for path in state["words"] if not re.fullmatch("[01]+", path)]:
             raise InputError(f"{place}.words: {wrong[0]!r} is not a bit path")

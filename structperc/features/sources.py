@@ -43,9 +43,12 @@ class Sources:
     """Sources of the values of attributes.
 
     A name is a surface attribute, a gazetteer or document attribute, a user's function of words, a cluster prefix (c4,
-    c10, ...) or a column of a corpus, in this order. `shape(lemma)` is a surface attribute, or a cluster prefix, of
-    another column or document attribute than the word. Raises InputError for a resource that no template uses or whose
-    name is taken, and for document attributes that depend on themselves.
+    c10, ...) or a column of a corpus, in this order. `shape(lemma)` is a surface attribute or a cluster prefix of a
+    column other than the word, or of a document attribute.
+
+    Raises:
+        InputError: a resource that no template uses or whose name is taken, or document attributes that depend on
+            themselves.
     """
 
     def __init__(self, names: Sequence[str], resources: Resources, max_offset: int) -> None:

@@ -51,7 +51,8 @@ class NonlocalFeature(nn.Module, ABC):
     def allocate(self, labels: LabelSet) -> None:
         """Create the weights, all zero.
 
-        Raises InputError for labels without segments, and for names that are not different strings.
+        Raises:
+            InputError: labels without segments, or names that are not different strings.
         """
         if not labels.type_names:
             raise InputError(
@@ -68,7 +69,8 @@ class NonlocalFeature(nn.Module, ABC):
     def forward(self, segments: CandidateSegments) -> Tensor:
         """Return the scores (B, K) in full precision.
 
-        Raises InputError if the shape of `counts` does not fit the number of names.
+        Raises:
+            InputError: the shape of `counts` does not fit the number of names.
         """
         with torch.autocast(self.weight.device.type, enabled=False):
             with torch.no_grad():

@@ -54,7 +54,7 @@ class CandidateText(NamedTuple):
         pairs, entry = (groups * Z + self.stretches[variants]).unique(return_inverse=True)
         group, stretch = pairs // Z, pairs % Z
         sizes = self.sizes[stretch]
-        shifts = sizes.cumsum(0) - sizes - self.firsts[stretch]  # from variants to places in all tables
+        shifts = sizes.cumsum(0) - sizes - self.firsts[stretch]  # from variants to positions in all tables
         weights = torch.ones_like(copies, dtype=torch.float32) if weights is None else weights
         tables = weights.new_zeros(int(sizes.sum())).index_add_(0, shifts[entry] + variants, weights)
         places = self.taken.index_select(0, stretch).add_(shifts.unsqueeze(1))
@@ -92,7 +92,7 @@ def build_text(
 
     Args:
         candidates: the label sequences.
-        kept: (B, T) bool, tokens of stretches; neighbours belong to one stretch unless parted.
+        kept: (B, T) bool, tokens of stretches; neighbours belong to one stretch unless `parted` separates them.
         parted: (B, T) bool, tokens separated from the token before.
         places: (N,) int64, ascending, the tokens of `columns`.
         columns: (N, K) int64, numbers below `size` that distinguish the label sequences of a stretch.

@@ -145,11 +145,12 @@ def majority_counts(
 
 
 class MajorityPhrase(ConsistencyFeature):
-    """Entities with the same words as others, counted by (own class, majority class of the others).
+    """Entities with the same words as others, counted by (class of the entity, majority class of the others).
 
     The majority version of phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
-    entity counts once. Of equally frequent classes of the others, the entity's own is the majority if it is among
-    them, else the first in the order of the types. Counts have names such as "majority_phrase(LOC,ORG)".
+    entity counts once. If several classes of the others are equally frequent, the majority is the class of the
+    entity if it is among them, else the first in the order of the types. Counts have names such as
+    "majority_phrase(LOC,ORG)".
 
     Args:
         match: "exact", or "folded" to compare words without their case, for headlines in capitals.
@@ -178,10 +179,10 @@ class MajorityPhrase(ConsistencyFeature):
 
 
 class MajoritySuperphrase(ConsistencyFeature):
-    """Entities whose words are a proper part of others', counted by (own class, majority class of these others).
+    """Entities whose words are a proper part of others', by (class of the entity, majority class of the others).
 
     The majority version of sub-phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
-    entity counts once, whatever the number of entities that contain its words. Ties are resolved as in
+    entity counts once, even if several entities contain its words. Ties are resolved as in
     `MajorityPhrase`.
 
     Args:

@@ -36,7 +36,7 @@ def word_shape_with_flag(word: str, lexicon: LowerCaseLexicon) -> str:
 
 
 def shift(numbers: Tensor, places: Tensor, by: int | Tensor, segments: CandidateSegments) -> Tensor:
-    """Return the numbers (n,) of the tokens `by` (n,) to the right of places b * T + t (n,), 0 outside the sentence.
+    """Return the numbers (n,) of the tokens `by` (n,) to the right of positions b * T + t (n,), 0 outside the sentence.
 
     numbers (B, T) int64.
     """
@@ -161,7 +161,11 @@ class GlobalFeature(NonlocalFeature):
         self.weight = nn.Parameter(self.weight.new_zeros(len(keys)), self.weight.requires_grad)
 
     def prune(self, keep: Tensor) -> None:
-        """Remove the strings for which keep (F,) bool is False. Raises InputError for another shape."""
+        """Remove the strings for which keep (F,) bool is False.
+
+        Raises:
+            InputError: another shape of `keep`.
+        """
         if keep.shape != self.keys.shape:
             raise InputError(f"{self.template}: keep has shape {tuple(keep.shape)}, not {tuple(self.keys.shape)}")
         keep = keep.to(self.keys.device)
@@ -292,7 +296,11 @@ class Vocabulary:
         return self._known.keys[self._known.sequences >= min_sequences]
 
     def examples(self, keys: Tensor) -> Instances:
-        """Return one occurrence of each of these keys (F,). Raises InputError for unknown keys."""
+        """Return one occurrence of each of these keys (F,).
+
+        Raises:
+            InputError: an unknown key.
+        """
         self._merge()
         keys = keys.cpu()
         places = torch.searchsorted(self._known.keys, keys)

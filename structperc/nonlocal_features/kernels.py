@@ -32,7 +32,7 @@ def list_segments(labels, valid, lengths, first, types, opening):
 
 @subkernel_no_alloc
 def _write_segments(labels, length, first, types, opening, at, found, n):
-    """Append the segments of labels (T,), whose first token has the place `at`, to found[:, :n] -> the new n."""
+    """Append the segments of labels (T,), whose first token has the position `at`, to found[:, :n] -> the new n."""
     within, before = False, 0
     for t in range(length):
         label = labels[t]

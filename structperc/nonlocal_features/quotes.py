@@ -29,7 +29,7 @@ INITIAL = LOWER | UPPER | DIGIT  # kinds of words that begin with a letter or a 
 class Quotes(NamedTuple):
     """Pairs of matching quotation marks with a word that begins with a letter or a digit between them.
 
-    In each sentence marks open and close in turn, whatever their form; an unmatched mark is ignored.
+    In each sentence marks open and close in turn, regardless of their form; an unmatched mark is ignored.
     """
 
     opens: Tensor  # (Q,) int64, b * T + t of the first mark: s
@@ -103,7 +103,7 @@ class QuotedTags(QuoteFeature):
         return combined(sums, lengths.unsqueeze(1))
 
     def _tokens(self, marks: Tensor, by: Tensor, segments: CandidateSegments) -> Tensor:
-        """Return the hashes (R, K) of g_i t_i at places marks + by (R,), 0 outside the sentence of the mark."""
+        """Return the hashes (R, K) of g_i t_i at positions marks + by (R,), 0 outside the sentence of the mark."""
         T = segments.possible.shape[1]
         shapes = shift(word_shapes_with_flag(segments.batch.words, self.lexicon), marks, by, segments)
         inside = shapes != 0
@@ -179,7 +179,7 @@ def entity_types(quotes: Quotes, segments: CandidateSegments) -> Tensor:
 
 
 def _pairs(marks: Tensor, sentences: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the places of opening and closing marks from the places of all marks (n,), ascending."""
+    """Return the positions of opening and closing marks from the positions of all marks (n,), ascending."""
     number = torch.arange(len(marks), device=marks.device)
     new = sentences[marks].diff(prepend=sentences.new_full((1,), -1)) != 0
     rank = number - number.where(new, 0).cummax(0).values

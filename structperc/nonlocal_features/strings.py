@@ -31,7 +31,7 @@ class Hashes:
         self.sums = pad((words.flatten() * powers).cumsum(0), (1, 0))
 
     def __call__(self, starts: Tensor, ends: Tensor) -> Tensor:
-        """Return the hashes, int64, of the strings at places starts <= b * T + t < ends."""
+        """Return the hashes, int64, of the strings at positions starts <= b * T + t < ends."""
         return (self.sums[ends] - self.sums[starts]) * self.inverse_powers[starts]
 
     def of_rows(self, starts: Tensor, ends: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class SegmentStrings:
         return self._pairs(pairs // G, pairs % G)
 
     def _pairs(self, a: Tensor, b: Tensor) -> NamePairs:
-        """Return the pairs of names of pairs of strings (R,) that have places which do not overlap."""
+        """Return the pairs of names of pairs of strings (R,) that have positions which do not overlap."""
         number = self.names.new_full((len(self.numbers) * self.C,), -1)
         number[self.names] = torch.arange(len(self.names), device=number.device)
         number = number.view(-1, self.C)

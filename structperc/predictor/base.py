@@ -254,6 +254,7 @@ class Predictor(ABC):
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
         """Return sentences as a corpus.
 
-        Raises InputError for a string in place of a list of words, and for invalid words.
+        Raises:
+            InputError: a string in place of a list of words, or an invalid word.
         """
         return corpus_from_sentences(sentences, documents)

@@ -87,11 +87,11 @@ class GlobalReranker(Tagger):
         >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss(), KBest(1))
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
-        >>> _ = model.train_first(data, enable_progress_bar=False)
+        >>> _ = model.train_first(data, enable_progress_bar=False)  # doctest: +SKIP
         >>> quiet = dict(logger=False, enable_checkpointing=False)
         >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
-        >>> pl.Trainer(max_epochs=1, **quiet).fit(model, datamodule=data)
-        >>> len(model.ranker.chosen)  # rounds of boosting
+        >>> pl.Trainer(max_epochs=1, **quiet).fit(model, datamodule=data)  # doctest: +SKIP
+        >>> len(model.ranker.chosen)  # rounds of boosting  # doctest: +SKIP
         5
     """
 

@@ -103,10 +103,10 @@ def boosting_rounds(model: GlobalReranker) -> list[Round]:
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
         >>> data, quiet = Synthetic(train=2, dev=0, test=0), dict(logger=False, enable_checkpointing=False)
-        >>> _ = model.train_first(data, enable_progress_bar=False)
+        >>> _ = model.train_first(data, enable_progress_bar=False)  # doctest: +SKIP
         >>> trainer = pl.Trainer(max_epochs=1, enable_progress_bar=False, enable_model_summary=False, **quiet)
-        >>> trainer.fit(model, datamodule=data)
-        >>> [one.number for one in boosting_rounds(model)]
+        >>> trainer.fit(model, datamodule=data)  # doctest: +SKIP
+        >>> [one.number for one in boosting_rounds(model)]  # doctest: +SKIP
         [1, 2, 3, 4, 5]
     """
     ranker = model.ranker

@@ -62,14 +62,21 @@ def test_results_of_the_readme():
         assert [line for line in found if command in line] or [line for line in found if command[1:-1] in line], command
 
 
-def test_first_commands(ran, structperc_says):
+@pytest.fixture(scope="module")
+def quickstart(structperc_says):
+    """The model of the README's first command, less trained."""
     ((command, *arguments),) = [one for one in commands("README") if one[-1] == "configs/quickstart.yaml"][:1]
     structperc_says(command, *arguments, *SHORT, *FEW)
+
+
+@pytest.mark.usefixtures("quickstart")
+def test_sharing_the_first_model(ran):
     assert ran("how_to/share_models")
 
 
+@pytest.mark.usefixtures("quickstart")
 def test_code_of_the_readme(here, ran):
-    """After the first command; the corpus of this page has names."""
+    """The corpus of this page has names."""
     corpus = [here / "corpus" / "train.txt", here / "corpus" / "dev.txt"]
     before = [file.read_text(encoding="utf-8") for file in corpus]
     for file in corpus:

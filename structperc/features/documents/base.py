@@ -23,11 +23,11 @@ class PartBuilder(Protocol):
     def part(self, described: Any, base: type, place: str) -> Any:
         """Build an object from its description (class_path, init_args).
 
-        Raises InputError, naming the place, for an untrusted class, one not derived from `base`, and invalid options.
+        Raises InputError with the location for an untrusted class, one not derived from `base`, and invalid options.
         """
 
     def function(self, path: Any, place: str) -> Callable[..., Any]:
-        """Return the function with this dotted path. Raises InputError, naming the place, for untrusted modules."""
+        """Return the function with this dotted path. Raises InputError with the location for untrusted modules."""
 
 
 class DocumentAttribute(ABC):
@@ -67,7 +67,8 @@ class DocumentAttribute(ABC):
     def resume_fit(self, corpus: Corpus) -> Self:
         """Return this attribute of a saved model for further training on a corpus.
 
-        Raises InputError if the corpus would have other values than the original training data.
+        Raises:
+            InputError: the corpus would have other values than the original training data.
         """
         return self
 
@@ -83,7 +84,11 @@ class DocumentAttribute(ABC):
         return {}
 
     def load_state(self, state: Any, arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str) -> None:
-        """Restore the state that `to_json` and `arrays` returned. Raises InputError for an invalid one."""
+        """Restore the state that `to_json` and `arrays` returned.
+
+        Raises:
+            InputError: an invalid state.
+        """
         raise InputError(f"{place}: {type(self).__name__} has no state, but {STATE!r} is given")
 
 

@@ -258,7 +258,7 @@ class _Leaders(NamedTuple):
 
     value: np.ndarray
     times: np.ndarray  # number of occurrences, 0 if there is no value
-    first: np.ndarray  # place of the first occurrence
+    first: np.ndarray  # position of the first occurrence
 
 
 def _most_frequent(groups: np.ndarray, values: np.ndarray, none: int) -> np.ndarray:
