@@ -2,22 +2,25 @@
 
 import ast
 import re
+import tomllib
 from inspect import signature
 
 import pytest
+import yaml
 
 import structperc
 from structperc import Tagger
 from structperc.datamodules import SequenceDataModule
 from structperc.experiments.experiment import dry_run
+from structperc.experiments.study_file import read_study
 from tests.docs.written import FILES, PAGES, QUICKSTART, ROOT, anchors, blocks, resolved
 
-# Code of add_a_part, migration, tag, confidence, share_models, export and README runs in tests of its own.
 RUN = (
     "concepts/lattice_and_search",
     "concepts/online_learning",
     "concepts/overview",
     "how_to/evaluate",
+    "how_to/export",
     "how_to/feature_templates",
     "how_to/hashed_features",
     "how_to/own_data",
@@ -41,6 +44,25 @@ OVERLAYS = (
     "how_to/own_data",
     "results/recommended",
 )
+TESTED_IN = {  # pages whose code and configurations need a model or files: the test that makes these
+    "README": "docs/test_commands.py",
+    "get_started/head": "docs/test_head.py",
+    "get_started/tag": "docs/test_commands.py",
+    "get_started/train": "docs/test_get_started.py",
+    "how_to/add_a_part": "docs/test_own_parts.py",
+    "how_to/confidence": "docs/test_commands.py",
+    "how_to/migrate": "docs/test_migration.py",
+    "how_to/more_recall": "docs/test_commands.py",
+    "how_to/nonlocal_features": "nonlocal_features/test_own_feature.py",
+    "how_to/serve": "docs/test_serving.py",
+    "how_to/share_models": "docs/test_commands.py",
+    "how_to/studies": "docs/test_pages.py",
+    "reference/configuration": "docs/test_pages.py",
+}
+NOT_RUN = {
+    "how_to/processes_and_gpus": "needs Ray",
+    "how_to/rerank": "its configuration is an outline with {...}; configs/embedded/boosting.yaml is the whole",
+}
 BASES = {"how_to/guided_tagging": ROOT / "configs" / "overlays" / "data" / "embedded.yaml"}  # others: the quickstart
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("how_to/choose_a_learner", number): before
@@ -66,6 +88,41 @@ def test_configurations_are_accepted_and_built(page, number, here):
         files.append(f"overlay{part}.yaml")
     options = [option for file in files for option in ("-c", file)]
     dry_run([*options, "--trainer.default_root_dir=runs", "--trainer.accelerator=cpu"])
+
+
+@each_page
+def test_blocks_are_tested(page):
+    """Code of each page runs, and its configurations are built, here or in the test that is named for the page."""
+    if page in NOT_RUN:
+        for code in blocks(page, "python"):
+            compile(code, page, "exec")
+        for text in blocks(page, "yaml"):
+            assert yaml.safe_load(text)
+    elif page in TESTED_IN:
+        assert page.split("/")[-1] in (ROOT / "tests" / TESTED_IN[page]).read_text(encoding="utf-8")
+    else:
+        assert page in RUN or not blocks(page, "python")
+        assert page in OVERLAYS or not blocks(page, "yaml")
+
+
+def test_modules_and_extras_of_commands_exist():
+    """Of `python -m NAME` and `pip install .[EXTRA]`."""
+    text = "\n".join(PAGES.values())
+    for name in re.findall(r"python -m ((?:benchmarks|docs|structperc)[\w.]*\w|structperc)", text):
+        assert (ROOT / (file := name.replace(".", "/"))).is_dir() or (ROOT / f"{file}.py").is_file(), name
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extras in re.findall(r"pip install (?:-e )?['\"](?:\.|structperc)\[([\w,]+)\]", text):
+        assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+
+
+def test_studies_of_the_page(here):
+    """The first is a study, the second one names others."""
+    own, several = blocks("how_to/studies", "yaml")
+    (here / "study.yaml").write_text(own, encoding="utf-8")
+    study = read_study("study.yaml")
+    assert study.baseline == "averaged perceptron"
+    for file in yaml.safe_load(several)["studies"].values():
+        assert read_study(file).rows
 
 
 def test_configurations_of_the_page():
