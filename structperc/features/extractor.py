@@ -331,7 +331,7 @@ class FeatureExtractor:
         No file is read.
 
         Args:
-            state: result of `state_dict_json`.
+            strings: result of `state_dict_json`.
             arrays: result of `state_arrays`.
             build: builds the document attributes and finds the user's functions.
 

@@ -26,7 +26,13 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def format_weighted_features(features: Iterable[WeightedName]) -> str:
-    r"""Format names and weights as one string for a column of a corpus; weights of 0 are omitted.
+    r"""Format names and weights as one string for a column of a corpus.
+
+    Args:
+        features: pairs (name, weight); features of weight 0 are omitted.
+
+    Returns:
+        the string, with tabs between features.
 
     Example:
         >>> format_weighted_features([("w:the", 1), ("len", 3), ("dot", 0)])
