@@ -31,7 +31,7 @@ serving             a saved tagger behind HTTP
 sklearn             taggers as estimators of scikit-learn
 cli                 the command line
 
-Packages before `datamodules` need neither Lightning nor datasets, and `import structperc` imports no package.
+Packages before `datamodules` need neither Lightning nor datasets. `import structperc` imports none of the packages.
 `structperc.load` returns a saved model, and imports PyTorch only if the model needs it.
 """
 
