@@ -171,11 +171,12 @@ def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool
         InputError: See `explain`.
 
     Example:
-        >>> from structperc import load
-        >>> tagger = load("runs/embedded/local_and_nonlocal/1/model")  # doctest: +SKIP
-        >>> for explanation in explain_changed(tagger, corpus):  # doctest: +SKIP
-        ...     print(explanation.place, [change.verdict for change in explanation.changes])
-        dev.conll:12 ['repaired']
+        >>> from structperc import Tagger
+        >>> from structperc.data import Synthetic
+        >>> tagger = Tagger.load("runs/embedded/local_and_nonlocal/1/model")  # doctest: +SKIP
+        >>> explanations = explain_changed(tagger, Synthetic(unit="document").corpus("dev"))  # doctest: +SKIP
+        >>> next(explanations).changes[0].verdict  # doctest: +SKIP
+        'repaired'
     """
     check_explainable(tagger, n)
     rows = tagger.encode(corpus)
