@@ -373,6 +373,9 @@ def slice_candidates(scored: Scored, places: slice) -> Scored:
 def empty_candidates(lattice: Lattice) -> Candidates:
     """Return no candidates, (B, 0, T), for criteria that compare the gold sequence with all paths.
 
+    Args:
+        lattice: Scores of B sequences.
+
     Example:
         >>> import torch
         >>> from structperc.criteria import CRFLoss, empty_candidates, score_candidates

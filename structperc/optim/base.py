@@ -103,6 +103,10 @@ class BaseOptimizer(Optimizer, TrainingProtocol, ABC):
     Averaging optimizers evaluate the average over all steps, full-batch methods the weights of lowest objective.
     A subclass defines `step` and `_evaluation_weights`.
 
+    Args:
+        params: Parameters, or groups of parameters.
+        defaults: Options of groups that do not set them.
+
     Example:
         >>> import torch
         >>> from structperc.optim import BaseOptimizer

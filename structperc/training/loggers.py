@@ -48,7 +48,8 @@ class Metrics(ExperimentWriter):
 class RunLog(CSVLogger):
     """Lightning's CSVLogger, with a table that is written whole or not at all.
 
-    The arguments are those of `pytorch_lightning.loggers.CSVLogger`.
+    Args:
+        save_dir, name, version, prefix, flush_logs_every_n_steps: See `pytorch_lightning.loggers.CSVLogger`.
 
     Example:
         >>> log = RunLog("run", name="logs")

@@ -95,7 +95,22 @@ class DocumentAttribute(ABC):
 def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Lookup) -> Factorized:
     """Return the values of an attribute at all tokens of a corpus.
 
-    Raises InputError, with file and line of `transform`, unless it returned a string for each token.
+    Args:
+        attribute: The attribute.
+        corpus: A corpus of N tokens.
+        lookup: Returns the values of an attribute listed in `attribute.attributes`.
+
+    Raises:
+        InputError: `transform` did not return a string for each token; the message has its file and line.
+
+    Example:
+        >>> class Length(DocumentAttribute):
+        ...     def transform(self, corpus, lookup):
+        ...         return [str(len(word)) for word in corpus.columns["word"]]
+        >>> corpus = Corpus.from_sentences([{"word": ["Ford", "met", "Ford"]}])
+        >>> values = attribute_values(Length(), corpus, lambda name: None)
+        >>> [values.distinct[n] for n in values.numbers]
+        ['4', '3', '4']
     """
     found = attribute.transform(corpus, lookup)
     numbered = found if isinstance(found, Factorized) else None
@@ -127,7 +142,24 @@ def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Looku
 def restore(
     described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], build: PartBuilder, place: str
 ) -> DocumentAttribute:
-    """Return the attribute saved by `to_json` and `arrays`. Raises InputError for an invalid description."""
+    """Return the attribute saved by `to_json` and `arrays`.
+
+    Args:
+        described: What `to_json` returned.
+        arrays: What `arrays` returned.
+        build: Builds objects of trusted modules.
+        place: Location of the description, for errors.
+
+    Raises:
+        InputError: The description is invalid.
+
+    Example:
+        >>> from structperc.builder import Builder
+        >>> from structperc.features import CaseElsewhere
+        >>> described = CaseElsewhere().to_json()
+        >>> type(restore(described, {}, Builder(), "model")).__name__
+        'CaseElsewhere'
+    """
     options = {name: value for name, value in described.items() if name != STATE}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)
     if STATE in described:
