@@ -174,11 +174,12 @@ class ParameterAveragingLearner(SequenceLearner):
         group["steps"] = int(all_reduce_max(torch.tensor(group["steps"])))
         own = moved_entries(tables)
         lists = [x.numpy().view(own.dtype) for x in all_gather_tensors(torch.from_numpy(own.view(np.uint8)))]
-        lengths = [len(entries) for entries in lists]
+        lengths = [len(one) for one in lists]
         ends = np.cumsum(lengths)
         heads = ends - lengths
+        entries = np.concatenate(lists)
         for table in tables:
-            average_entries(np.concatenate(lists), heads, ends, process_group().rank, *table)
+            average_entries(entries, heads, ends, process_group().rank, *table)
         return True
 
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:

@@ -1,6 +1,6 @@
 """The examples of docstrings run and print what they show, each module's in a folder of its own.
 
-Those that need a network are marked by `# doctest: +SKIP`.
+Those that need a network, a trained run or seconds are marked by `# doctest: +SKIP`.
 """
 
 import doctest
