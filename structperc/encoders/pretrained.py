@@ -104,6 +104,40 @@ def _set(config: Any) -> Iterator[str]:
             yield from _set(value)
 
 
+def network_parts(network: nn.Module) -> list[tuple[nn.Module, int]]:
+    """Return the parts of a network with their depths: 0 for embeddings, i for layer i = 1, ..., n.
+
+    Layer i is the i-th entry of the longest list of modules that is not part of another one, or of all lists of that
+    length. Modules before the first layer count as embeddings, those after it have depth n, unless they are tables.
+    """
+    outer = list(_outer_lists(network))
+    n = max(map(len, outer), default=0)
+    layers = [one for one in outer if len(one) == n]
+    found: list[tuple[nn.Module, int]] = []
+
+    def visit(module: nn.Module) -> None:
+        for child in module.children():
+            if any(child is one for one in layers):
+                found.extend((layer, i) for i, layer in enumerate(child.children(), 1))
+            elif any(inner is one for one in layers for inner in child.modules()):
+                visit(child)
+            else:
+                below = not any(depth for _, depth in found) or isinstance(child, nn.Embedding)
+                found.append((child, 0 if below else n))
+
+    visit(network)
+    return found
+
+
+def _outer_lists(module: nn.Module) -> Iterator[nn.ModuleList]:
+    """Yield the lists of modules in a module, without those within another list."""
+    for child in module.children():
+        if isinstance(child, nn.ModuleList):
+            yield child
+        else:
+            yield from _outer_lists(child)
+
+
 def positions(network: Any) -> int | None:
     """Return the maximal number of pieces of an input; None if there is no limit.
 

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.encoders.base import Encoder, padded_vectors
-from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, untrained_network
+from structperc.encoders.pretrained import (
+    check_installed,
+    config_of,
+    load_pretrained,
+    network_parts,
+    positions,
+    untrained_network,
+)
 from structperc.errors import InputError
 from structperc.ragged import Ragged, spread
 from structperc.structures import Batch
@@ -113,11 +120,13 @@ class Transformer(Encoder):
             512 if unlimited.
         overlap: maximal number of sub-word tokens that neighbouring windows share; by default a quarter of a window.
         frozen: do not train the weights, and run without dropout.
+        frozen_layers: number of lowest layers that are frozen, together with the embeddings; 0 freezes only the
+            embeddings, None nothing.
 
     Raises:
         InputError: missing library, unknown pool, or sizes below 1; in training, a model that cannot be loaded or is
-            not an encoder, windows larger than its positions or not larger than their overlap; in `encode_inputs`, a
-            word without sub-word tokens if the tokenizer has no unknown token.
+            not an encoder, windows larger than its positions or not larger than their overlap, more frozen layers than
+            it has; in `encode_inputs`, a word without sub-word tokens if the tokenizer has no unknown token.
 
     Example:
         >>> from structperc.encoders import Transformer
@@ -137,6 +146,7 @@ class Transformer(Encoder):
         window: int | None = None,
         overlap: int | None = None,
         frozen: bool = False,
+        frozen_layers: int | None = None,
     ) -> None:
         super().__init__()
         check_installed()
@@ -146,9 +156,13 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be >= 1, got {window}")
         if overlap is not None and overlap < 0:
             raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
+        if frozen_layers is not None and frozen_layers < 0:
+            raise InputError(f"Transformer: frozen_layers must be >= 0, got {frozen_layers}")
         self.model, self.revision, self.pool = model, revision, pool
         self.network = None
-        self.window, self.overlap, self.frozen = window, overlap, frozen
+        self._frozen_parts: list[nn.Module] = []
+        self.window, self.overlap = window, overlap
+        self.frozen, self.frozen_layers = frozen, frozen_layers
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -190,9 +204,8 @@ class Transformer(Encoder):
         self.tokenizer = Tokenizer.from_str(state["tokenizer"])
         self.unknown, self.opening, self.closing = (state[key] for key in ("unknown", "opening", "closing"))
         self.spaced = _is_byte_level(state["tokenizer"])
-        self.network = network.requires_grad_(not self.frozen)
-        if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
-            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
+        self.network = network
+        self.freeze(self.frozen_layers)
         self.width = network.config.hidden_size
         self.max_pieces = self._max_pieces(positions(network))
         self.shared = self.max_pieces // 4 if self.overlap is None else self.overlap
@@ -200,7 +213,6 @@ class Transformer(Encoder):
             raise InputError(
                 f"Transformer: overlap must be < {self.max_pieces}, the words' pieces of a window; lower it"
             )
-        self.train(self.training)
 
     def _max_pieces(self, limit: int | None) -> int:
         """Return the number of pieces in a window without its special tokens."""
@@ -211,11 +223,38 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be > {special}, the special tokens in it; got {size}")
         return size - special
 
+    def freeze(self, layers: int | None) -> None:
+        """Freeze the embeddings and this number of lowest layers, and train the others; None: train all.
+
+        Frozen parts have no gradients and no dropout. A network with the option `frozen` stays frozen.
+
+        Raises:
+            InputError: the network has fewer layers.
+        """
+        parts = network_parts(self.network)
+        if layers is not None and layers > self.n_layers:
+            raise InputError(
+                f"Transformer: frozen_layers must be <= {self.n_layers}, the layers of {self.model}; got {layers}"
+            )
+        depth = -1 if layers is None else layers
+        self._frozen_parts = [self.network] if self.frozen else [part for part, own in parts if own <= depth]
+        self.network.requires_grad_(True)
+        for part in self._frozen_parts:
+            part.requires_grad_(False)
+        if isinstance(pooler := getattr(self.network, "pooler", None), nn.Module):
+            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
+        self.train(self.training)
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers of the network."""
+        return max((depth for _, depth in network_parts(self.network)), default=0)
+
     def train(self, mode: bool = True) -> Self:
-        """Set the mode of the module; a frozen network stays in evaluation mode, without dropout."""
+        """Set the mode of the module; frozen parts stay in evaluation mode, without dropout."""
         super().train(mode)
-        if self.frozen and self.network is not None:
-            self.network.eval()
+        for part in self._frozen_parts:
+            part.eval()
         return self
 
     # -- words to pieces ------------------------------------------------------------------------------------

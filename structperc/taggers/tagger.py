@@ -29,7 +29,7 @@ from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
+from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
 from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -42,6 +42,7 @@ from structperc.taggers.learning import (
     GradientTraining,
     SequentialTraining,
     TrainingMethod,
+    clip_sparse_gradients,
 )
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe_value
@@ -70,6 +71,7 @@ class Tagger(BaseTagger):
             and labels.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
+        parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer.
 
     Raises:
         InputError: The criterion needs more candidates than the search returns, or does not support non-local features.
@@ -108,6 +110,7 @@ class Tagger(BaseTagger):
         init_from: str | None = None,
         beta: float = 1.0,
         lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        parameter_groups: ParameterGroups | None = None,
     ) -> None:
         super().__init__(features, beta)
         check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
@@ -115,7 +118,7 @@ class Tagger(BaseTagger):
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
         self.constraints = Constraints()
-        self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
+        self.optimizer, self.lr_scheduler, self.parameter_groups = optimizer, lr_scheduler, parameter_groups
         self.prior, self.init_from = prior, init_from
         self.training_method: TrainingMethod = GradientTraining(self)
 
@@ -362,7 +365,12 @@ class Tagger(BaseTagger):
 
     def new_optimizer(self) -> Optimizer:
         """Return an optimizer over all parameters."""
-        return self.optimizer(self.parameters())
+        groups = self.parameter_groups
+        return self.optimizer(self.parameters()) if groups is None else groups.optimizer(self.optimizer, self)
+
+    def optimized_names(self) -> list[str]:
+        """Return the names of the parameters in the order in which the optimizer has them."""
+        return super().optimized_names() if self.parameter_groups is None else self.parameter_groups.names(self)
 
     def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
         """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
@@ -436,6 +444,19 @@ class Tagger(BaseTagger):
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """Make a step by the training method."""
         self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the gradients as the trainer does, and also sparse ones, which it does not support."""
+        trained = [p for p in self.parameters() if p.grad is not None]
+        if gradient_clip_val and any(cast(Tensor, p.grad).is_sparse for p in trained):
+            clip_sparse_gradients(trained, gradient_clip_val, by_value=gradient_clip_algorithm == "value")
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def on_train_batch_end(self, *args: Any) -> None:
         """Sum the counts of all processes at the end of an epoch, and stop its clock."""
