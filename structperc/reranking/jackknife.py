@@ -159,6 +159,7 @@ class JackKnife:
             "optimizer": describe_optimizer(first.optimizer),
             "lr_scheduler": describe_schedule(first),
             "prior": first.prior and describe(first.prior),
+            "teacher": first.teacher and describe(first.teacher),
             "features": features,
             "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
             "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
