@@ -46,7 +46,8 @@ class FrozenVectors(TokenEmbedder):
         width: D, dimension of the projected vectors.
         dropout: share of the components of h that are dropped in training.
         cache: folder for the vectors of all corpora that training reads, for later runs; environment variables are
-            expanded. Files depend on the encoder and the corpus. Saved models use it only for reading.
+            expanded. Files depend on the encoder and the corpus. In evaluation mode, such as that of loaded models,
+            files are read but not written.
 
     Raises:
         InputError: a width below 1, or an invalid share; the errors of the encoder; a cache that cannot be written.
@@ -70,13 +71,11 @@ class FrozenVectors(TokenEmbedder):
             raise InputError(f"FrozenVectors: width must be >= 1, got {width}")
         check_share("FrozenVectors: dropout", dropout)
         self.encoder, self.width, self.dropout, self.cache = encoder, width, dropout, cache
-        self._writes = False  # True in the training that chose the encoder
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the encoder, and create the projection."""
         self.encoder.build_vocabulary(corpus)
         self.load_state({"width": self.encoder.width})
-        self._writes = True
 
     def to_state(self) -> dict[str, int] | None:
         """Return the dimension of the encoder's vectors; None before `build_vocabulary`."""
@@ -135,7 +134,7 @@ class FrozenVectors(TokenEmbedder):
         if (found := _read(file, (corpus.tokens, self.projection.in_features))) is not None:
             return found
         vectors = self._vectors(corpus, inputs)
-        if self._writes:
+        if self.training:
             with write_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             with open_atomic(file) as out:
