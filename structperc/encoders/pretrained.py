@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from structperc.data.text_files import expand_path
+from structperc.data.text_files import expand_path, expand_variables
 from structperc.errors import InputError
 from structperc.progress import library_bars
 
@@ -60,14 +60,14 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
 
 
 def _place(model: str) -> str:
-    """Return the expanded path of a folder, or the hub id."""
-    folder = expand_path(model)
+    """Return the expanded path of a folder, or the expanded hub id."""
+    name, folder = expand_variables(model), expand_path(model)
     if folder.is_dir():
         return str(folder)
-    there = folder.exists() or ("/" in model and folder.parent.is_dir())
-    if there or str(folder) != model or not HUB_ID.fullmatch(model):
+    there = folder.exists() or ("/" in name and folder.parent.is_dir())
+    if there or str(folder) != name or not HUB_ID.fullmatch(name):
         raise InputError(f"Transformer: model {folder} is not a folder; give a folder with a saved model, or a hub id")
-    return model
+    return name
 
 
 def config_of(network: Any) -> dict[str, Any]:

@@ -160,6 +160,7 @@ class JackKnife:
             "lr_scheduler": describe_schedule(first),
             "parameter_groups": first.parameter_groups and vars(first.parameter_groups),
             "prior": first.prior and describe(first.prior),
+            "teacher": first.teacher and describe(first.teacher),
             "features": features,
             "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
             "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
