@@ -1,6 +1,7 @@
 """Base classes of modules that compute vectors of text."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.splits import Extent
 from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
@@ -113,6 +115,15 @@ class Encoder(TextModule):
         >>> Positions()(batch).tolist()
         [[[1.0], [2.0], [0.0]]]
     """
+
+    extent: Extent = "sequence"  # extent of the text that determines the vectors of a token
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token, (N,) int64; None if tokens are not split.
+
+        Mini-batches have sequences with similar numbers of sub-word tokens. `inputs` is a result of `encode_inputs`.
+        """
+        return None
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from structperc.criteria import Criterion, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
@@ -174,6 +175,15 @@ class Tagger(BaseTagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
         return self.scorer.encode_inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
+        return self.scorer.piece_counts(inputs)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return max(self.features.extent, self.scorer.extent, key=get_args(Extent).index)
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
