@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
-from structperc.data.splits import Extent
+from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
@@ -39,6 +39,7 @@ class TextModule(nn.Module, ABC):
 
     width: int  # dimension of the vectors
     n_inputs = 1  # number of `Ragged` that `encode_inputs` returns
+    extent: Extent = "sequence"  # extent of the text that determines the vectors of a token
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary from the training data; by default nothing."""
@@ -116,8 +117,6 @@ class Encoder(TextModule):
         [[[1.0], [2.0], [0.0]]]
     """
 
-    extent: Extent = "sequence"  # extent of the text that determines the vectors of a token
-
     def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
         """Return the number of sub-word tokens of each token, (N,) int64; None if tokens are not split.
 
@@ -163,6 +162,7 @@ class ContextEncoder(Encoder):
         self.inputs = nn.ModuleList(inputs)
         self.n_inputs = sum(one.n_inputs for one in inputs)
         self.input_width = sum(one.width for one in inputs)
+        self.extent = widest(one.extent for one in inputs)
 
     @property
     def embedders(self) -> list[TokenEmbedder]:

@@ -14,7 +14,14 @@ from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.encoders.base import Encoder, padded_vectors
 from structperc.encoders.piece_windows import PieceWindows, pieces_around
-from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, untrained_network
+from structperc.encoders.pretrained import (
+    check_installed,
+    config_of,
+    load_pretrained,
+    network_parts,
+    positions,
+    untrained_network,
+)
 from structperc.errors import InputError
 from structperc.ragged import Ragged, padded_groups, spread
 from structperc.structures import Batch, real_tokens
@@ -31,7 +38,7 @@ STATE = {
     "closing": list[int],
 }
 POOLS = ("first", "mean")
-Context = Literal["sequence", "document"]
+Context = Literal["sequence", "sentence", "document"]
 logger = logging.getLogger("pytorch_lightning.structperc")
 UNLIMITED = 512  # pieces of a window for models without a limit of positions
 CALL = 2**14  # pieces in one call of the model, with padding
@@ -49,7 +56,7 @@ class Transformer(Encoder):
     Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
     from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
 
-    With `context="document"` each sentence is encoded between the pieces before and after it in its document, as in
+    With `within="document"` each sentence is encoded between the pieces before and after it in its document, as in
     FLERT (Schweter & Akbik 2020), whether a sequence is a sentence or a document. A sentence without a document has no
     context, and a sentence longer than a window has the windows of a long sequence.
 
@@ -57,21 +64,26 @@ class Transformer(Encoder):
     neither the folder nor the hub is needed to load them.
 
     Args:
-        model: folder of a saved model and its tokenizer (environment variables are expanded), or an id of the hub.
+        model: folder of a saved model and its tokenizer, or an id of the hub. Environment variables are expanded; with
+            a default, as in "${STRUCTPERC_ENCODER:-google-bert/bert-base-cased}", they may be unset.
         revision: branch, tag or commit of the hub.
         pool: vector of a word: that of its "first" sub-word token, or the "mean" over its tokens.
         window: sub-word tokens of a window with its special tokens; by default the number of positions of the model,
             512 if unlimited.
         overlap: maximal number of sub-word tokens that neighbouring windows share; by default a quarter of a window.
         frozen: do not train the weights, and run without dropout.
-        context: the text that determines the vector of a word: its "sequence", or its sentence with the neighbouring
-            sentences of its "document".
-        context_pieces: maximal number of sub-word tokens on each side of a sentence; for the context "document".
+        frozen_layers: number of lowest layers that are frozen, together with the embeddings; 0 freezes only the
+            embeddings, None nothing.
+        layers: number of last layers whose vectors are concatenated.
+        within: context of a word: its "sequence", only its "sentence", or its sentence with the neighbouring sentences
+            of its "document". With the latter two a tagger gives the same scores to sentences and to documents.
+        context_pieces: maximal number of sub-word tokens on each side of a sentence within a document.
 
     Raises:
-        InputError: missing library, unknown pool or context, or sizes below 1; in training, a model that cannot be
-            loaded or is not an encoder, windows larger than its positions or not larger than their overlap; in
-            `encode_inputs`, a word without sub-word tokens if the tokenizer has no unknown token.
+        InputError: missing library, unknown pool or `within`, or sizes below 1; in training, a model that cannot be
+            loaded or is not an encoder, more layers than it has, also frozen ones, windows larger than its positions or
+            not larger than their overlap; in `encode_inputs`, a word without sub-word tokens if the tokenizer has no
+            unknown token.
 
     Example:
         >>> from structperc.encoders import Transformer
@@ -91,7 +103,9 @@ class Transformer(Encoder):
         window: int | None = None,
         overlap: int | None = None,
         frozen: bool = False,
-        context: Context = "sequence",
+        layers: int = 1,
+        within: Context = "sequence",
+        frozen_layers: int | None = None,
         context_pieces: int = 64,
     ) -> None:
         super().__init__()
@@ -102,23 +116,29 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be >= 1, got {window}")
         if overlap is not None and overlap < 0:
             raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
-        if context not in get_args(Context):
-            raise InputError(f"Transformer: context must be one of {', '.join(get_args(Context))}, got {context!r}")
+        if layers < 1:
+            raise InputError(f"Transformer: layers must be >= 1, got {layers}")
+        if within not in get_args(Context):
+            raise InputError(f"Transformer: within must be sequence, sentence or document, got {within!r}")
         if context_pieces < 1:
             raise InputError(f"Transformer: context_pieces must be >= 1, got {context_pieces}")
+        if frozen_layers is not None and frozen_layers < 0:
+            raise InputError(f"Transformer: frozen_layers must be >= 0, got {frozen_layers}")
         self.model, self.revision, self.pool = model, revision, pool
         self.network = None
-        self.window, self.overlap, self.frozen = window, overlap, frozen
-        self.context, self.context_pieces = context, context_pieces
-        self.extent: Extent = context
-        self.n_inputs = 1 if context == "sequence" else 3
+        self._frozen_parts: list[nn.Module] = []
+        self.window, self.overlap = window, overlap
+        self.frozen, self.frozen_layers = frozen, frozen_layers
+        self.layers, self.within, self.context_pieces = layers, within, context_pieces
+        self.extent: Extent = "document" if within == "document" else "sequence"
+        self.n_inputs = 3 if within == "document" else 1
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Load tokenizer and weights; only the first words of the training data are used."""
-        if self.context == "document" and len(np.unique(corpus.documents)) == len(corpus.sentences) - 1:
-            logger.warning("%s: each document has one sentence; context: document has no effect", corpus.name)
+        if self.within == "document" and len(np.unique(corpus.documents)) == len(corpus.sentences) - 1:
+            logger.warning("%s: each document has one sentence; within: document has no effect", corpus.name)
         network, found = load_pretrained(self.model, self.revision)
         tokenizer = found.backend_tokenizer
         tokenizer.no_padding()  # it may have been saved with padding and truncation
@@ -155,17 +175,20 @@ class Transformer(Encoder):
         self.tokenizer = Tokenizer.from_str(state["tokenizer"])
         self.unknown, self.opening, self.closing = (state[key] for key in ("unknown", "opening", "closing"))
         self.spaced = _is_byte_level(state["tokenizer"])
-        self.network = network.requires_grad_(not self.frozen)
-        if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
-            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
-        self.width = network.config.hidden_size
+        self.network = network
+        self.freeze(self.frozen_layers)
+        self._check_layers(network)
+        self.width = self.layers * network.config.hidden_size
         self.max_pieces = self._max_pieces(positions(network))
         self.shared = self.max_pieces // 4 if self.overlap is None else self.overlap
         if self.shared >= self.max_pieces:
             raise InputError(
                 f"Transformer: overlap must be < {self.max_pieces}, the words' pieces of a window; lower it"
             )
-        self.train(self.training)
+
+    def _check_layers(self, network: Any) -> None:
+        if self.layers > 1 and self.layers > (found := network.config.num_hidden_layers):
+            raise InputError(f"Transformer: layers must be <= {found}, those of {self.model}; got {self.layers}")
 
     def _max_pieces(self, limit: int | None) -> int:
         """Return the number of pieces in a window without its special tokens."""
@@ -176,11 +199,38 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be > {special}, the special tokens in it; got {size}")
         return size - special
 
+    def freeze(self, layers: int | None) -> None:
+        """Freeze the embeddings and this number of lowest layers, and train the others; None: train all.
+
+        Frozen parts have no gradients and no dropout. A network with the option `frozen` stays frozen.
+
+        Raises:
+            InputError: the network has fewer layers.
+        """
+        parts = network_parts(self.network)
+        if layers is not None and layers > self.n_layers:
+            raise InputError(
+                f"Transformer: frozen_layers must be <= {self.n_layers}, the layers of {self.model}; got {layers}"
+            )
+        depth = -1 if layers is None else layers
+        self._frozen_parts = [self.network] if self.frozen else [part for part, own in parts if own <= depth]
+        self.network.requires_grad_(True)
+        for part in self._frozen_parts:
+            part.requires_grad_(False)
+        if isinstance(pooler := getattr(self.network, "pooler", None), nn.Module):
+            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
+        self.train(self.training)
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers of the network."""
+        return max((depth for _, depth in network_parts(self.network)), default=0)
+
     def train(self, mode: bool = True) -> Self:
-        """Set the mode of the module; a frozen network stays in evaluation mode, without dropout."""
+        """Set the mode of the module; frozen parts stay in evaluation mode, without dropout."""
         super().train(mode)
-        if self.frozen and self.network is not None:
-            self.network.eval()
+        for part in self._frozen_parts:
+            part.eval()
         return self
 
     # -- words to pieces ------------------------------------------------------------------------------------
@@ -188,7 +238,7 @@ class Transformer(Encoder):
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the pieces of each word, at least one and at most as many as a window has.
 
-        With `context="document"` two more inputs are the pieces before and after each sentence, at its first and at its
+        With `within="document"` two more inputs are the pieces before and after each sentence, at its first and at its
         last word.
         """
         words = corpus.columns["word"]
@@ -203,7 +253,7 @@ class Transformer(Encoder):
         distinct = Ragged.from_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
         number = {word: i for i, word in enumerate(known)}
         own = distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))
-        if self.context == "sequence":
+        if self.within != "document":
             return [own]
         return [own, *pieces_around(corpus, own, self.context_pieces, self.max_pieces)]
 
@@ -229,7 +279,7 @@ class Transformer(Encoder):
         if len(offsets) == 1:
             B, T = batch.sentences.shape
             return torch.zeros(B, T, self.width, device=pieces.ids.device)
-        windows = PieceWindows.over(offsets, self._lengths(batch), self.max_pieces, self.shared)
+        windows = PieceWindows.over(offsets, self._context_lengths(batch), self.max_pieces, self.shared)
         special = pieces.ids.new_tensor([*self.opening, *self.closing])
         tokens = torch.cat([pieces.ids, special, *(one.ids for one in around)]).long()
         hidden, begin = self._run(tokens, windows.layout(offsets, len(self.opening), len(self.closing), *context))
@@ -240,12 +290,12 @@ class Transformer(Encoder):
         counts = np.ones_like(first) if self.pool == "first" else np.diff(offsets)
         return padded_vectors(_means(hidden, first, counts), batch)
 
-    def _lengths(self, batch: Batch) -> np.ndarray:
-        """Return the number of words of each text that is encoded: the sequences, or the sentences with context."""
-        if self.context == "sequence":
+    def _context_lengths(self, batch: Batch) -> np.ndarray:
+        """Return the numbers of words of all sequences, or of all sentences, in their order."""
+        if self.within == "sequence":
             return batch.lengths.cpu().numpy()
-        first = batch.first[real_tokens(batch.lengths, batch.first.shape[1])]
-        return np.diff(first.cpu().numpy().nonzero()[0], append=len(first))
+        starts = batch.first[real_tokens(batch.lengths, batch.first.shape[1])].nonzero().squeeze(1).cpu().numpy()
+        return np.diff(starts, append=int(batch.lengths.sum()))
 
     def _run(self, tokens: Tensor, windows: Ragged) -> tuple[Tensor, np.ndarray]:
         """Run the network on windows, each a list of indices of tokens; windows of similar length share a call.
@@ -260,11 +310,18 @@ class Transformer(Encoder):
             part = windows.select(torch.from_numpy(order[start:stop]))
             real = real_tokens(part.counts, int(part.counts.max())).to(tokens.device)
             ids = tokens.new_full(real.shape, padding).masked_scatter(real, tokens[part.ids.to(tokens.device)])
-            hidden = self.network(input_ids=ids, attention_mask=real.long()).last_hidden_state
+            hidden = self._hidden(ids, real.long())
             begin[order[start:stop]] = rows + np.arange(len(ids)) * ids.shape[1]
             found.append(hidden.flatten(0, 1))
             rows += ids.numel()
         return torch.cat(found), begin
+
+    def _hidden(self, tokens: Tensor, real: Tensor) -> Tensor:
+        """Return the concatenated vectors (W, P, D) of the last layers for tokens (W, P) and their mask."""
+        if self.layers == 1:
+            return self.network(input_ids=tokens, attention_mask=real).last_hidden_state
+        found = self.network(input_ids=tokens, attention_mask=real, output_hidden_states=True)
+        return torch.cat(found.hidden_states[-self.layers :], 2)
 
 
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:

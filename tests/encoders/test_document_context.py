@@ -38,7 +38,7 @@ def corpus(unit="sentence", documents=DOCUMENTS):
 
 
 def learned(folder, made=None, **options):
-    encoder = Transformer(str(folder), **{"context": "document", "context_pieces": 5, **options})
+    encoder = Transformer(str(folder), **{"within": "document", "context_pieces": 5, **options})
     encoder.build_vocabulary(made or corpus())
     return encoder.eval()
 
@@ -77,7 +77,7 @@ def test_vectors_are_those_of_the_concatenated_pieces(bert, unit):
     for number in (0, 1, 2, 3, 5, 6):  # the others fit a window
         expected = naive(encoder, network, number, 5)
         torch.testing.assert_close(found[ends[number] : ends[number + 1]], expected, rtol=0, atol=1e-5)
-    alone = learned(bert, context="sequence")
+    alone = learned(bert, within="sequence")
     long = encoded(alone, corpus())[[4]]
     torch.testing.assert_close(found[ends[4] : ends[5]], alone(long)[0], rtol=0, atol=1e-5)
 
@@ -107,13 +107,13 @@ def test_context_fills_a_window(bert):
 
 def test_sentences_without_documents_have_no_context(bert):
     alone = [DOCUMENTS[0] + n for n in range(len(SENTENCES))]
-    encoder, without = learned(bert), learned(bert, context="sequence")
+    encoder, without = learned(bert), learned(bert, within="sequence")
     one, other = (encoded(x, corpus(documents=alone)) for x in (encoder, without))
     torch.testing.assert_close(encoder(one[[0, 1, 2]]), without(other[[0, 1, 2]]), rtol=0, atol=1e-5)
 
 
 def test_lengths_in_pieces(bert):
-    assert encoded(learned(bert, context="sequence"), corpus()).lengths.tolist()[3:5] == [6, 80]
+    assert encoded(learned(bert, within="sequence"), corpus()).lengths.tolist()[3:5] == [6, 80]
     assert encoded(learned(bert), corpus()).lengths.tolist()[3:5] == [11, 80]
 
 
@@ -129,11 +129,11 @@ def test_warning_without_documents(bert, caplog):
         learned(bert)
         assert not caplog.records
         learned(bert, corpus(documents=range(7)))
-    assert "context: document" in caplog.text
+    assert "within: document" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("options", "named"), [({"context": "paragraph"}, "context "), ({"context_pieces": 0}, "context_p")]
+    ("options", "named"), [({"within": "paragraph"}, "within "), ({"context_pieces": 0}, "context_p")]
 )
 def test_bad_options(bert, options, named):
     with pytest.raises(InputError, match=f"^Transformer: {named}"):

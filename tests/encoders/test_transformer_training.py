@@ -110,7 +110,7 @@ def test_saved_tagger_is_self_contained(folder, tmp_path):
 
 def test_saved_tagger_with_document_context(folder, tmp_path, monkeypatch):
     """Documents give context to `tag_iter` and to files, which are read in parts of whole documents."""
-    tagger, _ = trained(folder, 1, context="document", context_pieces=9)
+    tagger, _ = trained(folder, 1, within="document", context_pieces=9)
     tagger.save(tmp_path / "saved")
     loaded = Tagger.load(tmp_path / "saved")
     assert (loaded.extent, loaded.scorer.encoder.context_pieces) == ("document", 9)
