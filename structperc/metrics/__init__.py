@@ -9,7 +9,7 @@ evaluation.py     all scores of a tagger; F1 of the best candidate of each n-bes
 seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
-calibration.py    how often confidences are right; chain/confidence.py computes them
+calibration.py    how often confidences are right
 """
 
 from structperc.chain.confidence import segment_confidence, token_confidence

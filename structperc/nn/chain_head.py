@@ -399,7 +399,7 @@ class ChainHead(nn.Module):
             >>> head = ChainHead(["O", "B-PER", "I-PER"])
             >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]])
             >>> head.segment_confidence(logits, head.decode(logits))
-            tensor([[0.8704, 0.8704,    nan]])
+            tensor([[0.8834, 0.8834,    nan]])
         """
         self._check_probabilistic()
         places, batch, lattice = self._read(logits, mask, None, sentences)
