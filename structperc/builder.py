@@ -419,8 +419,18 @@ def describe(part: Any) -> dict[str, Any]:
     """Return {class_path, init_args} of an object whose options are attributes of the same names.
 
     Modules among its options are described in the same way. Text modules add their vocabularies; user-defined criteria
-    that do not change the scores of labels add their properties for inference without them. Raises InputError for an
-    option without an attribute.
+    that do not change the scores of labels add their properties for inference without them.
+
+    Args:
+        part: Object of this library or of a user's class.
+
+    Raises:
+        InputError: An option without an attribute.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> describe(KBest(5))
+        {'class_path': 'structperc.chain.KBest', 'init_args': {'k': 5}}
     """
     from structperc.criteria.base import Criterion, InferenceCriterion  # imports PyTorch
     from structperc.encoders import TextModule
@@ -440,7 +450,16 @@ def describe(part: Any) -> dict[str, Any]:
 
 
 def describe_value(value: Any) -> Any:
-    """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged."""
+    """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged.
+
+    Args:
+        value: Option of a part.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> describe_value(0.5), describe_value(KBest(5))["init_args"]
+        (0.5, {'k': 5})
+    """
     from torch import nn
 
     if isinstance(value, nn.ModuleList):
@@ -449,7 +468,15 @@ def describe_value(value: Any) -> Any:
 
 
 def without_learned(described: Any) -> Any:
-    """Return a description without the vocabularies of its text modules."""
+    """Return a description without the vocabularies of its text modules.
+
+    Args:
+        described: Result of `describe` or `describe_value`.
+
+    Example:
+        >>> without_learned([{"class_path": "structperc.encoders.WordEmbedding", "state": {"words": ["Anna"]}}])
+        [{'class_path': 'structperc.encoders.WordEmbedding'}]
+    """
     if isinstance(described, list):
         return [without_learned(one) for one in described]
     if not isinstance(described, dict):
