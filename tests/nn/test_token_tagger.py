@@ -262,8 +262,6 @@ def test_labels_of_new_and_saved_taggers(bert, trained, tmp_path):
         TokenTagger.from_pretrained(tmp_path, labels=LABELS)
 
 
-
-
 # -- a real encoder -------------------------------------------------------------------------------------------
 
 
