@@ -274,17 +274,6 @@ class TokenTagger(nn.Module):
         rows = map(torch.as_tensor, labels)
         return [self.labels.decode(row[row != IGNORE_INDEX]) for row in rows]
 
-    def parameter_groups(self, lr: float = 5e-5, head_lr: float = 1e-3) -> list[dict[str, Any]]:
-        """Return parameter groups for an optimizer of torch, with a higher learning rate for the new weights.
-
-        Args:
-            lr: learning rate of the encoder.
-            head_lr: learning rate of linear scores and transitions.
-        """
-        parts = ((lr, [self.encoder]), (head_lr, [self.scores, self.head]))
-        groups = [(rate, [w for part in some for w in part.parameters() if w.requires_grad]) for rate, some in parts]
-        return [{"params": weights, "lr": rate} for rate, weights in groups if weights]
-
     # -- prediction ------------------------------------------------------------------------------------------
 
     def predict(

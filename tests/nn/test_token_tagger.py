@@ -16,6 +16,7 @@ from structperc.data.tag_schemes import first_violation, to_iob2
 from structperc.errors import InputError
 from structperc.metrics import segment_f1_score
 from structperc.nn import TokenTagger
+from structperc.optim import ParameterGroups
 from tests.encoders.tiny_models import save_bert, save_roberta
 
 LABELS = ["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]  # O is neither first nor last
@@ -43,8 +44,12 @@ def collated(tagger, rows=None, side="right"):
     return DataCollatorForTokenClassification(tagger.tokenizer)(rows or tagger.encode(SENTENCES, GOLD))
 
 
-def fit(tagger, steps, sentences=SENTENCES, gold=GOLD, **rates):
-    optimizer = AdamW(tagger.train().parameter_groups(**rates))
+def optimizer_of(tagger, encoder, head):
+    return AdamW(ParameterGroups({"": head, "encoder": encoder})(tagger.train()))
+
+
+def fit(tagger, steps, sentences=SENTENCES, gold=GOLD, encoder=3e-3, head=0.03):
+    optimizer = optimizer_of(tagger, encoder, head)
     batch = collated(tagger, tagger.encode(sentences, gold))
     losses = []
     for _ in range(steps):
@@ -149,7 +154,7 @@ def test_trainer_of_transformers(bert, tmp_path):
 @pytest.mark.parametrize("criterion", [CRFLoss, lambda: HingeLoss(cost=1.0), TokenCrossEntropyLoss])
 def test_criteria(criterion, bert, tmp_path):
     tagger = made(bert, criterion=criterion())
-    losses = fit(tagger, 25, lr=3e-3, head_lr=0.03)
+    losses = fit(tagger, 25)
     assert losses[-1] < losses[0] / 2
     assert tagger.tag(SENTENCES) == GOLD
     tagger.save_pretrained(tmp_path)
@@ -176,7 +181,7 @@ def test_rows_longer_than_the_encoder(bert):
 @pytest.fixture(scope="module")
 def trained(bert):
     tagger = made(bert, window=16)
-    fit(tagger, 30, lr=3e-3, head_lr=0.03)
+    fit(tagger, 30)
     return tagger
 
 
@@ -277,7 +282,7 @@ def test_fine_tuning_of_a_real_encoder(corpora):
     batches = DataLoader(
         tagger.encode(words, gold), 20, shuffle=True, collate_fn=DataCollatorForTokenClassification(tagger.tokenizer)
     )
-    optimizer, losses = AdamW(tagger.train().parameter_groups(2e-4, 1e-2)), []
+    optimizer, losses = optimizer_of(tagger, 2e-4, 1e-2), []
     for _ in range(5):
         losses.append(0.0)
         for batch in batches:
