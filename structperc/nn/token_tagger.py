@@ -66,7 +66,7 @@ class TokenTagger(nn.Module):
     `from_pretrained` is the usual constructor.
 
     Args:
-        encoder: a `Transformer` with its network, and pool "first".
+        encoder: a `Transformer` with its network, and the defaults of pool, layers and within.
         head: labels, criterion and transitions, without non-local features.
         tokenizer: the tokenizer of the encoder, for collators; it is saved with the tagger.
         dropout: share of the components of vectors that are dropped in training.
@@ -87,8 +87,11 @@ class TokenTagger(nn.Module):
         self, encoder: Transformer, head: ChainHead, tokenizer: "PreTrainedTokenizerFast", dropout: float = 0.1
     ) -> None:
         super().__init__()
-        if encoder.network is None or encoder.pool != "first" or encoder.width != encoder.network.config.hidden_size:
-            raise InputError("TokenTagger: encoder must be a loaded Transformer with pool first and its last layer")
+        options = (encoder.pool, encoder.layers, encoder.within)
+        if encoder.network is None or options != ("first", 1, "sequence"):
+            raise InputError(
+                "TokenTagger: encoder must be a loaded Transformer with pool first, layers 1, within sequence"
+            )
         if head.nonlocal_features:
             raise InputError("TokenTagger: head has non-local features, which need words; use ChainHead in your model")
         self.encoder, self.head, self.tokenizer = encoder, head, tokenizer
