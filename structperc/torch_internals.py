@@ -6,11 +6,13 @@ Reasons:
   and sorting the entries of every gradient would take longer than the step.
 * `mark_stepped` (`_opt_called`): schedules of learning rates warn unless `Optimizer.step` was called, also where an
   optimizer makes its steps in another way.
+* `is_transforming` (`torch._C`): nothing public says whether a transform of torch.func or a dispatch mode is active.
 * `exported_scan` (`torch._higher_order_ops`): the only loop of any length in exported graphs is a prototype.
 """
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 CHECKED_WITH = (2, 13)  # the latest version of torch that the tests passed with
@@ -29,6 +31,11 @@ def sparse_values(gradient: Tensor) -> Tensor:
 def mark_stepped(optimizer: Any) -> None:
     """Mark a step of an optimizer that was made without `step`; without effect where torch has no such mark."""
     optimizer._opt_called = True
+
+
+def is_transforming() -> bool:
+    """Return whether something reads or changes calls of operators: a transform of torch.func or a dispatch mode."""
+    return torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def exported_scan(step: Any, carry: Tensor, inputs: Any) -> Tensor:

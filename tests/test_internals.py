@@ -4,10 +4,11 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
+from torch.utils.flop_counter import FlopCounterMode
 
 from structperc import lightning_internals, torch_internals
 from structperc.lightning_internals import starts_commands
-from structperc.torch_internals import exported_scan, mark_stepped, sparse_indices, sparse_values
+from structperc.torch_internals import exported_scan, is_transforming, mark_stepped, sparse_indices, sparse_values
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -22,6 +23,10 @@ def test_torch() -> None:
     assert sparse_values(gradient).tolist() == [1.0, 2.0, 3.0]
     sums = exported_scan(lambda carry, x: (carry + x[0], carry + x[0]), torch.zeros(1), (torch.ones(3, 1),))
     assert sums.flatten().tolist() == [1.0, 2.0, 3.0]
+    assert torch.vmap(lambda x: x + is_transforming())(torch.zeros(1)).tolist() == [1.0]
+    with FlopCounterMode(display=False):
+        assert is_transforming()
+    assert not is_transforming()
 
 
 def test_schedule_after_marked_step(recwarn: pytest.WarningsRecorder) -> None:

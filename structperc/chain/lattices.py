@@ -34,21 +34,23 @@ def validate_lattice(lattice: Lattice) -> Lattice:
         torch.float32
     """
     unary, edge, lengths = lattice
-    if unary.dim() != 3 or not unary.shape[2]:
+    shape, edges = unary.shape, edge.shape
+    if len(shape) != 3 or not shape[2]:
         raise _misshapen("unary", unary, "(B, T, L) with at least one label")
-    B, T, L = unary.shape
-    if edge.dim() != 4 or edge.shape[2:] != (L, L) or edge.shape[0] not in (1, B) or edge.shape[1] not in (1, T):
+    B, T, L = shape
+    if len(edges) != 4 or edges[2] != L or edges[3] != L or edges[0] not in (1, B) or edges[1] not in (1, T):
         raise _misshapen("edge", edge, f"({B} or 1, {T} or 1, {L}, {L})")
     if lengths.shape != (B,):
         raise _misshapen("lengths", lengths, f"({B},)")
-    if lengths.is_floating_point():
-        raise InputError(f"lengths: expected integers, got {lengths.dtype}")
-    unary, edge = full_precision(unary), full_precision(narrow_edges(lattice).edge)
+    unary, edge = full_precision(unary), full_precision(_narrow(edge))
     if unary.dtype != edge.dtype:
         dtype = torch.promote_types(unary.dtype, edge.dtype)
         unary, edge = unary.to(dtype), edge.to(dtype)
-    lengths = lengths.to(unary.device, torch.int64, non_blocking=True)
-    if lengths.device.type != "cpu":
+    if lengths.dtype != torch.int64 or lengths.device != unary.device:
+        if lengths.is_floating_point():
+            raise InputError(f"lengths: expected integers, got {lengths.dtype}")
+        lengths = lengths.to(unary.device, torch.int64, non_blocking=True)
+    if not unary.is_cpu:
         lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU operators check them
     return Lattice(unary, edge, lengths)
 
@@ -76,13 +78,16 @@ def narrow_edges(lattice: Lattice) -> Lattice:
         >>> narrow_edges(Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))).edge.shape
         torch.Size([1, 1, 2, 2])
     """
-    edge = lattice.edge
-    if edge.is_leaf and edge.requires_grad and torch.is_grad_enabled():
-        return lattice
+    return lattice._replace(edge=_narrow(lattice.edge))
+
+
+def _narrow(edge: Tensor) -> Tensor:
+    if edge.requires_grad and edge.is_leaf and torch.is_grad_enabled():
+        return edge
     for d in (0, 1):
         if edge.shape[d] > 1 and edge.stride(d) == 0:
             edge = edge.narrow(d, 0, 1)
-    return lattice._replace(edge=edge)
+    return edge
 
 
 def expand_edges(lattice: Lattice) -> Tensor:

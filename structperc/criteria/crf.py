@@ -1,4 +1,4 @@
-"""Negative log-likelihoods: conditional random fields (CRF), maximum-entropy taggers (MEMM) and tokens."""
+"""Negative log-likelihoods: random fields (CRF), maximum-entropy taggers (MEMM) and tokens; distillation."""
 
 import torch
 from torch import Tensor
@@ -7,6 +7,7 @@ from torch.nn.functional import log_softmax
 from structperc.chain import locally_normalised, log_partition
 from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion, without_path
+from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
 
 
@@ -32,6 +33,55 @@ class CRFLoss(Criterion):
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
         log_z = log_partition(scored.lattice)
         losses = (log_z - scored.gold_scores).where(log_z != -torch.inf, 0)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
+
+
+class DistillationLoss(Criterion):
+    """Cross-entropy between a teacher's best label sequences and a CRF. Wang et al. 2020 (Top-K), section 3.1.
+
+    loss = log Z - (1 - g) sum over k of q_k s(y_k) - g s(y*), where y_k are the teacher's label sequences, q_k their
+    probabilities, normalised over the list, and g is the share of the gold labels. It is the likelihood of `CRFLoss` if
+    the teacher gives the gold labels probability 1. Differs: without their temperature.
+
+    The candidates are those of a `structperc.taggers.Teacher`, with its scores.
+
+    Args:
+        gold_share: g, 0..1; the share of the teacher is 1 - g.
+
+    Raises:
+        InputError: an invalid share.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import DistillationLoss, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> teacher, student = torch.tensor([[[0.75, 0.25]]]).log(), torch.zeros(1, 1, 2)  # one token, two labels
+        >>> lattices = [Lattice(x, torch.zeros(1, 1, 2, 2), torch.tensor([1])) for x in (teacher, student)]
+        >>> scored = score_candidates(lattices[1], torch.tensor([[0]]), kbest(lattices[0], k=2))
+        >>> DistillationLoss()(scored)  # -3/4 log 1/2 - 1/4 log 1/2
+        tensor([0.6931])
+    """
+
+    probabilistic = needs_lattice = True
+    min_candidates = 0  # of the search: the teacher has them
+
+    def __init__(self, gold_share: float = 0.0) -> None:
+        super().__init__()
+        if not 0 <= gold_share <= 1:
+            raise InputError(f"DistillationLoss: gold_share must be in 0..1, got {gold_share}")
+        self.gold_share = gold_share
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        _, scores, valid = scored.candidates
+        log_z, shares = log_partition(scored.lattice), scores.where(valid, -torch.inf).softmax(1)
+        shares = shares.where(valid, 0.0).to(log_z.dtype)  # NaN without a valid one
+        parts = (shares * scored.candidate_scores).where(valid, 0.0)
+        losses = log_z - (1 - self.gold_share) * parts.sum(1)
+        if self.gold_share:
+            losses = losses - self.gold_share * scored.gold_scores
+        losses = losses.where(valid.any(1) & (log_z != -torch.inf), 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)
 
 

@@ -52,19 +52,29 @@ _BYTE_ORDER_MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 _GZIP = b"\x1f\x8b"
+_WITH_DEFAULT = re.compile(r"\$\{(\w+):-([^{}]*)\}")
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")  # not in text files
 
 
-def expand_path(path: str | Path) -> Path:
-    """Expand environment variables ("$DATA/train.txt") and "~" in a path.
+def expand_variables(text: str) -> str:
+    """Expand environment variables: "$NAME", "${NAME}", or "${NAME:-default}" if it may be unset or empty.
 
-    Raises InputError for a variable that is not set.
+    Raises InputError for a variable that is not set and has no default.
     """
-    filled = os.path.expandvars(str(path))
+    with_defaults = _WITH_DEFAULT.sub(lambda match: os.environ.get(match[1]) or match[2], text)
+    filled = os.path.expandvars(with_defaults)
     if "$" in filled:
-        raise InputError(f"{path}: environment variable not set; set it or write the path without it")
+        raise InputError(f"{text}: environment variable not set; set it or write the path without it")
+    return filled
+
+
+def expand_path(path: str | Path) -> Path:
+    """Expand environment variables ("$DATA/train.txt", see `expand_variables`) and "~" in a path.
+
+    Raises InputError for a variable that is not set and has no default.
+    """
     try:
-        return Path(filled).expanduser()
+        return Path(expand_variables(str(path))).expanduser()
     except RuntimeError:
         raise InputError(f"{path}: unknown user; write the path without ~") from None
 

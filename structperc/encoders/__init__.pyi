@@ -4,6 +4,7 @@ from .base import TextModule as TextModule
 from .base import TokenEmbedder as TokenEmbedder
 from .context import BiLSTM as BiLSTM
 from .context import Window as Window
+from .frozen import FrozenVectors as FrozenVectors
 from .token_embedders import CharCNN as CharCNN
 from .token_embedders import FeatureEmbedding as FeatureEmbedding
 from .token_embedders import WordEmbedding as WordEmbedding

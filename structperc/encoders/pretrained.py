@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from structperc.data.text_files import expand_path
+from structperc.data.text_files import expand_path, expand_variables
 from structperc.errors import InputError
 from structperc.progress import library_bars
 
@@ -60,14 +60,14 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
 
 
 def _place(model: str) -> str:
-    """Return the expanded path of a folder, or the hub id."""
-    folder = expand_path(model)
+    """Return the expanded path of a folder, or the expanded hub id."""
+    name, folder = expand_variables(model), expand_path(model)
     if folder.is_dir():
         return str(folder)
-    there = folder.exists() or ("/" in model and folder.parent.is_dir())
-    if there or str(folder) != model or not HUB_ID.fullmatch(model):
+    there = folder.exists() or ("/" in name and folder.parent.is_dir())
+    if there or str(folder) != name or not HUB_ID.fullmatch(name):
         raise InputError(f"Transformer: model {folder} is not a folder; give a folder with a saved model, or a hub id")
-    return model
+    return name
 
 
 def config_of(network: Any) -> dict[str, Any]:
@@ -102,6 +102,40 @@ def _set(config: Any) -> Iterator[str]:
             if value:
                 yield str(option)
             yield from _set(value)
+
+
+def network_parts(network: nn.Module) -> list[tuple[nn.Module, int]]:
+    """Return the parts of a network with their depths: 0 for embeddings, i for layer i = 1, ..., n.
+
+    Layer i is the i-th entry of the longest list of modules that is not part of another one, or of all lists of that
+    length. Modules before the first layer count as embeddings, those after it have depth n, unless they are tables.
+    """
+    outer = list(_outer_lists(network))
+    n = max(map(len, outer), default=0)
+    layers = [one for one in outer if len(one) == n]
+    found: list[tuple[nn.Module, int]] = []
+
+    def visit(module: nn.Module) -> None:
+        for child in module.children():
+            if any(child is one for one in layers):
+                found.extend((layer, i) for i, layer in enumerate(child.children(), 1))
+            elif any(inner is one for one in layers for inner in child.modules()):
+                visit(child)
+            else:
+                below = not any(depth for _, depth in found) or isinstance(child, nn.Embedding)
+                found.append((child, 0 if below else n))
+
+    visit(network)
+    return found
+
+
+def _outer_lists(module: nn.Module) -> Iterator[nn.ModuleList]:
+    """Yield the lists of modules in a module, without those within another list."""
+    for child in module.children():
+        if isinstance(child, nn.ModuleList):
+            yield child
+        else:
+            yield from _outer_lists(child)
 
 
 def positions(network: Any) -> int | None:

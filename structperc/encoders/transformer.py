@@ -6,7 +6,7 @@ at most `max_pieces`.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import torch
@@ -15,10 +15,18 @@ from torch import Tensor, nn
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.encoders.base import Encoder, padded_vectors
-from structperc.encoders.pretrained import check_installed, config_of, load_pretrained, positions, untrained_network
+from structperc.encoders.pretrained import (
+    check_installed,
+    config_of,
+    load_pretrained,
+    network_parts,
+    positions,
+    untrained_network,
+)
 from structperc.errors import InputError
+from structperc.features.extractor import Within
 from structperc.ragged import Ragged, spread
-from structperc.structures import Batch
+from structperc.structures import Batch, real_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -106,18 +114,25 @@ class Transformer(Encoder):
     neither the folder nor the hub is needed to load them.
 
     Args:
-        model: folder of a saved model and its tokenizer (environment variables are expanded), or an id of the hub.
+        model: folder of a saved model and its tokenizer, or an id of the hub. Environment variables are expanded; with
+            a default, as in "${STRUCTPERC_ENCODER:-google-bert/bert-base-cased}", they may be unset.
         revision: branch, tag or commit of the hub.
         pool: vector of a word: that of its "first" sub-word token, or the "mean" over its tokens.
         window: sub-word tokens of a window with its special tokens; by default the number of positions of the model,
             512 if unlimited.
         overlap: maximal number of sub-word tokens that neighbouring windows share; by default a quarter of a window.
         frozen: do not train the weights, and run without dropout.
+        frozen_layers: number of lowest layers that are frozen, together with the embeddings; 0 freezes only the
+            embeddings, None nothing.
+        layers: number of last layers whose vectors are concatenated.
+        within: context of a word: its "sequence", or only its "sentence" if sequences are documents. A tagger trained
+            on sentences then gives the same scores to documents.
 
     Raises:
-        InputError: missing library, unknown pool, or sizes below 1; in training, a model that cannot be loaded or is
-            not an encoder, windows larger than its positions or not larger than their overlap; in `encode_inputs`, a
-            word without sub-word tokens if the tokenizer has no unknown token.
+        InputError: missing library, unknown pool or `within`, or sizes below 1; in training, a model that cannot be
+            loaded or is not an encoder, more layers than it has, also frozen ones, windows larger than its positions or
+            not larger than their overlap; in `encode_inputs`, a word without sub-word tokens if the tokenizer has no
+            unknown token.
 
     Example:
         >>> from structperc.encoders import Transformer
@@ -137,6 +152,9 @@ class Transformer(Encoder):
         window: int | None = None,
         overlap: int | None = None,
         frozen: bool = False,
+        layers: int = 1,
+        within: Within = "sequence",
+        frozen_layers: int | None = None,
     ) -> None:
         super().__init__()
         check_installed()
@@ -146,9 +164,18 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be >= 1, got {window}")
         if overlap is not None and overlap < 0:
             raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
+        if layers < 1:
+            raise InputError(f"Transformer: layers must be >= 1, got {layers}")
+        if within not in get_args(Within):
+            raise InputError(f"Transformer: within must be sequence or sentence, got {within!r}")
+        if frozen_layers is not None and frozen_layers < 0:
+            raise InputError(f"Transformer: frozen_layers must be >= 0, got {frozen_layers}")
         self.model, self.revision, self.pool = model, revision, pool
         self.network = None
-        self.window, self.overlap, self.frozen = window, overlap, frozen
+        self._frozen_parts: list[nn.Module] = []
+        self.window, self.overlap = window, overlap
+        self.frozen, self.frozen_layers = frozen, frozen_layers
+        self.layers, self.within = layers, within
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -190,17 +217,20 @@ class Transformer(Encoder):
         self.tokenizer = Tokenizer.from_str(state["tokenizer"])
         self.unknown, self.opening, self.closing = (state[key] for key in ("unknown", "opening", "closing"))
         self.spaced = _is_byte_level(state["tokenizer"])
-        self.network = network.requires_grad_(not self.frozen)
-        if isinstance(pooler := getattr(network, "pooler", None), nn.Module):
-            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
-        self.width = network.config.hidden_size
+        self.network = network
+        self.freeze(self.frozen_layers)
+        self._check_layers(network)
+        self.width = self.layers * network.config.hidden_size
         self.max_pieces = self._max_pieces(positions(network))
         self.shared = self.max_pieces // 4 if self.overlap is None else self.overlap
         if self.shared >= self.max_pieces:
             raise InputError(
                 f"Transformer: overlap must be < {self.max_pieces}, the words' pieces of a window; lower it"
             )
-        self.train(self.training)
+
+    def _check_layers(self, network: Any) -> None:
+        if self.layers > 1 and self.layers > (found := network.config.num_hidden_layers):
+            raise InputError(f"Transformer: layers must be <= {found}, those of {self.model}; got {self.layers}")
 
     def _max_pieces(self, limit: int | None) -> int:
         """Return the number of pieces in a window without its special tokens."""
@@ -211,11 +241,38 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: window must be > {special}, the special tokens in it; got {size}")
         return size - special
 
+    def freeze(self, layers: int | None) -> None:
+        """Freeze the embeddings and this number of lowest layers, and train the others; None: train all.
+
+        Frozen parts have no gradients and no dropout. A network with the option `frozen` stays frozen.
+
+        Raises:
+            InputError: the network has fewer layers.
+        """
+        parts = network_parts(self.network)
+        if layers is not None and layers > self.n_layers:
+            raise InputError(
+                f"Transformer: frozen_layers must be <= {self.n_layers}, the layers of {self.model}; got {layers}"
+            )
+        depth = -1 if layers is None else layers
+        self._frozen_parts = [self.network] if self.frozen else [part for part, own in parts if own <= depth]
+        self.network.requires_grad_(True)
+        for part in self._frozen_parts:
+            part.requires_grad_(False)
+        if isinstance(pooler := getattr(self.network, "pooler", None), nn.Module):
+            pooler.requires_grad_(False)  # unused, so that weight decay would only shrink it
+        self.train(self.training)
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers of the network."""
+        return max((depth for _, depth in network_parts(self.network)), default=0)
+
     def train(self, mode: bool = True) -> Self:
-        """Set the mode of the module; a frozen network stays in evaluation mode, without dropout."""
+        """Set the mode of the module; frozen parts stay in evaluation mode, without dropout."""
         super().train(mode)
-        if self.frozen and self.network is not None:
-            self.network.eval()
+        for part in self._frozen_parts:
+            part.eval()
         return self
 
     # -- words to pieces ------------------------------------------------------------------------------------
@@ -253,12 +310,19 @@ class Transformer(Encoder):
         if len(offsets) == 1:
             B, T = batch.sentences.shape
             return torch.zeros(B, T, self.width, device=pieces.ids.device)
-        windows = PieceWindows.over(offsets, batch.lengths.cpu().numpy(), self.max_pieces, self.shared)
+        windows = PieceWindows.over(offsets, self._context_lengths(batch), self.max_pieces, self.shared)
         hidden = self._run(pieces.ids, windows.layout(offsets, len(self.opening), len(self.closing)))
         window, before = windows.seats(offsets)
         first = window * hidden.shape[1] + len(self.opening) + before
         counts = np.ones_like(first) if self.pool == "first" else np.diff(offsets)
         return padded_vectors(_means(hidden.flatten(0, 1), first, counts), batch)
+
+    def _context_lengths(self, batch: Batch) -> np.ndarray:
+        """Return the numbers of words of all sequences, or of all sentences, in their order."""
+        if self.within == "sequence":
+            return batch.lengths.cpu().numpy()
+        starts = batch.first[real_tokens(batch.lengths, batch.first.shape[1])].nonzero().squeeze(1).cpu().numpy()
+        return np.diff(starts, append=int(batch.lengths.sum()))
 
     def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
         """Run the network on windows with this layout (W, P) of pieces with ids (M,); return vectors (W, P, D)."""
@@ -267,7 +331,14 @@ class Transformer(Encoder):
         index = torch.from_numpy(layout).to(ids.device)
         windows, real = tokens[index].split(WINDOWS), (index < len(tokens) - 1).long().split(WINDOWS)
         calls = zip(windows, real, strict=True)
-        return torch.cat([self.network(input_ids=a, attention_mask=b).last_hidden_state for a, b in calls])
+        return torch.cat([self._hidden(a, b) for a, b in calls])
+
+    def _hidden(self, tokens: Tensor, real: Tensor) -> Tensor:
+        """Return the concatenated vectors (W, P, D) of the last layers for tokens (W, P) and their mask."""
+        if self.layers == 1:
+            return self.network(input_ids=tokens, attention_mask=real).last_hidden_state
+        found = self.network(input_ids=tokens, attention_mask=real, output_hidden_states=True)
+        return torch.cat(found.hidden_states[-self.layers :], 2)
 
 
 def _means(vectors: Tensor, first: np.ndarray, counts: np.ndarray) -> Tensor:

@@ -7,6 +7,7 @@ arrays.py              features, weights and tag schemes as arrays
 scores.py              features and weights -> the lattice of a sequence
 viterbi.py             the best label sequence
 forward_backward.py    probabilities of labels
+inner_products.py      inner products of long vectors
 slices.py              slices of arrays copied into mini-batches
 
 Kernels that read tensors are in `structperc.ops.cpu`.

@@ -225,6 +225,23 @@ def find_first_equal(context: Any, operand: Any, number: Any) -> Any:
     return int64(operand, number), generate
 
 
+@intrinsic
+def bits_not_less(context: Any, operand: Any, number: Any) -> Any:
+    """Return an int64 whose bit i is 1 where element i is at least a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))
+        return builder.zext(builder.bitcast(found, ir.IntType(WIDTH)), ir.IntType(64))
+
+    return int64(operand, number), generate
+
+
+@intrinsic
+def lowest_bit(context: Any, bits: Any) -> Any:
+    """Return the place of the lowest 1 of an int64; 64 without any."""
+    return int64(int64), lambda context, builder, signature, arguments: builder.cttz(arguments[0], ir.IntType(1)(0))
+
+
 def _vector_pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the pointer to a vector in an array."""
     vector = context.get_value_type(SIMDVector(signature.args[0].dtype))

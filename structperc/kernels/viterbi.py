@@ -4,17 +4,22 @@ The backward pass is shared with the k-best search. `suffix` is the best score o
 included; each token's scores are reduced by the highest of them, so that long sequences lose no digits.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy import ndarray
 
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
     WIDTH,
+    bits_not_less,
     broadcast,
     cast_like,
     find_first_equal,
     load,
     load_broadcast,
     load_masked,
+    lowest_bit,
     maximum,
     padded_array,
     reduce_max,
@@ -23,6 +28,18 @@ from structperc.kernels.simd import (
 )
 
 ROWS = 4  # following labels whose maximum is taken before it is compared with the best so far
+PRUNED = 3 * WIDTH  # with at least as many labels, rounded up, those that cannot be best are left out
+BITS = 64  # of an integer, one for each label
+
+
+class EdgeBlocks(NamedTuple):
+    """An edge (1, L, L) as searches read it; edges of each token have empty arrays.
+
+    W is L rounded up to whole vectors, R to a multiple of ROWS.
+    """
+
+    columns: ndarray  # (W / WIDTH, R following, WIDTH), -inf in the padding
+    bounds: ndarray  # (2, W) the lowest and the highest score of each column, -inf in the padding
 
 
 @kernel
@@ -32,14 +49,17 @@ def suffix_scores(unary, edge, into, length, suffix, best):
     edge is (T or 1, L, L), into the result of `edge_blocks` for it; suffix and best come from `padded_array`.
     """
     last, L, width = length - 1, unary.shape[1], suffix.shape[1]
+    few = len(edge) == 1 and width >= PRUNED
     for t in range(last, -1, -1):
         if t < last and len(edge) > 1:
             best_by_rows(edge, t + 1, suffix, t + 1, best, t)
+        elif t < last and few:  # not tried again in a sequence where many labels were left
+            few = _best_by_bounds(into, suffix, t + 1, best, t)
         level = broadcast(max_level(unary, t, t + 1))
         for i in range(0, width, WIDTH):
             following = broadcast(unary.dtype.type(0))
             if t < last:
-                if len(edge) > 1:
+                if len(edge) > 1 or few:
                     following = load(best, t * width + i)
                 else:
                     following = best_by_columns(into, i // WIDTH, suffix, (t + 1) * width)
@@ -49,17 +69,22 @@ def suffix_scores(unary, edge, into, length, suffix, best):
 
 @kernel
 def edge_blocks(edge, other):
-    """Copy an edge (1, L, L) to (L / WIDTH, L following, WIDTH), both rounded up, of the dtype of another array.
-
-    Edges of each token give an empty array.
-    """
+    """Copy an edge (1, L, L) to `EdgeBlocks` of the dtype of another array."""
     L = edge.shape[1] if len(edge) == 1 else 0
     blocks, rows = -(-L // WIDTH), -(-L // ROWS) * ROWS
-    into = padded_array(blocks, rows * WIDTH, other).reshape(blocks, rows, WIDTH)
+    columns = padded_array(blocks, rows * WIDTH, other).reshape(blocks, rows, WIDTH)
     for i in range(L):
         for j in range(L):
-            into[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
-    return into
+            columns[i // WIDTH, j, i % WIDTH] = edge[0, i, j]
+    bounds = padded_array(2, L if blocks * WIDTH >= PRUNED else 0, other)
+    for j in range(0, bounds.shape[1], WIDTH):
+        lowest = highest = cast_like(load_masked(edge, j, L - j), other)
+        for i in range(1, L):
+            row = cast_like(load_masked(edge, i * L + j, L - j), other)
+            lowest, highest = where_greater(lowest, row, row, lowest), maximum(row, highest)
+        store(bounds, j, lowest)
+        store(bounds, bounds.shape[1] + j, highest)
+    return EdgeBlocks(columns, bounds)
 
 
 @subkernel(forceinline=True)
@@ -103,15 +128,60 @@ def best_by_rows(edge, t, after, s, best, r):
 @subkernel(forceinline=True)
 def best_by_columns(into, block, after, s):
     """Return the same maxima for a block of labels of `edge_blocks`; after is read from index s on."""
-    rows, best = into.shape[1], broadcast(after.dtype.type(-np.inf))
+    columns, best = into.columns, broadcast(after.dtype.type(-np.inf))
+    rows = columns.shape[1]
     for j in range(0, rows, ROWS):
-        place = (block * rows + j) * WIDTH
-        a = load(into, place) + load_broadcast(after, s + j)
-        b = load(into, place + WIDTH) + load_broadcast(after, s + j + 1)
-        c = load(into, place + 2 * WIDTH) + load_broadcast(after, s + j + 2)
-        d = load(into, place + 3 * WIDTH) + load_broadcast(after, s + j + 3)
-        best = maximum(best, maximum(maximum(a, b), maximum(c, d)))
+        a, b, c, d = j, j + 1, j + 2, j + 3
+        best = maximum(best, _best_of_four(columns, block * rows, after, s, a, b, c, d))
     return best
+
+
+@subkernel(forceinline=True)
+def _best_of_four(columns, row, after, s, a, b, c, d):
+    """Return the maxima over j = a, b, c, d of columns[row + j] + after[s + j]."""
+    at_a = load(columns, (row + a) * WIDTH) + load_broadcast(after, s + a)
+    at_b = load(columns, (row + b) * WIDTH) + load_broadcast(after, s + b)
+    at_c = load(columns, (row + c) * WIDTH) + load_broadcast(after, s + c)
+    at_d = load(columns, (row + d) * WIDTH) + load_broadcast(after, s + d)
+    return maximum(maximum(at_a, at_b), maximum(at_c, at_d))
+
+
+@subkernel(forceinline=True)
+def _best_by_bounds(into, after, s, best, r):
+    """Fill best[r] with the same maxima over the labels j that can be best; return whether these are few.
+
+    Whatever the label before, a label k gives at least after[s, k] plus the lowest score of its column. A label that
+    gives less with the highest score of its column is left out (CarpeDiem, Esposito & Radicioni 2009, has such bounds).
+    This is exact with rounding too, since rounding keeps the order of sums.
+    """
+    columns, bounds = into
+    rows, width, found = columns.shape[1], after.shape[1], 0
+    reached = broadcast(after.dtype.type(-np.inf))
+    for j in range(0, width, WIDTH):
+        reached = maximum(load(after, s * width + j) + load(bounds, j), reached)
+    floor = reduce_max(reached)
+    if not floor > -np.inf:
+        return False
+    for first in range(0, width, BITS):
+        left = 0
+        for j in range(first, min(first + BITS, width), WIDTH):
+            left |= bits_not_less(load(after, s * width + j) + load(bounds, width + j), floor) << (j - first)
+        while left:
+            a = first + lowest_bit(left)
+            left &= left - 1
+            b = first + lowest_bit(left) if left else a  # a label may be taken twice
+            left &= left - 1
+            c = first + lowest_bit(left) if left else b
+            left &= left - 1
+            d = first + lowest_bit(left) if left else c
+            left &= left - 1
+            for i in range(0, width, WIDTH):
+                highest = _best_of_four(columns, i // WIDTH * rows, after, s * width, a, b, c, d)
+                store(best, r * width + i, maximum(highest, load(best, r * width + i)) if found else highest)
+            found += 4
+            if 2 * found > width:
+                return False
+    return True
 
 
 @kernel

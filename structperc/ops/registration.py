@@ -8,10 +8,13 @@ use, so that importing the library compiles nothing and needs neither compiler.
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module, util
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
+
+from structperc.torch_internals import is_transforming
 
 LIBRARY = torch.library.Library("structperc", "DEF")
 COMPILED = (torch.float32, torch.float64)  # types of scores that the kernels for CPUs and CUDA support
@@ -49,14 +52,15 @@ def operator(
             LIBRARY.impl(name, _run_on(device, name), key)
         torch.library.register_fake(f"structperc::{name}", shapes, lib=LIBRARY)
         torch.library.register_vmap(f"structperc::{name}", _loop_over_batch(name), lib=LIBRARY)
-        plain = differentiable = getattr(torch.ops.structperc, name).default
+        plain = getattr(torch.ops.structperc, name).default
+        eager = _without_dispatcher(name, plain)
         if save is not None and backward is not None:
             torch.library.register_autograd(f"structperc::{name}", backward, setup_context=save, lib=LIBRARY)
-            differentiable = _autograd_function(name, plain, save, backward)
+            eager = _autograd_function(name, eager, save, backward)
 
         @wraps(shapes)
         def call(*arguments: Any) -> Any:
-            return (plain if torch.compiler.is_compiling() else differentiable)(*arguments)
+            return (plain if torch.compiler.is_compiling() else eager)(*arguments)
 
         return cast(Function, call)
 
@@ -70,18 +74,26 @@ def _run_on(device: str, name: str) -> Callable[..., Any]:
     return run
 
 
-def _autograd_function(
-    name: str, operator: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return an operator with its derivative in the form that the transforms of torch.func require."""
+def _without_dispatcher(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator that bypasses the dispatcher for plain tensors on a CPU: it takes as long as a small batch."""
     run_on_cpu = _run_on("cpu", name)
 
-    def forward(*arguments: Any) -> Any:
-        """Bypass the dispatcher for plain tensors on a CPU: it takes as long as a small batch."""
-        tensors = [x for x in arguments if isinstance(x, Tensor)]
-        direct = all(type(x) in PLAIN and x.is_cpu and not x.is_neg() for x in tensors)
-        return (run_on_cpu if direct and not torch.jit.is_tracing() else operator)(*arguments)
+    def run(*arguments: Any) -> Any:
+        if torch.jit.is_tracing() or is_transforming():
+            return operator(*arguments)
+        for x in arguments:
+            if isinstance(x, Tensor) and not (type(x) in PLAIN and x.is_cpu and not x.is_neg()):
+                return operator(*arguments)
+        return run_on_cpu(*arguments)
 
+    return run
+
+
+def _autograd_function(
+    name: str, forward: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return an operator with its derivative in the form that the transforms of torch.func require."""
+    forward.__signature__ = signature(forward)  # type: ignore[attr-defined]  # torch reads it at each call
     parts = {"forward": forward, "setup_context": save, "backward": backward, "vmap": _loop_over_batch(name)}
     made: Any = type(name, (torch.autograd.Function,), {part: staticmethod(f) for part, f in parts.items()})
     return cast(Callable[..., Any], made.apply)

@@ -5,12 +5,16 @@ perceptron.py, passive_aggressive.py    steps after each mini-batch or sequence,
 full_batch.py                           contract of steps after each pass over the corpus
 lbfgs.py, line_search.py                L-BFGS and OWL-QN, its variant for L1
 quickprop.py                            QuickProp
+lazy.py                                 LazyAdamW: AdamW for sparse and dense gradients
+groups.py                               ParameterGroups: rates and weight decay by module and layer
 wrappers.py                             SequentialOptimizers, Averaging
 schedules.py                            schedules of learning rates, in addition to torch's
 """
 
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
 from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
+from structperc.optim.groups import ParameterGroups
+from structperc.optim.lazy import LazyAdamW
 from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
 from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
@@ -25,8 +29,10 @@ __all__ = [
     "LBFGS",
     "OWLQN",
     "QuickProp",
+    "LazyAdamW",
     "SequentialOptimizers",
     "Averaging",
+    "ParameterGroups",
     "WarmupDecay",
     "InverseTime",
     "Schedule",

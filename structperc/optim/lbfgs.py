@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -17,18 +17,24 @@ from structperc.optim.line_search import Backtracking, Outcome, StrongWolfe
 CHUNK = 2**15  # numbers of a vector that are float64 at a time
 
 
-def inner(rows: Tensor, columns: Sequence[Tensor]) -> Tensor:
-    """Return inner products (R, C) in float64, on the CPU, of rows (R, n) and C columns (n,), in one pass."""
+def inner(rows: Tensor, columns: Tensor) -> Tensor:
+    """Return inner products (R, C), added in float64, on the CPU, of rows (R, n) and columns (C, n), in one pass."""
+    if rows.is_cpu and rows.dtype in (torch.float32, torch.float64):
+        from structperc.kernels.inner_products import inner_products  # needs a compiler
+
+        products = torch.empty(len(rows), len(columns), dtype=torch.float64)
+        inner_products(rows.contiguous().numpy(), columns.contiguous().numpy(), products.numpy())
+        return products
     total = torch.zeros(len(rows), len(columns), dtype=torch.float64, device=rows.device)
     for start in range(0, rows.shape[1], CHUNK):
         part = slice(start, start + CHUNK)
-        total += rows[:, part].double() @ torch.stack([column[part] for column in columns]).double().T
+        total += rows[:, part].double() @ columns[:, part].double().T
     return total.cpu()
 
 
 def dot(a: Tensor, b: Tensor) -> float:
     """Return the inner product of a (n,) and b (n,), added in float64."""
-    return float(inner(a[None], [b]))
+    return float(inner(a[None], b[None]))
 
 
 class LimitedMemory:
@@ -64,7 +70,7 @@ class LimitedMemory:
         self.vectors[row], self.vectors[row + 1] = s, y
         self.pairs += 1
         used = 2 * self.size
-        products = inner(self.vectors[:used], [s, y]).to(self.table.device)
+        products = inner(self.vectors[:used], self.vectors[row : row + 2]).to(self.table.device)
         self.table[:used, row : row + 2] = products
         self.table[row : row + 2, :used] = products.t()
         return True
@@ -74,7 +80,7 @@ class LimitedMemory:
         if not self.size:
             return v.clone()
         used = self.vectors[: 2 * self.size]
-        factor, weights = self._coefficients(inner(used, [v])[:, 0])
+        factor, weights = self._coefficients(inner(used, v[None])[:, 0])
         return (weights.to(v) @ used).add_(v, alpha=factor)
 
     def _coefficients(self, products: Tensor) -> tuple[float, Tensor]:

@@ -191,6 +191,9 @@ class Averaging(_Wrapper):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make a step of the other optimizer, and add the resulting weights to the average."""
+        if self.averaged:  # the weights of parameters that were frozen so far are their averages
+            new = [p for p in self._parameters() if p.requires_grad and p not in self.averages]
+            self.averages.update({p: p.detach().clone() for p in new})
         loss = super().step(closure)
         if self.epoch >= self.start:
             self._add_weights()

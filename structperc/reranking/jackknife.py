@@ -158,7 +158,9 @@ class JackKnife:
             "first": untrained_description(first),
             "optimizer": describe_optimizer(first.optimizer),
             "lr_scheduler": describe_schedule(first),
+            "parameter_groups": first.parameter_groups and vars(first.parameter_groups),
             "prior": first.prior and describe(first.prior),
+            "teacher": first.teacher and describe(first.teacher),
             "features": features,
             "corpus": corpus_digest(corpus, columns, [corpus.starts, corpus.sentences, corpus.documents]),
             "data": [data.unit, data.scheme, data.batch_size, data.shuffle, data.seed],
@@ -311,6 +313,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
     features.fit(corpus)
     tagger = Tagger.from_description(untrained_description(first), features, Builder.trusting(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
+    tagger.parameter_groups = first.parameter_groups
     tagger.scorer.build_vocabulary(corpus)
     tagger.allocate(labels)
     tagger.unit = unit

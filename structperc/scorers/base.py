@@ -85,19 +85,20 @@ class Scorer(LocalWeights):
 class Sum(Scorer):
     """Sum of the scores of several scorers, such as SparseLinear and Neural, trained together.
 
-    One of them should have transitions; a second transition table is redundant.
+    One of them should have transitions; a second transition table is redundant. If a SparseLinear has sparse gradients,
+    the optimizer must accept sparse and dense ones, such as `optim.LazyAdamW`.
 
     Args:
         scorers: list of at least one scorer.
 
     Raises:
-        InputError: no scorer, or a mixture of sparse and dense gradients.
+        InputError: no scorer.
 
     Example:
         >>> from structperc.encoders import BiLSTM, WordEmbedding
         >>> from structperc.scorers import Neural, SparseLinear, Sum
         >>> neural = Neural(BiLSTM([WordEmbedding()]), transitions=False)
-        >>> scorer = Sum([SparseLinear(sparse_grad=False), neural])  # one table of transitions
+        >>> scorer = Sum([SparseLinear(), neural])  # one table of transitions
         >>> [type(part).__name__ for part in scorer.parts]
         ['SparseLinear', 'Neural']
     """
@@ -106,10 +107,8 @@ class Sum(Scorer):
         super().__init__()
         if not scorers:
             raise InputError("Sum: scorers is empty; give at least one")
-        if any(scorer.sparse_grad for scorer in scorers) and not all(scorer.sparse_grad for scorer in scorers):
-            raise InputError("Sum: set sparse_grad: false of SparseLinear, as the other scorers have dense gradients")
         self.scorers = nn.ModuleList(scorers)
-        self.sparse_grad = scorers[0].sparse_grad
+        self.sparse_grad = any(scorer.sparse_grad for scorer in scorers)
         self.n_inputs = sum(scorer.n_inputs for scorer in scorers)
 
     @property

@@ -5,6 +5,7 @@ tagger.py               features, scorer, search, criterion and optimizer as one
 guided_tagger.py        the tagger of guided learning
 learning.py             training methods: by gradients, by full batches, one sequence at a time
 sequential_learning.py  learning one sequence at a time, also in several processes
+distillation.py         a trained tagger as teacher of another
 callbacks.py            callbacks that taggers need: evaluation weights, random states, learning rates
 checkpoint_files.py     Lightning checkpoints
 contract_checks.py      checks of user-defined parts

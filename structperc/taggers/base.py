@@ -346,7 +346,11 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Raise InputError for a checkpoint of other labels or features; outside of training use evaluation weights."""
         check_vocabulary(checkpoint, self.vocabulary())
         if self.trainer.state.fn != TrainerFn.FITTING:
-            replace_raw_weights(checkpoint, [name for name, _ in self.named_parameters()])
+            replace_raw_weights(checkpoint, self.optimized_names())
+
+    def optimized_names(self) -> list[str]:
+        """Return the names of the parameters in the order in which the optimizer has them."""
+        return [name for name, _ in self.named_parameters()]
 
     def vocabulary(self) -> dict[str, Any]:
         """Return label names, scheme, number of features and all other values that determine the sizes of weights."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
-from torch import nn
 
 from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
@@ -91,7 +90,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return saved
 
 
-def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path) -> int:
+def load_weights(tagger: Any, vocabulary: dict[str, Any], path: str | Path) -> int:
     """Load the evaluation weights of a checkpoint (raw ones, if there are no others) into a tagger.
 
     Args:
@@ -104,7 +103,7 @@ def load_weights(tagger: nn.Module, vocabulary: dict[str, Any], path: str | Path
     """
     saved = read_checkpoint(path)
     check_vocabulary(saved, vocabulary)
-    replace_raw_weights(saved, [name for name, _ in tagger.named_parameters()])
+    replace_raw_weights(saved, tagger.optimized_names())
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from time import perf_counter
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from pytorch_lightning.strategies import ParallelStrategy
-from torch import Tensor
+from torch import Tensor, nn
 
 from structperc.criteria import CorpusCriterion, without_autocast
 from structperc.criteria.base import best
@@ -22,6 +22,7 @@ from structperc.online import SequenceLearner
 from structperc.optim import DivergenceError, check_finite
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.callbacks import check_steps
+from structperc.torch_internals import sparse_values
 from structperc.user_code import class_location
 
 REPORT_EVERY = 10  # epochs between reports of full-batch optimizers
@@ -210,6 +211,22 @@ class TrainingMethod(ABC):
         strategy = self.tagger.trainer.strategy
         with strategy.block_backward_sync() if isinstance(strategy, ParallelStrategy) else nullcontext():
             return closure()
+
+
+def clip_sparse_gradients(parameters: Iterable[Tensor], size: float, by_value: bool) -> None:
+    """Clip gradients, some of which are sparse, in place: each number to +-size, or their total norm to size."""
+    holders = []
+    for p in parameters:
+        gradient = p.grad
+        if gradient is None:
+            continue
+        if gradient.is_sparse:
+            p.grad = gradient = gradient.coalesce()  # equal entries become one, as the norm is that of their sum
+        numbers = sparse_values(gradient) if gradient.is_sparse else gradient
+        holder = numbers.detach()
+        holder.grad = numbers
+        holders.append(holder)
+    (nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_)(holders, size)
 
 
 class GradientTraining(TrainingMethod):

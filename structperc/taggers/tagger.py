@@ -12,10 +12,11 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
 from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
-from structperc.criteria import Criterion, Prior, slice_candidates
+from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.text_files import expand_path
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
@@ -29,19 +30,22 @@ from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, Perceptron, TrainingProtocol, training_protocol
+from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
 from structperc.predictor.base import Sentence, missing_probabilities
+from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
+from structperc.taggers.distillation import Teacher
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
     SequentialTraining,
     TrainingMethod,
+    clip_sparse_gradients,
 )
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.saving import describe_value
@@ -70,6 +74,8 @@ class Tagger(BaseTagger):
             and labels.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
+        teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
+        parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer.
 
     Raises:
         InputError: The criterion needs more candidates than the search returns, or does not support non-local features.
@@ -108,6 +114,8 @@ class Tagger(BaseTagger):
         init_from: str | None = None,
         beta: float = 1.0,
         lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        teacher: Teacher | None = None,
+        parameter_groups: ParameterGroups | None = None,
     ) -> None:
         super().__init__(features, beta)
         check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
@@ -115,8 +123,8 @@ class Tagger(BaseTagger):
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
         self.constraints = Constraints()
-        self.optimizer, self.lr_scheduler = optimizer, lr_scheduler
-        self.prior, self.init_from = prior, init_from
+        self.optimizer, self.lr_scheduler, self.parameter_groups = optimizer, lr_scheduler, parameter_groups
+        self.prior, self.init_from, self.teacher = prior, init_from, teacher
         self.training_method: TrainingMethod = GradientTraining(self)
 
     # -- scores ----------------------------------------------------------------------------------------------
@@ -174,6 +182,11 @@ class Tagger(BaseTagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
         return self.scorer.encode_inputs(corpus)
+
+    def check_data(self, data: SequenceDataModule, stage: str) -> None:
+        """Raise InputError in training by `DistillationLoss` without a teacher, or by another criterion with one."""
+        if stage == "fit" and isinstance(self.criterion, DistillationLoss) != (self.teacher is not None):
+            raise InputError("model.teacher: DistillationLoss needs a teacher, other criteria have none")
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
@@ -243,9 +256,11 @@ class Tagger(BaseTagger):
         def possible(batch: Batch) -> int:
             return min(n, len(self.labels) ** batch.sentences.shape[1])
 
-        for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
-            for row, best in zip(batch.rows.tolist(), self._kbest(batch, possible(batch), k), strict=True):
-                found[row] = best
+        with bar(None, "searching label sequences", len(corpus)) as shown:
+            for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
+                for row, best in zip(batch.rows.tolist(), self._kbest(batch, possible(batch), k), strict=True):
+                    found[row] = best
+                shown.update(len(batch.rows))
         return found
 
     def _kbest(self, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
@@ -320,10 +335,13 @@ class Tagger(BaseTagger):
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the gold labels and the candidates for the criterion, with gradients.
 
-        By default candidates are searched. If the criterion compares sentences, each of them is a row.
+        By default candidates are searched, or are those of the teacher. If the criterion compares sentences, each of
+        them is a row.
         """
         lattice, gold, _ = self.candidates_of.units(self(batch), batch)
-        if candidates is None:
+        if candidates is None and self.teacher is not None:
+            candidates = self.teacher.candidates(batch)
+        elif candidates is None:
             candidates = self.candidates_of.training_candidates(lattice, gold)
         return self.candidates_of.score(batch, lattice, gold, candidates)
 
@@ -362,7 +380,12 @@ class Tagger(BaseTagger):
 
     def new_optimizer(self) -> Optimizer:
         """Return an optimizer over all parameters."""
-        return self.optimizer(self.parameters())
+        groups = self.parameter_groups
+        return self.optimizer(self.parameters()) if groups is None else groups.optimizer(self.optimizer, self)
+
+    def optimized_names(self) -> list[str]:
+        """Return the names of the parameters in the order in which the optimizer has them."""
+        return super().optimized_names() if self.parameter_groups is None else self.parameter_groups.names(self)
 
     def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
         """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
@@ -410,8 +433,11 @@ class Tagger(BaseTagger):
         return self.training_method.batch_form
 
     def on_fit_start(self) -> None:
-        """Count the training sequences, each of which has an equal share of the prior."""
-        self.corpus_size = len(self._data.corpus("train"))
+        """Count the training sequences, each of which has an equal share of the prior; list those of the teacher."""
+        corpus = self._data.corpus("train")
+        self.corpus_size = len(corpus)
+        if self.teacher is not None:
+            self.teacher.read(Tagger.load(expand_path(self.teacher.model), str(self.device)), corpus, self.labels)
 
     def on_train_epoch_start(self) -> None:
         """Begin an epoch with the training method of its optimizer, which `SequentialOptimizers` may change."""
@@ -436,6 +462,19 @@ class Tagger(BaseTagger):
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """Make a step by the training method."""
         self.training_method.optimizer_step(batch_idx, optimizer, optimizer_closure)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the gradients as the trainer does, and also sparse ones, which it does not support."""
+        trained = [p for p in self.parameters() if p.grad is not None]
+        if gradient_clip_val and any(cast(Tensor, p.grad).is_sparse for p in trained):
+            clip_sparse_gradients(trained, gradient_clip_val, by_value=gradient_clip_algorithm == "value")
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def on_train_batch_end(self, *args: Any) -> None:
         """Sum the counts of all processes at the end of an epoch, and stop its clock."""

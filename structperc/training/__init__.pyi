@@ -1,3 +1,4 @@
+from .callbacks import GradualUnfreezing as GradualUnfreezing
 from .callbacks import StopWhenConverged as StopWhenConverged
 from .callbacks import use_evaluation_weights as use_evaluation_weights
 from .lightning_messages import hide_lightning_messages as hide_lightning_messages

@@ -12,6 +12,7 @@ from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoi
 
 from structperc.data.output import atomic_file, write_errors
 from structperc.datamodules.base import SequenceDataModule
+from structperc.encoders import Transformer
 from structperc.errors import InputError
 from structperc.optim import DivergenceError, training_protocol
 from structperc.reranking import GlobalReranker
@@ -73,6 +74,49 @@ class StopWhenConverged(pl.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the error and the count of a checkpoint."""
         self.previous, self.steady = state_dict["previous"], state_dict["steady"]
+
+
+class GradualUnfreezing(pl.Callback):
+    """Callback that trains more layers of a transformer from epoch to epoch, beginning with the highest ones.
+
+    Howard & Ruder 2018, section 3.2, train the last layer in the first epoch and one more layer in each further epoch.
+    The embeddings follow once all layers are trained. What is not part of a transformer, such as the head and the
+    transitions, is always trained, and layers that the option `frozen_layers` of an encoder freezes never are. The
+    optimizer has all parameters from the beginning, so that schedules of learning rates are not affected.
+
+    Args:
+        first: Number of layers that are trained in the first epoch; 0: only the rest of the model.
+        step: Number of layers that each further epoch adds.
+
+    Raises:
+        InputError: `first` is negative, or `step` is below 1; in training, a model without a transformer.
+
+    Example:
+        >>> callback = GradualUnfreezing(first=1, step=2)
+        >>> [callback.frozen_layers(epoch, layers=6) for epoch in range(5)]  # None: the embeddings are trained, too
+        [5, 3, 1, None, None]
+    """
+
+    def __init__(self, first: int = 1, step: int = 1) -> None:
+        if first < 0 or step < 1:
+            raise InputError(f"GradualUnfreezing: expected first >= 0 and step >= 1, got {first}, {step}")
+        self.first, self.step = first, step
+
+    def frozen_layers(self, epoch: int, layers: int) -> int | None:
+        """Return how many of the lowest layers are frozen in an epoch, counted from 0; None: nothing is frozen."""
+        frozen = layers - self.first - epoch * self.step
+        return frozen if frozen >= 0 else None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Freeze the layers of the first epoch, or of the epoch within which a run is resumed."""
+        encoders = [module for module in pl_module.modules() if isinstance(module, Transformer)]
+        if not encoders:
+            raise InputError("trainer.callbacks: GradualUnfreezing needs an encoder Transformer; remove it")
+        for encoder in encoders:
+            frozen = (self.frozen_layers(trainer.current_epoch, encoder.n_layers), encoder.frozen_layers)
+            encoder.freeze(max((n for n in frozen if n is not None), default=None))
+
+    on_train_epoch_start = on_train_start
 
 
 class CheckTermination(pl.Callback):

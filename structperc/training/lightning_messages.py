@@ -83,7 +83,10 @@ MOST = {"max_epochs": 10**6, "min_epochs": 10**6}
 ABOVE_ZERO = ("limit_train_batches", "val_check_interval")
 DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Trainer).parameters.items()}
 ADVICE = {  # part of an error message -> option, advice
-    "sparse gradients": ("model.optimizer", "; or set model.scorer.init_args.sparse_grad: false"),
+    "sparse gradients": (
+        "model.optimizer",
+        "; use structperc.optim.LazyAdamW, or set sparse_grad: false of SparseLinear in model.scorer",
+    ),
     "does not allow for gradient clipping": (
         "model.optimizer",
         "; set its option fused: false, or remove trainer.gradient_clip_val",

@@ -7,9 +7,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from structperc.chain import constrain, kbest, log_partition, marginals, viterbi
-from structperc.criteria import CRFLoss, MEMMLoss, TokenCrossEntropyLoss
+from structperc.criteria import CRFLoss, DistillationLoss, MEMMLoss, TokenCrossEntropyLoss, score_candidates
 from structperc.data.labels import LabelSet
+from structperc.errors import InputError
 from structperc.structures import Lattice
+from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, scored_of
 
 IOB2 = LabelSet(("O", "B-X", "I-X", "B-Y", "I-Y"))
@@ -141,3 +143,40 @@ def test_start_constraint_and_half_precision():
     assert TokenCrossEntropyLoss().transform_lattice(barred).unary[0, 0].exp().tolist()[2] == 0
     half = lattice._replace(unary=lattice.unary.bfloat16(), edge=lattice.edge.bfloat16())
     assert TokenCrossEntropyLoss().transform_lattice(half).unary.dtype == torch.float32
+
+
+def taught(student, teacher, k):
+    """What a tagger gives the criterion: the k best of a teacher, with the scores of the student."""
+    return score_candidates(student, random_gold(student), kbest(teacher, k))
+
+
+def test_cross_entropy_of_a_teacher():
+    """With all label sequences in the list it is the cross-entropy of the two distributions."""
+    student, teacher = random_lattice(0), random_lattice(1)
+    losses = DistillationLoss()(taught(student, teacher, 3**4))
+    for b in range(5):
+        scores, log_z = {path: score for score, path in oracle.ranked(student, b)}, oracle.log_partition(student, b)
+        expected = sum(p * (log_z - scores[path]) for p, path in oracle.probabilities(teacher, b))
+        assert losses[b].item() == pytest.approx(expected)
+
+
+def test_a_certain_teacher_is_the_likelihood():
+    student = random_lattice(0)
+    scored = taught(student, student._replace(unary=student.unary * 0), 1)
+    likelihood = CRFLoss()(scored._replace(gold_scores=scored.candidate_scores[:, 0]))
+    torch.testing.assert_close(DistillationLoss()(scored), likelihood)
+
+
+@pytest.mark.parametrize("k", [1, 7])
+def test_gradients_of_distillation(k):
+    student, teacher = random_lattice(0), random_lattice(1)
+
+    def losses(unary, edge):
+        return DistillationLoss(gold_share=0.2)(taught(student._replace(unary=unary, edge=edge), teacher, k))
+
+    assert torch.autograd.gradcheck(losses, (student.unary.requires_grad_(), student.edge.requires_grad_()))
+
+
+def test_invalid_share_of_gold():
+    with pytest.raises(InputError, match="gold_share"):
+        DistillationLoss(gold_share=1.5)

@@ -14,6 +14,7 @@ from structperc.criteria import (
     CorpusCriterion,
     CRFLoss,
     Criterion,
+    DistillationLoss,
     ExponentialLoss,
     HingeLoss,
     LocalAndNonlocal,
@@ -51,6 +52,8 @@ SUMS: list[Criterion] = [
     HingeLoss(0.7),
     ExponentialLoss(),
     CRFLoss(),
+    DistillationLoss(),
+    DistillationLoss(gold_share=0.3),
     MEMMLoss(),
     TokenCrossEntropyLoss(),
     LocalAndNonlocal(2.0),
@@ -93,7 +96,10 @@ def brute_force(criterion, lattice, gold, b):
         return max(everything[path] + criterion.cost * cost[path] for path in everything) - everything[right]
     if isinstance(criterion, MCELoss):
         return smoothed(criterion.smoothing, misclassification(criterion.measure, everything, right))
-    return math.log(sum(math.exp(score) for score in everything.values())) - everything[right]
+    target = everything[right]
+    if isinstance(criterion, DistillationLoss):  # of one candidate
+        target = criterion.gold_share * target + (1 - criterion.gold_share) * max(everything.values())
+    return math.log(sum(math.exp(score) for score in everything.values())) - target
 
 
 def cross_entropies(lattice, b, right):
@@ -257,7 +263,7 @@ def test_no_update_for_an_empty_sequence(criterion):
     unary = lattice.unary.requires_grad_()
     losses, acts = criterion.losses_and_updates(scored_of(lattice, random_gold(lattice), criterion, 2))
     assert losses[0].item() == 0
-    assert not acts[0] or isinstance(criterion, CRFLoss | MEMMLoss | TokenCrossEntropyLoss)
+    assert not acts[0] or isinstance(criterion, CRFLoss | DistillationLoss | MEMMLoss | TokenCrossEntropyLoss)
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert not gradient[0].any()
 

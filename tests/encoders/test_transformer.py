@@ -272,6 +272,26 @@ def test_dropout_is_on_from_the_start(tmp_path):
     assert all(part.training for part in encoder.network.modules())
 
 
+def test_concatenated_layers(bert):
+    encoder, one = learned(bert, layers=2), learned(bert)
+    given = batch(one, SENTENCES)
+    assert encoder.width == 2 * one.width
+    assert torch.equal(encoder(given)[:, :, one.width :], one(given))
+    below = AutoModel.from_pretrained(bert, num_hidden_layers=1).eval()
+    one.network = below
+    torch.testing.assert_close(encoder(given)[:, :, : one.width], one(given))
+
+
+def test_sentences_of_a_document(bert):
+    """Within sentences, a document has the vectors of its sentences."""
+    encoder, document = learned(bert, within="sentence"), [word for words in SENTENCES for word in words]
+    given, ends = batch(encoder, [document, ["no"]]), np.cumsum([len(words) for words in SENTENCES])
+    begins = torch.zeros_like(given.first[0]).index_fill(0, torch.tensor([0, *ends[:-1]]), True)
+    found = encoder(given._replace(first=torch.stack([begins, given.first[1]])))
+    for begin, end, words in zip([0, *ends[:-1]], ends, SENTENCES, strict=True):
+        torch.testing.assert_close(found[0, begin:end], encoder(batch(encoder, [words]))[0], rtol=0, atol=1e-5)
+
+
 # -- bad input -----------------------------------------------------------------------------------------------
 
 
@@ -284,6 +304,9 @@ def test_dropout_is_on_from_the_start(tmp_path):
         ({"window": 65}, "window must be <= 64, the positions of .*; got 65"),
         ({"window": 2}, "window "),
         ({"window": 8, "overlap": 6}, "overlap "),
+        ({"layers": 0}, "layers "),
+        ({"layers": 3}, "layers must be <= 2"),
+        ({"within": "page"}, "within "),
     ],
 )
 def test_bad_options(bert, options, message):
@@ -306,6 +329,7 @@ def test_environment_variables_are_filled_in(bert, monkeypatch):
     monkeypatch.delenv("TINY_MODELS")
     with pytest.raises(InputError, match="environment variable"):
         learned("${TINY_MODELS}/bert")
+    assert learned(f"${{TINY_MODELS:-{bert.parent}}}/bert").network is not None
 
 
 def test_loading_draws_no_bars_into_files(bert, capsys):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from structperc.chain import (
     entropy,
@@ -110,6 +111,15 @@ def test_function_transforms() -> None:
     torch.testing.assert_close(hessian, torch.autograd.functional.hessian(total, unary))
     per_sequence = torch.vmap(torch.func.grad(lambda u, e, n: log_partition(Lattice(u[None], e[None], n[None])).sum()))
     torch.testing.assert_close(per_sequence(unary, edge, LENGTHS), marginals(Lattice(unary, edge, LENGTHS)))
+
+
+def test_traced_calls_are_recorded() -> None:
+    unary, edge = tables()
+
+    def measure(unary: Tensor) -> tuple[Tensor, Tensor]:
+        return viterbi(Lattice(unary, edge, LENGTHS))[1], marginals(Lattice(unary, edge, LENGTHS))
+
+    torch.testing.assert_close(make_fx(measure)(unary)(-unary), measure(-unary))
 
 
 def test_fake_tensors_have_shapes_and_no_values() -> None:

@@ -42,7 +42,7 @@ def walk():
     found = {}
     for module in pkgutil.iter_modules(structperc.optim.__path__, "structperc.optim."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, torch.optim.Optimizer) and value.__module__ == module.name:
+            if isinstance(value, type) and issubclass(value, BaseOptimizer) and value.__module__ == module.name:
                 found[value.__name__] = value
     return found
 

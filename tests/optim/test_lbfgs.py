@@ -207,7 +207,7 @@ def test_products_in_float64():
     exact, square = 1.0 + (n - 1) * float(a[1]), 1.0 + (n - 1) * float(a[1]) ** 2
     assert dot(a, ones) == pytest.approx(exact, rel=1e-12)
     torch.testing.assert_close(
-        inner(torch.stack((a, ones)), [ones, a, a]),
+        inner(torch.stack((a, ones)), torch.stack((ones, a, a))),
         torch.tensor([[exact, square, square], [n, exact, exact]], dtype=torch.float64),
         rtol=1e-11,
         atol=0,

@@ -94,7 +94,5 @@ def test_own_encoder():
 def test_invalid_scorers():
     with pytest.raises(InputError, match="scorers"):
         Sum([])
-    with pytest.raises(InputError, match="sparse_grad: false"):
-        Sum([SparseLinear(), Neural(window())])
     with pytest.raises(InputError, match="template"):
         SparseLinear().allocate(0, 0, 3)

@@ -22,7 +22,7 @@ def run_in_threads(kernel: Callable[..., Any], B: int, work: int, *arguments: An
     Returns:
         Whether the kernel returned True for any slice.
     """
-    arrays = [x.detach().contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments]
+    arrays = [x.contiguous().numpy(force=True) if isinstance(x, Tensor) else x for x in arguments]
     threads = min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD)
     if threads <= 1:
         return bool(B and kernel(0, B, *arrays))

@@ -1,0 +1,127 @@
+"""Transformers of which only the upper layers are trained, and gradual unfreezing."""
+
+import pytest
+import pytorch_lightning as pl
+import torch
+
+from structperc.chain import KBest
+from structperc.criteria import CRFLoss
+from structperc.encoders import Transformer
+from structperc.errors import InputError
+from structperc.optim import Averaging
+from structperc.scorers import Neural
+from structperc.taggers.tagger import Tagger
+from structperc.training import GradualUnfreezing
+from tests.encoders.test_transformer_training import adam, data, network
+from tests.encoders.tiny_models import save_bert
+
+QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_bert(tmp_path_factory.mktemp("models") / "bert", hidden_dropout_prob=0.1)
+
+
+def loaded(folder, **options):
+    encoder = Transformer(str(folder), **options)
+    encoder.build_vocabulary(data().corpus("train"))
+    return encoder.train()
+
+
+def moved(encoder, start):
+    """The parts of the network in which a weight differs: embeddings, or the number of a layer."""
+    names = [n for n, p in encoder.network.named_parameters() if not torch.equal(p, start.network.get_parameter(n))]
+    return {n.split(".")[2] if "layer" in n else n.partition(".")[0] for n in names}
+
+
+def fit(folder, epochs, callbacks=(), optimizer=adam, **options):
+    tagger = Tagger(None, Neural(Transformer(str(folder), **options)), CRFLoss(), KBest(1), optimizer)
+    pl.seed_everything(1)
+    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=list(callbacks), **QUIET)
+    trainer.fit(tagger, datamodule=data())
+    return tagger
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"), [(None, {"embeddings", "0", "1"}), (0, {"0", "1"}), (1, {"1"}), (2, set())]
+)
+def test_weights_that_training_moves(folder, layers, expected):
+    tagger = fit(folder, 1, frozen_layers=layers)
+    assert moved(tagger.scorer.encoder, loaded(folder)) == expected
+
+
+def test_frozen_layers_have_no_dropout(folder):
+    parts = loaded(folder, frozen_layers=1).network
+    assert not any(m.training for part in (parts.embeddings, parts.encoder.layer[0]) for m in part.modules())
+    assert all(m.training for m in parts.encoder.layer[1].modules())
+
+
+def test_number_of_layers_is_checked(folder):
+    with pytest.raises(InputError, match="frozen_layers must be <= 2"):
+        loaded(folder, frozen_layers=3)
+    with pytest.raises(InputError, match="frozen_layers must be >= 0"):
+        Transformer(str(folder), frozen_layers=-1)
+
+
+def test_saved_option(folder, tmp_path):
+    tagger = fit(folder, 1, frozen_layers=1)
+    tagger.save(tmp_path / "model")
+    encoder = Tagger.load(tmp_path / "model").scorer.encoder
+    assert encoder.frozen_layers == 1
+    assert not encoder.network.encoder.layer[0].output.dense.weight.requires_grad
+
+
+class Moved(pl.Callback):
+    """The parts of the network that each epoch has moved."""
+
+    def __init__(self):
+        self.parts, self.before = [], {}
+
+    def on_train_epoch_start(self, trainer, module):
+        self.before = {n: p.detach().clone() for n, p in network(module).named_parameters()}
+
+    def on_train_epoch_end(self, trainer, module):
+        names = [n for n, p in network(module).named_parameters() if not torch.equal(p, self.before[n])]
+        self.parts.append({n.split(".")[2] if "layer" in n else n.partition(".")[0] for n in names})
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"first": 0}, [set(), {"1"}, {"0", "1"}, {"embeddings", "0", "1"}]),
+        ({"first": 1, "step": 2}, [{"1"}, {"embeddings", "0", "1"}]),
+    ],
+)
+def test_gradual_unfreezing(folder, options, expected):
+    seen = Moved()
+    fit(folder, len(expected), [GradualUnfreezing(**options), seen])
+    assert seen.parts == expected
+
+
+def test_frozen_layers_stay_frozen(folder):
+    seen = Moved()
+    fit(folder, 3, [GradualUnfreezing(first=0), seen], frozen_layers=1)
+    assert seen.parts == [set(), {"1"}, {"1"}]
+
+
+def test_averages_of_unfrozen_weights(folder):
+    class Weights(pl.Callback):
+        def __init__(self):
+            self.values = []
+
+        def on_train_batch_end(self, trainer, module, *_):
+            self.values.append([p.detach().double().clone() for p in module.parameters()])
+
+    seen = Weights()
+    tagger = fit(folder, 4, [GradualUnfreezing(first=0), seen], lambda p: Averaging(p, adam))
+    trainer = tagger.trainer
+    with trainer.optimizers[0].evaluation_weights():
+        for p, values in zip(tagger.parameters(), zip(*seen.values, strict=True), strict=True):
+            torch.testing.assert_close(p.double(), torch.stack(values).mean(0), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"first": -1}, {"step": 0}])
+def test_invalid_schedules(options):
+    with pytest.raises(InputError, match="GradualUnfreezing"):
+        GradualUnfreezing(**options)
