@@ -6,7 +6,8 @@ Reasons:
   and sorting the entries of every gradient would take longer than the step.
 * `mark_stepped` (`_opt_called`): schedules of learning rates warn unless `Optimizer.step` was called, also where an
   optimizer makes its steps in another way.
-* `is_transforming` (`torch._C`): nothing public says whether a transform of torch.func or a dispatch mode is active.
+* `is_transforming` (`torch._C`, `_current_level`): nothing public says whether a transform of torch.func, a dispatch
+  mode or differentiation in forward mode is active.
 * `exported_scan` (`torch._higher_order_ops`): the only loop of any length in exported graphs is a prototype.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 CHECKED_WITH = (2, 13)  # the latest version of torch that the tests passed with
 
@@ -34,8 +36,9 @@ def mark_stepped(optimizer: Any) -> None:
 
 
 def is_transforming() -> bool:
-    """Return whether something reads or changes calls of operators: a transform of torch.func or a dispatch mode."""
-    return torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0
+    """Return whether calls are recorded or changed: by torch.func, a dispatch mode, or derivatives in forward mode."""
+    modes = torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0
+    return modes or torch._C._are_functorch_transforms_active()
 
 
 def exported_scan(step: Any, carry: Tensor, inputs: Any) -> Tensor:

@@ -26,6 +26,8 @@ def test_torch() -> None:
     assert torch.vmap(lambda x: x + is_transforming())(torch.zeros(1)).tolist() == [1.0]
     with FlopCounterMode(display=False):
         assert is_transforming()
+    with torch.autograd.forward_ad.dual_level():
+        assert is_transforming()
     assert not is_transforming()
 
 

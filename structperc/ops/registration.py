@@ -53,14 +53,16 @@ def operator(
         torch.library.register_fake(f"structperc::{name}", shapes, lib=LIBRARY)
         torch.library.register_vmap(f"structperc::{name}", _loop_over_batch(name), lib=LIBRARY)
         plain = getattr(torch.ops.structperc, name).default
-        eager = _without_dispatcher(name, plain)
+        eager = differentiable = _without_dispatcher(name, plain)
         if save is not None and backward is not None:
             torch.library.register_autograd(f"structperc::{name}", backward, setup_context=save, lib=LIBRARY)
-            eager = _autograd_function(name, eager, save, backward)
+            differentiable = _autograd_function(name, eager, save, backward)
 
         @wraps(shapes)
         def call(*arguments: Any) -> Any:
-            return (plain if torch.compiler.is_compiling() else eager)(*arguments)
+            if torch.compiler.is_compiling():
+                return plain(*arguments)
+            return (differentiable if torch.is_grad_enabled() else eager)(*arguments)
 
         return cast(Function, call)
 

@@ -16,6 +16,7 @@ from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candid
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
@@ -182,6 +183,15 @@ class Tagger(BaseTagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
         return self.scorer.encode_inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
+        return self.scorer.piece_counts(inputs)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return widest([self.features.extent, self.scorer.extent])
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError in training by `DistillationLoss` without a teacher, or by another criterion with one."""
