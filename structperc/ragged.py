@@ -1,6 +1,7 @@
 """Lists of different lengths, concatenated in one tensor, and operations on them."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -153,3 +154,25 @@ def spread(counts: Tensor, first: Tensor | None = None) -> tuple[Tensor, Tensor]
     before = counts.cumsum(0) - counts
     shifts = -before if first is None else first - before
     return row_ids, shifts.index_select(0, row_ids) + torch.arange(len(row_ids), device=counts.device)
+
+
+def padded_groups(lengths: np.ndarray, limit: int, shares: int = 1) -> list[tuple[int, int]]:
+    """Cut lists into groups whose padded size, number of lists times longest list, is at most a limit.
+
+    Args:
+        lengths: (n,) lengths of the lists, longest first.
+        limit: maximal size of a share with several lists.
+        shares: number of shares of a group, each of which has the same number of lists; the last group may have fewer.
+
+    Returns:
+        bounds (start, stop) of each group.
+
+    Example:
+        >>> padded_groups(np.array([9, 5, 4, 2, 1]), limit=8)
+        [(0, 1), (1, 2), (2, 4), (4, 5)]
+    """
+    starts = [0]
+    while starts[-1] < len(lengths):
+        longest = max(1, int(lengths[starts[-1]]))
+        starts.append(min(len(lengths), starts[-1] + shares * max(1, limit // longest)))
+    return list(pairwise(starts))

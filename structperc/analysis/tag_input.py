@@ -114,7 +114,7 @@ def plan_input(
         columns, names = found.roles, found.names
     unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
     known = scan_context(lines, how) if form == "columns" else FileContext()
-    uncut = unit == "document" or tagger.features.extent != "sequence" or output_format not in (None, "columns")
+    uncut = unit == "document" or tagger.extent != "sequence" or output_format not in (None, "columns")
     uncut = uncut or (form == "text" and text_options.sentences == "one")
     cut = _cut_at(tagger, form, output_format, uncut, known.marked)
     whole = opening.whole or cut == "nowhere"
@@ -132,7 +132,7 @@ def column_option(reading: ReadOptions) -> str | None:
 
 def _cut_at(tagger: Predictor, form: InputFormat, output_format: str | None, uncut: bool, marked: bool) -> str:
     one = output_format == "html" or (output_format == "brat" and form == "columns" and not marked)
-    if tagger.features.extent == "corpus" or one:
+    if tagger.extent == "corpus" or one:
         return "nowhere"
     if form == "jsonl":
         return "lines"

@@ -1,6 +1,7 @@
 """Parts of a corpus: held-out development data, and chunks for step-by-step processing."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -10,6 +11,11 @@ from structperc.errors import InputError
 from structperc.spelling import counted
 
 Extent = Literal["sequence", "document", "corpus"]  # parts that must not be divided
+
+
+def widest(extents: Iterable[Extent]) -> Extent:
+    """Return the largest of one or more extents."""
+    return max(extents, key=get_args(Extent).index)
 
 
 def split_holdout(corpus: Corpus, holdout: float, scheme: str, seed: int) -> tuple[Corpus, Corpus]:

@@ -11,7 +11,7 @@ distributed.py   distributed training: number of this process, sums and lists ov
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import ProcessGroup, process_group
 from structperc.datamodules.encoded import EncodedCorpus, PrecomputedBatches
-from structperc.datamodules.sampler import LengthBatchSampler
+from structperc.datamodules.sampler import LengthBatchSampler, TokenBatchSampler
 from structperc.datamodules.sources import Conll, Conllu, Hub, InMemory, Synthetic, Table
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "EncodedCorpus",
     "PrecomputedBatches",
     "LengthBatchSampler",
+    "TokenBatchSampler",
     "ProcessGroup",
     "process_group",
 ]

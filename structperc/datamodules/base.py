@@ -21,7 +21,13 @@ from structperc.data.tag_schemes import Scheme, parse_notation
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
-from structperc.datamodules.sampler import LengthBatchSampler, ResumableLoader, ResumableSampler, sequential_batch_size
+from structperc.datamodules.sampler import (
+    LengthBatchSampler,
+    ResumableLoader,
+    ResumableSampler,
+    TokenBatchSampler,
+    sequential_batch_size,
+)
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.process_pool import Workers
@@ -53,6 +59,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         strict: Raise an error for illegal label sequences instead of repairing and counting them.
         batch_size: Sequences per training step in each process; default: 8. For taggers that learn sequence by
             sequence, such as perceptrons, it affects speed only, and the default is about 65,000 tokens.
+        batch_tokens: Maximal size of a padded mini-batch, sequences x longest sequence, in each process; in place of
+            `batch_size`. Tokens are words, or sub-word tokens with their context if a transformer encodes.
         eval_batch_size: Sequences per batch in evaluation and prediction. It does not affect results, except which of
             several label sequences with equal scores are last in an n-best list.
         shuffle: Draw a new order of the training sequences in each epoch; otherwise use the same mini-batches, of
@@ -70,8 +78,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         cache_workers: Number of processes that fill the cache for a large corpus; the files do not depend on it.
 
     Raises:
-        InputError: A number is too small, `predict` is not a split, `types` is given with scheme "none", or there are
-            several workers without a cache.
+        InputError: A number is too small, both `batch_size` and `batch_tokens` are given, `predict` is not a split,
+            `types` is given with scheme "none", or there are several workers without a cache.
 
     Example:
         >>> from structperc import Corpus
@@ -95,6 +103,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         labels: str | None = None,
         strict: bool = False,
         batch_size: int | None = None,
+        batch_tokens: int | None = None,
         eval_batch_size: int = 16,
         shuffle: bool = True,
         seed: int = 1,
@@ -106,11 +115,14 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         cache_workers: int = 1,
     ) -> None:
         super().__init__()
-        least = (("batch_size", batch_size, 1), ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
+        sizes = (("batch_size", batch_size, 1), ("batch_tokens", batch_tokens, 1))
+        least = (*sizes, ("eval_batch_size", eval_batch_size, 1), ("seed", seed, 0))
         more = (("holdout", holdout, 0), ("holdout_seed", holdout_seed, 0), ("cache_workers", cache_workers, 1))
         for name, value, low in (*least, *more):
             if value is not None and value < low:
                 raise InputError(f"data.{name} must be >= {low}, got {value}")
+        if batch_size is not None and batch_tokens is not None:
+            raise InputError("data.batch_size and data.batch_tokens are both set; set one of them to null")
         if holdout > 1 and holdout != int(holdout):
             raise InputError(f"data.holdout must be a number of sequences or a share below 1, got {holdout}")
         check_splits("data.predict", [predict])
@@ -124,7 +136,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError(f"data.labels: {error}") from None
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = ReadOptions(unit=unit, labels=labels or scheme)
-        self.batch_size, self.eval_batch_size, self.shuffle = batch_size, eval_batch_size, shuffle
+        self.batch_size, self.batch_tokens = batch_size, batch_tokens
+        self.eval_batch_size, self.shuffle = eval_batch_size, shuffle
         self.seed, self.predict_split = seed, predict
         self.holdout, self.holdout_seed = holdout, holdout_seed
         self.types = types or {}
@@ -271,7 +284,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def loader(self, split: str) -> "DataLoader[Batch]":
         """Return an iterable over the mini-batches of a split for evaluation; each process gets its share."""
         rows = self._encoded[split]
-        order = LengthBatchSampler(rows.corpus.lengths, self.eval_batch_size, False, self.seed, process_group())
+        order = LengthBatchSampler(rows.lengths, self.eval_batch_size, False, self.seed, process_group())
         return DataLoader(rows, batch_size=None, sampler=order)
 
     def train_dataloader(self) -> "DataLoader[Batch | FlatBatch]":
@@ -285,19 +298,28 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         Args:
             form: "padded": Batches of sequences of similar length; "flat": FlatBatches for learning sequence by
                 sequence, whose order does not depend on the batch size.
+
+        Raises:
+            InputError: `batch_tokens` is given for learning sequence by sequence.
         """
         rows = self._encoded["train"]
-        size, lengths = self.batch_size, rows.corpus.lengths
-        if size is None:
-            size = BATCH_SIZE if form == "padded" else sequential_batch_size(lengths, process_group().size)
-        order: DistributedSampler[Any]
         data: Dataset[Batch] | Dataset[FlatBatch] = FlatSequences(rows) if form == "flat" else rows
-        if self.shuffle or form == "flat":
-            order = LengthBatchSampler(lengths, size, self.shuffle, self.seed, process_group(), form == "padded")
-        else:
-            data = PrecomputedBatches(rows, size, process_group())
+        order: DistributedSampler[Any] = self._training_order(rows, form)
+        if not self.shuffle and form == "padded":
+            data = PrecomputedBatches(rows, order)
             order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # this process has its share
         return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
+
+    def _training_order(self, rows: EncodedCorpus, form: BatchForm) -> LengthBatchSampler:
+        group = process_group()
+        if form == "flat":
+            if self.batch_tokens is not None:
+                raise InputError("data.batch_tokens: this tagger learns sequence by sequence; remove the option")
+            size = self.batch_size or sequential_batch_size(rows.corpus.lengths, group.size)
+            return LengthBatchSampler(rows.corpus.lengths, size, self.shuffle, self.seed, group, by_length=False)
+        if self.batch_tokens is not None:
+            return TokenBatchSampler(rows.lengths, self.batch_tokens, self.shuffle, self.seed, group)
+        return LengthBatchSampler(rows.lengths, self.batch_size or BATCH_SIZE, self.shuffle, self.seed, group)
 
     def val_dataloader(self) -> Any:
         """Return the mini-batches of the development data; an empty list if there is no such split."""

@@ -1,6 +1,6 @@
 """An encoded corpus: arrays in memory or in files, and the mini-batches cut from them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from functools import partial
@@ -16,8 +16,6 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
 from structperc.data.words import word_numbers
-from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
-from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
 from structperc.process_pool import Workers
@@ -192,6 +190,7 @@ class EncodedCorpus(Dataset[Batch]):
         labels: The label set.
         inputs: Inputs of encoders.
         encode: Returns the arrays of the corpus, in memory or in the files of a cache.
+        piece_counts: Number of sub-word tokens of each token, (N,) int64; None: 1 each.
 
     Example:
         >>> from structperc import Corpus, FeatureExtractor, LabelSet
@@ -212,8 +211,12 @@ class EncodedCorpus(Dataset[Batch]):
         labels: LabelSet,
         inputs: Sequence[Ragged] = (),
         encode: Encode = encode_arrays,
+        piece_counts: torch.Tensor | None = None,
     ) -> None:
-        self.corpus, self.inputs = corpus, inputs
+        self.corpus, self.inputs, self.lengths = corpus, inputs, corpus.lengths
+        if piece_counts is not None:
+            before = boundaries(piece_counts).numpy()
+            self.lengths = np.diff(before[corpus.starts])
         self.arrays = encode(corpus, features, labels)
 
     def __len__(self) -> int:
@@ -280,22 +283,23 @@ class PrecomputedBatches(Dataset[Batch]):
 
     Args:
         rows: The encoded corpus.
-        batch_size: Number of sequences of a batch.
-        group: Number of this process and of all processes; each process has its share of the batches.
+        order: The row numbers of each batch.
 
     Example:
         >>> from structperc import Corpus, FeatureExtractor, LabelSet
+        >>> from structperc.datamodules import EncodedCorpus, LengthBatchSampler
         >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}, {"word": ["No"]}])
         >>> features, labels = FeatureExtractor(["w[0]"], cutoff=1), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
         >>> features.fit(corpus)
-        >>> batches = PrecomputedBatches(EncodedCorpus(corpus, features, labels), batch_size=2)
+        >>> order = LengthBatchSampler(corpus.lengths, batch_size=2, shuffle=False)
+        >>> batches = PrecomputedBatches(EncodedCorpus(corpus, features, labels), order)
         >>> [batch.rows.tolist() for batch in batches]  # the longest sequences first
         [[0, 1], [2]]
     """
 
-    def __init__(self, rows: EncodedCorpus, batch_size: int, group: ProcessGroup = SINGLE_PROCESS) -> None:
+    def __init__(self, rows: EncodedCorpus, order: Iterable[Sequence[int]]) -> None:
         self.batches: list[Batch] = []
-        for batch in map(rows.__getitem__, LengthBatchSampler(rows.corpus.lengths, batch_size, False, group=group)):
+        for batch in map(rows.__getitem__, order):
             nodes, edges = batch.nodes.transpose(), batch.edges
             if edges is not None:
                 edges = nodes if edges is batch.nodes else edges.transpose()

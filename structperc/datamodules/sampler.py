@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.errors import InputError
+from structperc.ragged import padded_groups
 
 POOL = 16  # batches per pool, in which sequences are sorted by length
 TOKENS = 2**16  # per mini-batch for learning sequence by sequence
@@ -106,6 +107,68 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
         return np.split(order, enough[1:]) if enough else []
 
 
+class TokenBatchSampler(LengthBatchSampler):
+    """A sampler of mini-batches with a limited number of tokens, reproducible from (seed, epoch).
+
+    A batch has sequences of similar length, and its padded size, sequences x longest sequence, is at most the limit in
+    each process. A longer sequence is a batch of its own. All epochs have the same number of batches: for their
+    assignment to batches, lengths are rounded up by at most 1/8, and sequences of equal rounded length are exchanged.
+
+    All processes have the same number of batches: if the last batch is too small, the one before is larger.
+
+    Args:
+        lengths: Number of tokens of each row.
+        batch_tokens: Maximal padded size of a batch in each process.
+        shuffle: Draw a new order in each epoch; otherwise the longest rows come first.
+        seed: Seed of the orders.
+        group: Number of this process and of all processes.
+
+    Raises:
+        InputError: `batch_tokens` is below 1, or there are fewer rows than processes.
+
+    Example:
+        >>> list(TokenBatchSampler([3, 9, 4, 8, 1], batch_tokens=8, shuffle=False))  # padded: 9, 8, 8 and 1 tokens
+        [[1], [3], [2, 0], [4]]
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int] | np.ndarray,
+        batch_tokens: int,
+        shuffle: bool,
+        seed: int = 0,
+        group: ProcessGroup = SINGLE_PROCESS,
+    ) -> None:
+        if batch_tokens < 1:
+            raise InputError(f"data.batch_tokens must be >= 1, got {batch_tokens}")
+        super().__init__(lengths, 1, shuffle, seed, group)
+        self.batch_tokens = batch_tokens
+        self.sizes = _round_up(self.lengths) if shuffle else self.lengths
+
+    def __len__(self) -> int:
+        return len(self._cut_tokens(np.argsort(-self.sizes, kind="stable")))
+
+    def _batches(self) -> list[np.ndarray]:
+        if not self.shuffle:
+            return self._cut_tokens(np.argsort(-self.sizes, kind="stable"))
+        random = np.random.default_rng([self.seed, self.epoch])
+        order = random.permutation(len(self.sizes))
+        batches = self._cut_tokens(order[np.argsort(-self.sizes[order], kind="stable")])
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def _cut_tokens(self, order: np.ndarray) -> list[np.ndarray]:
+        """Split rows, longest first, into batches; a last one with fewer rows than processes joins the one before."""
+        starts = [start for start, _ in padded_groups(self.sizes[order], self.batch_tokens, self.group.size)]
+        enough = [start for start in starts if start == 0 or len(order) - start >= self.group.size]
+        return np.split(order, enough[1:]) if enough else []
+
+
+def _round_up(lengths: np.ndarray) -> np.ndarray:
+    """Return lengths (n,), rounded up by at most 1/8 such that eight values remain between powers of two."""
+    steps = 2 ** np.maximum(np.log2(np.maximum(lengths, 1)).astype(np.int64) - 3, 0)
+    return -(-lengths // steps) * steps
+
+
 def sequential_batch_size(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
     """Return the default batch size per process for learning sequence by sequence: about 65,000 tokens.
 
@@ -143,7 +206,7 @@ class ResumableSampler(DistributedSampler[Any]):
         if first and self.before["steps"] != len(self):
             raise InputError(
                 f"ckpt_path: the interrupted epoch had {self.before['steps']} mini-batches, now it has {len(self)}; "
-                "set data.batch_size and trainer.devices as before"
+                "set data.batch_size, data.batch_tokens and trainer.devices as before"
             )
         for number, item in enumerate(islice(self.order, first, None), first + 1):
             self.seen = number

@@ -1,6 +1,7 @@
 """Base classes of modules that compute vectors of text."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
@@ -37,6 +39,7 @@ class TextModule(nn.Module, ABC):
 
     width: int  # dimension of the vectors
     n_inputs = 1  # number of `Ragged` that `encode_inputs` returns
+    extent: Extent = "sequence"  # extent of the text that determines the vectors of a token
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary from the training data; by default nothing."""
@@ -114,6 +117,13 @@ class Encoder(TextModule):
         [[[1.0], [2.0], [0.0]]]
     """
 
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token, (N,) int64; None if tokens are not split.
+
+        Mini-batches have sequences with similar numbers of sub-word tokens. `inputs` is a result of `encode_inputs`.
+        """
+        return None
+
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the tokens."""
@@ -152,6 +162,7 @@ class ContextEncoder(Encoder):
         self.inputs = nn.ModuleList(inputs)
         self.n_inputs = sum(one.n_inputs for one in inputs)
         self.input_width = sum(one.width for one in inputs)
+        self.extent = widest(one.extent for one in inputs)
 
     @property
     def embedders(self) -> list[TokenEmbedder]:

@@ -71,6 +71,7 @@ class FrozenVectors(TokenEmbedder):
             raise InputError(f"FrozenVectors: width must be >= 1, got {width}")
         check_share("FrozenVectors: dropout", dropout)
         self.encoder, self.width, self.dropout, self.cache = encoder, width, dropout, cache
+        self.extent = encoder.extent
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the encoder, and create the projection."""

@@ -1,12 +1,9 @@
-"""Vectors of words from a pre-trained transformer, with windows over the sub-word tokens of long sequences.
-
-A piece is a sub-word token. Word i of the N words of a batch has the pieces offsets[i]:offsets[i + 1], at least one and
-at most `max_pieces`.
-"""
+"""Vectors of words from a pre-trained transformer. A piece is a sub-word token."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -14,7 +11,9 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
+from structperc.data.splits import Extent
 from structperc.encoders.base import Encoder, padded_vectors
+from structperc.encoders.piece_windows import PieceWindows, pieces_around
 from structperc.encoders.pretrained import (
     check_installed,
     config_of,
@@ -24,67 +23,12 @@ from structperc.encoders.pretrained import (
     untrained_network,
 )
 from structperc.errors import InputError
-from structperc.features.extractor import Within
-from structperc.ragged import Ragged, spread
+from structperc.ragged import Ragged, padded_groups, spread
 from structperc.structures import Batch, real_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-
-class PieceWindows(NamedTuple):
-    """W windows over the words of a batch: window w contains the words first[w], ..., stop[w] - 1."""
-
-    first: np.ndarray  # (W,) int64
-    stop: np.ndarray  # (W,) int64
-
-    @classmethod
-    def over(cls, offsets: np.ndarray, lengths: np.ndarray, max_pieces: int, overlap: int) -> "PieceWindows":
-        """Return windows of at most `max_pieces` pieces; neighbours share at most `overlap` < `max_pieces` pieces.
-
-        offsets (N + 1,) int64, lengths (B,) int64 in words. A sequence that fits has one window, an empty one has none.
-        The last window of a longer sequence begins as early as possible, so it may share more pieces.
-        """
-        ends = lengths.cumsum()
-        sequences = zip((ends - lengths)[lengths > 0].tolist(), ends[lengths > 0].tolist(), strict=True)
-        spans = [span for start, end in sequences for span in _spans(offsets, start, end, max_pieces, overlap)]
-        return cls(*np.array(spans, dtype=np.int64).reshape(-1, 2).T)
-
-    def seats(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each word the window (N,) with most context, and the number of pieces before the word in it.
-
-        The context is the distance to the nearer boundary of the window in pieces; of equal windows the first is taken.
-        """
-        counts = self.stop - self.first
-        window, word = (x.numpy() for x in spread(torch.from_numpy(counts), torch.from_numpy(self.first)))
-        before, after = offsets[word] - offsets[self.first[window]], offsets[self.stop[window]] - offsets[word + 1]
-        order = np.lexsort((window, -np.minimum(before, after), word))
-        best = order[np.diff(word[order], prepend=-1) > 0]
-        return window[best], before[best]
-
-    def layout(self, offsets: np.ndarray, opening: int, closing: int) -> np.ndarray:
-        """Return the number of the token at each of the P positions of each window, (W, P) int64.
-
-        The pieces are numbered first, then the `opening` special tokens before the pieces, the `closing` ones after
-        them, and the padding on the right.
-        """
-        pieces = (offsets[self.stop] - offsets[self.first])[:, None]
-        place = np.arange(pieces.max(initial=0) + opening + closing) - opening
-        special = offsets[-1] + opening
-        cases = [place < 0, place < pieces, place < pieces + closing]
-        return np.select(
-            cases, [special + place, offsets[self.first][:, None] + place, special + place - pieces], special + closing
-        )
-
-
-def _spans(offsets: np.ndarray, start: int, end: int, max_pieces: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Yield (first word, word after the last) of the windows over the words start, ..., end - 1 of one sequence."""
-    first = start
-    while (stop := int(offsets.searchsorted(offsets[first] + max_pieces, "right")) - 1) < end:
-        yield first, stop
-        shared = offsets.searchsorted(offsets[stop] - overlap)
-        first = int(max(shared, offsets.searchsorted(offsets[stop + 1] - max_pieces)))
-    yield int(max(start, offsets.searchsorted(offsets[end] - max_pieces))), end
+    from transformers import PreTrainedTokenizerFast
 
 
 STATE = {
@@ -95,8 +39,11 @@ STATE = {
     "closing": list[int],
 }
 POOLS = ("first", "mean")
+Context = Literal["sequence", "sentence", "document"]
+logger = logging.getLogger("pytorch_lightning.structperc")
 UNLIMITED = 512  # pieces of a window for models without a limit of positions
-WINDOWS = 32  # windows in one call of the model
+CALL = 2**14  # pieces in one call of the model, with padding
+CPU_CALL = 2**10  # on CPUs, where larger calls are slower
 PROBED = 100  # words that are tokenised to find the special tokens
 
 
@@ -109,6 +56,10 @@ class Transformer(Encoder):
 
     Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
     from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
+
+    With `within="document"` each sentence is encoded between the pieces before and after it in its document, as in
+    FLERT (Schweter & Akbik 2020), whether a sequence is a sentence or a document. A sentence without a document has no
+    context, and a sentence longer than a window has the windows of a long sequence.
 
     Weights are float32, vectors have the precision of autocast. Saved taggers contain the network and the tokenizer:
     neither the folder nor the hub is needed to load them.
@@ -125,8 +76,9 @@ class Transformer(Encoder):
         frozen_layers: number of lowest layers that are frozen, together with the embeddings; 0 freezes only the
             embeddings, None nothing.
         layers: number of last layers whose vectors are concatenated.
-        within: context of a word: its "sequence", or only its "sentence" if sequences are documents. A tagger trained
-            on sentences then gives the same scores to documents.
+        within: context of a word: its "sequence", only its "sentence", or its sentence with the neighbouring sentences
+            of its "document". With the latter two a tagger gives the same scores to sentences and to documents.
+        context_pieces: maximal number of sub-word tokens on each side of a sentence within a document.
 
     Raises:
         InputError: missing library, unknown pool or `within`, or sizes below 1; in training, a model that cannot be
@@ -153,8 +105,9 @@ class Transformer(Encoder):
         overlap: int | None = None,
         frozen: bool = False,
         layers: int = 1,
-        within: Within = "sequence",
+        within: Context = "sequence",
         frozen_layers: int | None = None,
+        context_pieces: int = 64,
     ) -> None:
         super().__init__()
         check_installed()
@@ -166,8 +119,10 @@ class Transformer(Encoder):
             raise InputError(f"Transformer: overlap must be >= 0, got {overlap}")
         if layers < 1:
             raise InputError(f"Transformer: layers must be >= 1, got {layers}")
-        if within not in get_args(Within):
-            raise InputError(f"Transformer: within must be sequence or sentence, got {within!r}")
+        if within not in get_args(Context):
+            raise InputError(f"Transformer: within must be sequence, sentence or document, got {within!r}")
+        if context_pieces < 1:
+            raise InputError(f"Transformer: context_pieces must be >= 1, got {context_pieces}")
         if frozen_layers is not None and frozen_layers < 0:
             raise InputError(f"Transformer: frozen_layers must be >= 0, got {frozen_layers}")
         self.model, self.revision, self.pool = model, revision, pool
@@ -175,20 +130,33 @@ class Transformer(Encoder):
         self._frozen_parts: list[nn.Module] = []
         self.window, self.overlap = window, overlap
         self.frozen, self.frozen_layers = frozen, frozen_layers
-        self.layers, self.within = layers, within
+        self.layers, self.within, self.context_pieces = layers, within, context_pieces
+        self.extent: Extent = "document" if within == "document" else "sequence"
+        self.n_inputs = 3 if within == "document" else 1
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Load tokenizer and weights; only the first words of the training data are used."""
-        network, found = load_pretrained(self.model, self.revision)
-        tokenizer = found.backend_tokenizer
-        tokenizer.no_padding()  # it may have been saved with padding and truncation
-        tokenizer.no_truncation()
+        if self.within == "document" and len(np.unique(corpus.documents)) == len(corpus.sentences) - 1:
+            logger.warning("%s: each document has one sentence; within: document has no effect", corpus.name)
         words = corpus.columns["word"][:PROBED]
         _check_characters(corpus, words)
-        opening, closing = _frame(tokenizer, words)
-        state = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
+        self.set_network(*load_pretrained(self.model, self.revision), words)
+
+    def set_network(self, network: nn.Module, tokenizer: "PreTrainedTokenizerFast", words: Sequence[str]) -> None:
+        """Use a network and its tokenizer; `words` show which special tokens the tokenizer adds.
+
+        Raises:
+            InputError: the tokenizer has no subword tokens for the words; see also the constructor.
+        """
+        from tokenizers import Tokenizer
+
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend.no_padding()  # it may have been saved with padding and truncation
+        backend.no_truncation()
+        opening, closing = _frame(backend, words)
+        state = {"tokenizer": backend.to_str(), "unknown": tokenizer.unk_token_id, "opening": opening}
         self._begin(network, {**state, "closing": closing})
 
     def source_files(self) -> list[str]:
@@ -278,7 +246,11 @@ class Transformer(Encoder):
     # -- words to pieces ------------------------------------------------------------------------------------
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the pieces of each word, at least one and at most as many as a window has."""
+        """Return the pieces of each word, at least one and at most as many as a window has.
+
+        With `within="document"` two more inputs are the pieces before and after each sentence, at its first and at its
+        last word.
+        """
         words = corpus.columns["word"]
         known = list(dict.fromkeys(words))
         _check_characters(corpus, known)
@@ -290,7 +262,14 @@ class Transformer(Encoder):
         ids = torch.tensor([piece for ids in pieces for piece in ids], dtype=torch.int32)
         distinct = Ragged.from_counts(ids, torch.tensor(list(map(len, pieces)), dtype=torch.int64))
         number = {word: i for i, word in enumerate(known)}
-        return [distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))]
+        own = distinct.select(torch.tensor([number[word] for word in words], dtype=torch.int64))
+        if self.within != "document":
+            return [own]
+        return [own, *pieces_around(corpus, own, self.context_pieces, self.max_pieces)]
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor:
+        """Return the number of sub-word tokens of each token, with those of its context."""
+        return torch.stack([one.counts for one in inputs]).sum(0)
 
     def _unknown(self, word: str, corpus: Corpus) -> list[int]:
         if self.unknown is None:
@@ -305,17 +284,21 @@ class Transformer(Encoder):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors (B, T, D) of the words, 0 in the padding."""
-        (pieces,) = batch.inputs
-        offsets = pieces.offsets.cpu().numpy().astype(np.int64)
+        pieces, *around = batch.inputs
+        offsets, *context = (one.offsets.cpu().numpy().astype(np.int64) for one in batch.inputs)
         if len(offsets) == 1:
             B, T = batch.sentences.shape
             return torch.zeros(B, T, self.width, device=pieces.ids.device)
         windows = PieceWindows.over(offsets, self._context_lengths(batch), self.max_pieces, self.shared)
-        hidden = self._run(pieces.ids, windows.layout(offsets, len(self.opening), len(self.closing)))
+        special = pieces.ids.new_tensor([*self.opening, *self.closing])
+        tokens = torch.cat([pieces.ids, special, *(one.ids for one in around)]).long()
+        hidden, begin = self._run(tokens, windows.layout(offsets, len(self.opening), len(self.closing), *context))
         window, before = windows.seats(offsets)
-        first = window * hidden.shape[1] + len(self.opening) + before
+        if context:
+            begin += np.diff(context[0])[windows.first]
+        first = begin[window] + len(self.opening) + before
         counts = np.ones_like(first) if self.pool == "first" else np.diff(offsets)
-        return padded_vectors(_means(hidden.flatten(0, 1), first, counts), batch)
+        return padded_vectors(_means(hidden, first, counts), batch)
 
     def _context_lengths(self, batch: Batch) -> np.ndarray:
         """Return the numbers of words of all sequences, or of all sentences, in their order."""
@@ -324,14 +307,24 @@ class Transformer(Encoder):
         starts = batch.first[real_tokens(batch.lengths, batch.first.shape[1])].nonzero().squeeze(1).cpu().numpy()
         return np.diff(starts, append=int(batch.lengths.sum()))
 
-    def _run(self, ids: Tensor, layout: np.ndarray) -> Tensor:
-        """Run the network on windows with this layout (W, P) of pieces with ids (M,); return vectors (W, P, D)."""
+    def _run(self, tokens: Tensor, windows: Ragged) -> tuple[Tensor, np.ndarray]:
+        """Run the network on windows, each a list of indices of tokens; windows of similar length share a call.
+
+        Returns:
+            vectors (M, D), and the row in which each window begins, (W,) int64.
+        """
         padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
-        tokens = torch.cat([ids, ids.new_tensor([*self.opening, *self.closing, padding])]).long()
-        index = torch.from_numpy(layout).to(ids.device)
-        windows, real = tokens[index].split(WINDOWS), (index < len(tokens) - 1).long().split(WINDOWS)
-        calls = zip(windows, real, strict=True)
-        return torch.cat([self._hidden(a, b) for a, b in calls])
+        lengths = windows.counts.numpy()
+        order, found, begin, rows = np.argsort(-lengths, kind="stable"), [], np.empty_like(lengths), 0
+        for start, stop in padded_groups(lengths[order], CPU_CALL if tokens.device.type == "cpu" else CALL):
+            part = windows.select(torch.from_numpy(order[start:stop]))
+            real = real_tokens(part.counts, int(part.counts.max())).to(tokens.device)
+            ids = tokens.new_full(real.shape, padding).masked_scatter(real, tokens[part.ids.to(tokens.device)])
+            hidden = self._hidden(ids, real.long())
+            begin[order[start:stop]] = rows + np.arange(len(ids)) * ids.shape[1]
+            found.append(hidden.flatten(0, 1))
+            rows += ids.numel()
+        return torch.cat(found), begin
 
     def _hidden(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Return the concatenated vectors (W, P, D) of the last layers for tokens (W, P) and their mask."""

@@ -32,7 +32,7 @@ ROW_TYPES: dict[str, Any] = {
     "seeds": list[int],
 }
 RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
-BATCH_OPTIONS = ("batch_size", "eval_batch_size", "shuffle", "predict")
+BATCH_OPTIONS = ("batch_size", "batch_tokens", "eval_batch_size", "shuffle", "predict")
 
 
 class Study(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -158,7 +159,12 @@ class Predictor(ABC):
     @property
     def reads_documents(self) -> bool:
         """True if the labels of a sentence depend on the other sentences of its document."""
-        return self.unit == "document" or self.features.extent != "sequence"
+        return self.unit == "document" or self.extent != "sequence"
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return self.features.extent
 
     @abstractmethod
     def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
@@ -191,7 +197,7 @@ class Predictor(ABC):
         document. If attributes depend on the whole corpus (`within: corpus`), everything is read first. Raises
         InputError as `tag` does, after the labels of preceding groups.
         """
-        together = math.inf if self.features.extent == "corpus" else GROUP
+        together = math.inf if self.extent == "corpus" else GROUP
         for own, ids in groups(sentences, documents, together):
             yield from self.tag(own, ids)
 
@@ -205,7 +211,7 @@ class Predictor(ABC):
         """Return the segments of a text as spans of its characters: text[start:end] is of `type`.
 
         A tagger without segment labels returns a span for each token. Confidences are probabilities, or None if the
-        tagger has none. A tagger of documents reads the text as one document.
+        tagger has none. The text is one document.
 
         Args:
             text: any string.
@@ -220,8 +226,8 @@ class Predictor(ABC):
         """
         self.check_reads_words_only()
         tokenized = tokenize(text, tokenizer, sentences)
-        documents = [0] * (len(tokenized.sentences) - 1) if self.unit == "document" else None
-        prediction = self.predict(self.read(tokenized.word_lists, documents), self.probabilistic)
+        rows = [{"word": words} for words in tokenized.word_lists]
+        prediction = self.predict(Corpus.from_sentences(rows, [0] * len(rows), self.unit), self.probabilistic)
         return text_spans(tokenized, prediction, self.labels.scheme)
 
     def check_reads_words_only(self) -> None:

@@ -11,11 +11,12 @@ from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe
 from structperc.chain import KBest
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler
@@ -40,7 +41,6 @@ from structperc.reranking.reranker import (
 from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 
 BATCH = 64  # sequences at a time
@@ -150,6 +150,15 @@ class GlobalReranker(Tagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of the first model's scorer."""
         return self.first.inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the first model does not split tokens."""
+        return self.first.piece_counts(inputs)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the first model."""
+        return self.first.extent
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch under the first model, in which candidates are searched."""

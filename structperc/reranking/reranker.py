@@ -16,6 +16,7 @@ from structperc.criteria import Criterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels
+from structperc.data.splits import Extent
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -119,6 +120,15 @@ class Reranker(Tagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of the first model's scorer; the re-ranker uses the same."""
         return self.first.inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the first model does not split tokens."""
+        return self.first.piece_counts(inputs)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the first model."""
+        return self.first.extent
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch under the first model, in which candidates are searched."""

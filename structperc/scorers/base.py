@@ -1,14 +1,16 @@
 """Base class of scorers and of modules with local weights; the sum of several scorers."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 from typing import cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Lattice
@@ -69,6 +71,7 @@ class Scorer(LocalWeights):
     """
 
     n_inputs = 0  # number of `batch.inputs`
+    extent: Extent = "sequence"  # extent of the text that determines the scores of a token
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build vocabularies from the training data; by default none."""
@@ -76,6 +79,13 @@ class Scorer(LocalWeights):
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the data of a corpus for `batch.inputs`; by default none, for scorers that read only feature ids."""
         return []
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token, (N,) int64; None if tokens are not split.
+
+        `inputs` is a result of `encode_inputs`.
+        """
+        return None
 
     @abstractmethod
     def forward(self, batch: Batch) -> Lattice:
@@ -110,6 +120,7 @@ class Sum(Scorer):
         self.scorers = nn.ModuleList(scorers)
         self.sparse_grad = any(scorer.sparse_grad for scorer in scorers)
         self.n_inputs = sum(scorer.n_inputs for scorer in scorers)
+        self.extent = widest(scorer.extent for scorer in scorers)
 
     @property
     def parts(self) -> list[Scorer]:
@@ -125,6 +136,17 @@ class Sum(Scorer):
         """Return the inputs of all scorers, concatenated."""
         return [one for scorer in self.parts for one in scorer.encode_inputs(corpus)]
 
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token for the scorer with most; None if none splits tokens."""
+        parts = zip(self.parts, self._split(inputs), strict=True)
+        counts = [found for scorer, own in parts if (found := scorer.piece_counts(own)) is not None]
+        return torch.stack(counts).amax(0) if counts else None
+
+    def _split(self, inputs: Sequence[Ragged]) -> list[Sequence[Ragged]]:
+        """Return the inputs of each scorer."""
+        ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
+        return [inputs[a:b] for a, b in pairwise(ends)]
+
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create the weights of each scorer."""
         for scorer in self.parts:
@@ -135,8 +157,7 @@ class Sum(Scorer):
 
         Unary scores are (B, T, L), edge scores (B, T, L, L), or (1, 1, L, L) if those of all scorers are.
         """
-        ends = list(accumulate((scorer.n_inputs for scorer in self.parts), initial=0))
-        batches = [batch._replace(inputs=batch.inputs[a:b]) for a, b in pairwise(ends)]
+        batches = [batch._replace(inputs=tuple(own)) for own in self._split(batch.inputs)]
         lattices = [scorer(one) for scorer, one in zip(self.parts, batches, strict=True)]
         unary = reduce(torch.add, [lattice.unary for lattice in lattices])
         edge = reduce(torch.add, [lattice.edge for lattice in lattices])

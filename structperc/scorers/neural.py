@@ -1,7 +1,9 @@
 """Linear scores of vectors: the scorer of neural taggers."""
 
+from collections.abc import Sequence
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.encoders import Encoder
@@ -35,7 +37,7 @@ class Neural(Scorer):
     def __init__(self, encoder: Encoder, transitions: bool = True) -> None:
         super().__init__()
         self.encoder, self.transitions = encoder, transitions
-        self.n_inputs = encoder.n_inputs
+        self.n_inputs, self.extent = encoder.n_inputs, encoder.extent
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabulary of the encoder."""
@@ -44,6 +46,10 @@ class Neural(Scorer):
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of the encoder."""
         return self.encoder.encode_inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the encoder does not split tokens."""
+        return self.encoder.piece_counts(inputs)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
         """Create W (L, D), b (L,), the transition table, and the encoder's weights of node features."""

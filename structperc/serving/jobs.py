@@ -114,7 +114,7 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
         jobs: any number.
         tokens: maximum of a job; others get an HTTPException.
     """
-    if tagger.features.extent == "corpus" and len(jobs) > 1:  # features of a job would depend on the others
+    if tagger.extent == "corpus" and len(jobs) > 1:  # features of a job would depend on the others
         return [answer for job in jobs for answer in label_jobs(tagger, [job], tokens)]
     read = [_read(job, tokens) for job in jobs]
     rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]

@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -168,6 +168,13 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Return the inputs of encoders for a corpus; none for taggers of feature templates."""
         return []
 
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token, (N,) int64; None if tokens are not split.
+
+        `inputs` is a result of `inputs`.
+        """
+        return None
+
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for data that does not suit the tagger in training (stage "fit") or evaluation."""
 
@@ -244,7 +251,9 @@ class BaseTagger(pl.LightningModule, Predictor):
     def encode_split(self, corpus: Corpus) -> EncodedCorpus:
         """Return a split of the trainer's data as `encode` does, with arrays from the store of the data module."""
         arrays = self._data.store.arrays
-        return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus), arrays)
+        inputs = self.inputs(corpus)
+        counts = self.piece_counts(inputs)
+        return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), inputs, arrays, counts)
 
     @property
     def _data(self) -> SequenceDataModule:

@@ -10,12 +10,14 @@ from torch.nn.functional import pad
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe_value
 from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
+from structperc.chain.confidence import confidence_within, token_confidence
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
@@ -24,9 +26,7 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
-from structperc.metrics import token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
@@ -48,7 +48,6 @@ from structperc.taggers.learning import (
     clip_sparse_gradients,
 )
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe_value
 from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 
@@ -182,6 +181,15 @@ class Tagger(BaseTagger):
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
         return self.scorer.encode_inputs(corpus)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
+        return self.scorer.piece_counts(inputs)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return widest([self.features.extent, self.scorer.extent])
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError in training by `DistillationLoss` without a teacher, or by another criterion with one."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from structperc.datamodules.distributed import ProcessGroup
-from structperc.datamodules.sampler import TOKENS, LengthBatchSampler, sequential_batch_size
+from structperc.datamodules.sampler import TOKENS, LengthBatchSampler, TokenBatchSampler, sequential_batch_size
 from structperc.errors import InputError
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, 1003)
@@ -101,3 +101,51 @@ def test_fewer_rows_than_processes():
 def test_bad_batch_size():
     with pytest.raises(InputError, match="batch_size"):
         LengthBatchSampler(LENGTHS, 0, True)
+
+
+# -- batches by number of tokens -----------------------------------------------------------------------------
+
+
+def padded(batch):
+    return LENGTHS[batch].max() * len(batch)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("limit", [100, 256, 3000])
+def test_padded_size_of_batches(limit, shuffle):
+    """A batch is within the limit or one row, and it is not much smaller than the limit."""
+    batches = list(TokenBatchSampler(LENGTHS, limit, shuffle))
+    assert sorted(row for batch in batches for row in batch) == list(range(1003))
+    assert all(padded(batch) <= limit or len(batch) == 1 for batch in batches)
+    assert len(batches) <= 1.5 * LENGTHS.clip(limit // 2).sum() / limit
+
+
+def test_all_epochs_have_the_same_number_of_batches():
+    sampler = TokenBatchSampler(LENGTHS, 512, True, seed=2)
+    orders = []
+    for epoch in range(5):
+        sampler.set_epoch(epoch)
+        orders.append([tuple(batch) for batch in sampler])
+    assert {len(order) for order in orders} == {len(sampler)}
+    shared = set(map(frozenset, orders[0])) & set(map(frozenset, orders[1]))
+    assert len(shared) < len(orders[0]) / 4
+    sampler.set_epoch(3)
+    assert [tuple(batch) for batch in sampler] == orders[3]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("rows", [3, 4, 10, 1003])
+def test_processes_share_batches_of_tokens(rows, processes, shuffle):
+    samplers = [
+        TokenBatchSampler(LENGTHS[:rows], 512, shuffle, 3, ProcessGroup(i, processes)) for i in range(processes)
+    ]
+    shares = [list(sampler) for sampler in samplers]
+    assert {len(one) for one in shares} == {len(samplers[0])}
+    assert all(padded(batch) <= 512 + LENGTHS[batch].max() for one in shares for batch in one)
+    assert sorted(row for one in shares for batch in one for row in batch) == list(range(rows))
+
+
+def test_invalid_number_of_tokens():
+    with pytest.raises(InputError, match="batch_tokens"):
+        TokenBatchSampler(LENGTHS, 0, True)

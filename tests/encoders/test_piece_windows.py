@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from structperc.encoders.transformer import PieceWindows
+from structperc.encoders.piece_windows import PieceWindows
 
 
 def naive_spans(counts, room, overlap):
@@ -51,11 +51,18 @@ def test_by_hand():
     window, before = windows.seats(offsets)
     assert window.tolist() == [0, 0, 1, 1, 2, 2]  # words 1 and 3 are at the boundaries of two windows
     assert before.tolist() == [0, 2, 1, 4, 1, 2]
-    assert windows.layout(offsets, 1, 1).tolist() == [
-        [10, 0, 1, 2, 11, 12, 12],
-        [10, 2, 3, 4, 5, 6, 11],
-        [10, 6, 7, 8, 9, 11, 12],
-    ]
+    layout = windows.layout(offsets, 1, 1)
+    assert layout.counts.tolist() == [5, 7, 6]
+    assert layout.ids.tolist() == [*[10, 0, 1, 2, 11], *[10, 2, 3, 4, 5, 6, 11], *[10, 6, 7, 8, 9, 11]]
+
+
+def test_layout_with_context():
+    """Two sentences of 1 and 2 words; 5 pieces, one special token on each side, then 2 pieces before and 1 after."""
+    offsets = offsets_of([2, 1, 2])
+    windows = PieceWindows.over(offsets, np.array([1, 2]), 5, 2)
+    layout = windows.layout(offsets, 1, 1, offsets_of([0, 2, 0]), offsets_of([1, 0, 0]))
+    assert layout.counts.tolist() == [5, 7]
+    assert layout.ids.tolist() == [*[5, 0, 1, 9, 6], *[5, 7, 8, 2, 3, 4, 6]]
 
 
 @pytest.mark.parametrize(("room", "overlap"), [(5, 0), (5, 4), (8, 2), (8, 5), (40, 10), (5, 2)])

@@ -136,19 +136,19 @@ def test_long_sequences_are_cut_into_windows(bert, window, overlap, monkeypatch)
     for b, words in enumerate(LONG):
         expected = naive_windows(encoder, network, words, window - 2, overlap)
         torch.testing.assert_close(found[b, : len(words)], expected, rtol=0, atol=1e-5)
-    monkeypatch.setattr(module, "WINDOWS", 2)
+    monkeypatch.setattr(module, "CPU_CALL", 2 * window)
     torch.testing.assert_close(encoder(given), found, rtol=0, atol=1e-5)
 
 
-def test_windows_per_call(bert, monkeypatch):
-    encoder, sizes = learned(bert, window=6, overlap=1), []
+def test_calls_of_windows_of_similar_length(bert, monkeypatch):
+    """At most 14 pieces in a call, [CLS] and [SEP] included."""
+    encoder, shapes = learned(bert), []
     encoder.network.register_forward_pre_hook(
-        lambda _, args, named: sizes.append(len(named["input_ids"])), with_kwargs=True
+        lambda _, args, named: shapes.append(tuple(named["input_ids"].shape)), with_kwargs=True
     )
-    monkeypatch.setattr(module, "WINDOWS", 3)
-    encoder(batch(encoder, LONG))
-    assert set(sizes[:-1]) == {3}
-    assert len(sizes) > 2
+    monkeypatch.setattr(module, "CPU_CALL", 14)
+    encoder(batch(encoder, [["in"] * n for n in (1, 5, 14, 2, 4)]))
+    assert shapes == [(1, 16), (2, 7), (2, 4)]
 
 
 def test_size_of_windows(bert, roberta):

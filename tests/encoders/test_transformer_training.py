@@ -1,15 +1,20 @@
 """Taggers over a transformer: they learn, and a saved one is complete."""
 
 import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
 
 from structperc.chain import KBest
+from structperc.cli.tagging import FileTagger, OutputOptions
 from structperc.criteria import CRFLoss
+from structperc.data.conll import write_conll
 from structperc.datamodules.sources import Synthetic
 from structperc.encoders import Transformer
+from structperc.predictor import base as predictor
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
 from tests.encoders.tiny_models import save_bert
@@ -101,3 +106,25 @@ def test_saved_tagger_is_self_contained(folder, tmp_path):
     ]
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again" / "model.json").read_bytes() == (tmp_path / "saved" / "model.json").read_bytes()
+
+
+def test_saved_tagger_with_document_context(folder, tmp_path, monkeypatch):
+    """Documents give context to `tag_iter` and to files, which are read in parts of whole documents."""
+    tagger, _ = trained(folder, 1, within="document", context_pieces=9)
+    tagger.save(tmp_path / "saved")
+    loaded = Tagger.load(tmp_path / "saved")
+    assert (loaded.extent, loaded.scorer.encoder.context_pieces) == ("document", 9)
+    corpus = Synthetic(train=1, dev=4, test=0).corpus("dev")
+    alone = replace(corpus, documents=np.arange(len(corpus)))
+    found, separate = (loaded.predict(one, confident=True) for one in (corpus, alone))
+    assert not np.allclose(found.tokens, separate.tokens)
+    words, ids = corpus.sentences_of(corpus.columns["word"]), corpus.documents.tolist()
+    monkeypatch.setattr(predictor, "GROUP", 30)
+    assert list(loaded.tag_iter(words, ids)) == loaded.tag(words, ids)
+    write_conll(tmp_path / "text", corpus, ["word", "label"])
+    for name, size in (("one", 100), ("other", 2**20)):
+        files = FileTagger(str(tmp_path / "saved"), OutputOptions(probabilities=True), chunk_size=size)
+        files.tag_file(str(tmp_path / "text"), str(tmp_path / name))
+    lines = [line.split() for line in (tmp_path / "one").read_text().splitlines()]
+    assert lines == [line.split() for line in (tmp_path / "other").read_text().splitlines()]
+    assert [line[-1] for line in lines[1:] if line and line[0] != "-DOCSTART-"] == found.labels

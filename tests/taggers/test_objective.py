@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.criteria import CRFLoss, MCEFLoss, MCELoss, Prior, SoftMaxMeasure
-from structperc.datamodules.encoded import PrecomputedBatches
+from structperc.datamodules import LengthBatchSampler, PrecomputedBatches
 from structperc.errors import InputError
 from structperc.optim import GPD, LBFGS, OWLQN, DivergenceError, SequentialOptimizers, TrainingProtocol
 from tests.tiny import EDGE, ExplodesInBatches, Loops, Sentences, fit, make_tagger, sentences, weights_of, whole
@@ -44,6 +44,11 @@ class ThreeSteps(WholeSteps):
 
 def make_data(n=11, **options):
     return Sentences(sentences(n), **{"batch_size": 4, **options})
+
+
+def batches_of(data, batch_size):
+    rows = data.encoded("train")
+    return PrecomputedBatches(rows, LengthBatchSampler(rows.lengths, batch_size, shuffle=False)).batches
 
 
 def naive(tagger, data, weights, which=None):
@@ -133,7 +138,7 @@ def test_totals_of_an_epoch():
     tagger = make_tagger(data, MCEFLoss(), WholeSteps)
     (step,) = fit(tagger, data, 1, limit_train_batches=2).optimizers[0].seen
     weights = leaves(step)
-    which = torch.cat([batch.rows for batch in PrecomputedBatches(data.encoded("train"), 4).batches[:2]]).tolist()
+    which = torch.cat([batch.rows for batch in batches_of(data, 4)[:2]]).tolist()
     assert len(which) == 8
     assert_objective(step, naive(tagger, data, weights, which), weights)
 
@@ -160,7 +165,7 @@ def test_prior_of_mini_batches():
     tagger = make_tagger(data, CRFLoss(), Steps, edge=EDGE, prior=prior)
     trainer = fit(tagger, data, 1)
     seen = trainer.optimizers[0].seen
-    rows = [batch.rows.tolist() for batch in PrecomputedBatches(data.encoded("train"), 4).batches]
+    rows = [batch.rows.tolist() for batch in batches_of(data, 4)]
     assert [len(which) for which in rows] == [4, 4, 3]
     for step, which in zip(seen, rows, strict=True):
         weights = leaves(step)
@@ -194,7 +199,7 @@ def test_scale_of_totals():
     tagger = make_tagger(data, MCEFLoss(memory=0.0), Steps)
     step = fit(tagger, data, 1).optimizers[0].seen[-1]
     weights = leaves(step)
-    which = PrecomputedBatches(data.encoded("train"), 4).batches[-1].rows.tolist()
+    which = batches_of(data, 4)[-1].rows.tolist()
     counts = tagger.criterion.counts(whole(tagger, data.encoded("train"), weights, which)).sum(0)
     totals = (counts.detach() * 11 / len(which)).requires_grad_()
     rates = torch.autograd.grad(tagger.criterion.objective(totals), totals)[0]

@@ -23,6 +23,13 @@ LEARNERS = {
         "--model.optimizer.lr=0.1",
         "--data.shuffle=false",
     ],
+    "by number of tokens": [
+        "--data.batch_size=null",
+        "--data.batch_tokens=100",
+        LIKELIHOOD,
+        "--model.optimizer=torch.optim.SGD",
+        "--model.optimizer.lr=0.1",
+    ],
     "in turn": [
         LIKELIHOOD,
         f"--model.optimizer={OPTIM}SequentialOptimizers",
