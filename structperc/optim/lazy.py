@@ -93,6 +93,8 @@ def row_gradients(gradient: Tensor) -> tuple[Tensor, Tensor]:
 
     A gradient over single weights, as `SparseLinear` computes on a CPU, becomes one over rows.
     """
+    if gradient.is_coalesced() and gradient.sparse_dim() == 1:
+        return gradient.indices()[0], gradient.values()
     index, values, shape = sparse_indices(gradient), sparse_values(gradient), gradient.shape
     touched = torch.zeros(shape[0], dtype=torch.bool, device=index.device)
     touched[index[0]] = True
