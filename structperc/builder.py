@@ -22,13 +22,14 @@ from structperc.constructors import (
     STATE,
     Parameter,
     class_path_of,
+    constructor_arguments,
     parameters_of,
     takes_more,
 )
 from structperc.data.json_data import check_fields, check_value, matches_type
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
-from structperc.user_code import error_location
+from structperc.user_code import error_location, is_user_class
 
 if TYPE_CHECKING:
     from torch import nn
@@ -412,6 +413,75 @@ class Builder:
 
     def _arguments(self, options: Mapping[str, Any], fields: Mapping[str, Parameter], place: str) -> dict[str, Any]:
         return {name: self.build(value, fields[name].hint, _below(place, name)) for name, value in options.items()}
+
+
+def describe(part: Any) -> dict[str, Any]:
+    """Return {class_path, init_args} of an object whose options are attributes of the same names.
+
+    Modules among its options are described in the same way. Text modules add their vocabularies; user-defined criteria
+    that do not change the scores of labels add their properties for inference without them.
+
+    Args:
+        part: Object of this library or of a user's class.
+
+    Raises:
+        InputError: An option without an attribute.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> describe(KBest(5))
+        {'class_path': 'structperc.chain.KBest', 'init_args': {'k': 5}}
+    """
+    from structperc.criteria.base import Criterion, InferenceCriterion  # imports PyTorch
+    from structperc.encoders import TextModule
+
+    if isinstance(part, InferenceCriterion):
+        return part.description
+    options = {name: describe_value(value) for name, value in constructor_arguments(part).items()}
+    found = {CLASS: class_path_of(type(part)), OPTIONS: options}
+    if (
+        isinstance(part, Criterion)
+        and is_user_class(type(part))
+        and type(part).transform_lattice is Criterion.transform_lattice
+    ):
+        found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
+    learned = part.to_state() if isinstance(part, TextModule) else None
+    return found if learned is None else {**found, STATE: learned}
+
+
+def describe_value(value: Any) -> Any:
+    """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged.
+
+    Args:
+        value: Option of a part.
+
+    Example:
+        >>> from structperc.chain import KBest
+        >>> describe_value(0.5), describe_value(KBest(5))["init_args"]
+        (0.5, {'k': 5})
+    """
+    from torch import nn
+
+    if isinstance(value, nn.ModuleList):
+        return [describe(one) for one in value]
+    return describe(value) if isinstance(value, nn.Module) else value
+
+
+def without_learned(described: Any) -> Any:
+    """Return a description without the vocabularies of its text modules.
+
+    Args:
+        described: Result of `describe` or `describe_value`.
+
+    Example:
+        >>> without_learned([{"class_path": "structperc.encoders.WordEmbedding", "state": {"words": ["Anna"]}}])
+        [{'class_path': 'structperc.encoders.WordEmbedding'}]
+    """
+    if isinstance(described, list):
+        return [without_learned(one) for one in described]
+    if not isinstance(described, dict):
+        return described
+    return {name: without_learned(value) for name, value in described.items() if name != STATE}
 
 
 def plain(value: Any) -> Any:

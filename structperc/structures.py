@@ -55,6 +55,22 @@ class Batch(NamedTuple):
     inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
 
 
+class SentenceBoundaries(NamedTuple):
+    """Masks of the real tokens, and of the first and last one of each sentence.
+
+    Example:
+        >>> import torch
+        >>> from structperc.structures import SentenceBoundaries
+        >>> real, first, last = torch.tensor([[[True, True, False]], [[True, False, False]], [[False, True, False]]])
+        >>> SentenceBoundaries(real, first, last).first
+        tensor([[ True, False, False]])
+    """
+
+    real: Tensor  # (B, T) bool, False in the padding
+    first: Tensor  # (B, T) bool
+    last: Tensor  # (B, T) bool
+
+
 class FlatBatch(NamedTuple):
     """The concatenated sequences of a mini-batch, without padding, for updates after each sequence.
 

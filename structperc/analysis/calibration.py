@@ -14,12 +14,11 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
-from structperc.metrics.accuracy import SentenceBoundaries
 from structperc.metrics.segments import opened_segments
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
 from structperc.reports.tables import percent, text_table
-from structperc.structures import Batch, real_tokens
+from structperc.structures import Batch, SentenceBoundaries, real_tokens
 from structperc.taggers.tagger import Tagger
 
 

@@ -6,6 +6,7 @@ viterbi.py        the best label sequence, scores of given ones, max-marginals
 kbest.py          the k best label sequences
 marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
 segments.py       the best label sequences, and sums over all, with and without a segment
+confidence.py     probabilities of the labels and segments of a label sequence
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain

@@ -28,6 +28,7 @@ from structperc.structures import Batch, real_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
 
 STATE = {
@@ -139,14 +140,23 @@ class Transformer(Encoder):
         """Load tokenizer and weights; only the first words of the training data are used."""
         if self.within == "document" and len(np.unique(corpus.documents)) == len(corpus.sentences) - 1:
             logger.warning("%s: each document has one sentence; within: document has no effect", corpus.name)
-        network, found = load_pretrained(self.model, self.revision)
-        tokenizer = found.backend_tokenizer
-        tokenizer.no_padding()  # it may have been saved with padding and truncation
-        tokenizer.no_truncation()
         words = corpus.columns["word"][:PROBED]
         _check_characters(corpus, words)
-        opening, closing = _frame(tokenizer, words)
-        state = {"tokenizer": tokenizer.to_str(), "unknown": found.unk_token_id, "opening": opening}
+        self.set_network(*load_pretrained(self.model, self.revision), words)
+
+    def set_network(self, network: nn.Module, tokenizer: "PreTrainedTokenizerFast", words: Sequence[str]) -> None:
+        """Use a network and its tokenizer; `words` show which special tokens the tokenizer adds.
+
+        Raises:
+            InputError: the tokenizer has no subword tokens for the words; see also the constructor.
+        """
+        from tokenizers import Tokenizer
+
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend.no_padding()  # it may have been saved with padding and truncation
+        backend.no_truncation()
+        opening, closing = _frame(backend, words)
+        state = {"tokenizer": backend.to_str(), "unknown": tokenizer.unk_token_id, "opening": opening}
         self._begin(network, {**state, "closing": closing})
 
     def source_files(self) -> list[str]:

@@ -9,11 +9,12 @@ evaluation.py     all scores of a tagger; F1 of the best candidate of each n-bes
 seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
-calibration.py    confidence of tokens and segments, and how often it is right
+calibration.py    how often confidences are right
 """
 
+from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
-from structperc.metrics.calibration import Calibration, Reliability, bin_sums, segment_confidence, token_confidence
+from structperc.metrics.calibration import Calibration, Reliability, bin_sums
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
 from structperc.metrics.evaluation import Evaluation, OracleF1, oracle
 from structperc.metrics.segments import (

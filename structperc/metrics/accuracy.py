@@ -1,7 +1,7 @@
 """Accuracy of tokens and of whole sentences, and the boundaries of sentences in a batch of documents."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,15 +10,7 @@ from torchmetrics.utilities.plot import plot_single_or_multi_val
 
 from structperc.data.labels import shift
 from structperc.errors import InputError
-from structperc.structures import real_tokens
-
-
-class SentenceBoundaries(NamedTuple):
-    """Masks of the real tokens, and of the first and last one of each sentence."""
-
-    real: Tensor  # (B, T) bool, False in the padding
-    first: Tensor  # (B, T) bool
-    last: Tensor  # (B, T) bool
+from structperc.structures import SentenceBoundaries, real_tokens
 
 
 def check_label_numbers(preds: Tensor, target: Tensor, lengths: Tensor | None = None) -> None:

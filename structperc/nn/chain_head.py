@@ -16,6 +16,7 @@ from structperc.chain import (
     marginals,
     viterbi,
 )
+from structperc.chain.confidence import confidence_within
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
@@ -35,7 +36,7 @@ from structperc.nn.inputs import (
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
-from structperc.structures import Batch, Candidates, Lattice
+from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 
 Reduction = Literal["mean", "sum", "none"]
 SearchResult = TypeVar("SearchResult")  # of a search
@@ -373,6 +374,38 @@ class ChainHead(nn.Module):
         sure = table.gather(2, labels[:, :, None]).squeeze(2)
         rows = (scores - log_z).exp().where(scores != -torch.inf, 0)
         return Confidence(places.scatter(labels), places.scatter(sure, 0), rows)
+
+    @torch.no_grad()
+    def segment_confidence(
+        self, logits: Tensor, labels: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None
+    ) -> Tensor:
+        """Return for each token the probability of its segment, with exactly these boundaries and this type.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            labels: (B, T) numbers of labels, such as those of `decode`; any number at positions without a token.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+
+        Returns:
+            The probabilities (B, T), NaN outside of segments and at positions without a token.
+
+        Raises:
+            InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]])
+            >>> head.segment_confidence(logits, head.decode(logits))
+            tensor([[0.8834, 0.8834,    nan]])
+        """
+        self._check_probabilistic()
+        places, batch, lattice = self._read(logits, mask, None, sentences)
+        own = places.gather(labels).where(places.mask, 0)
+        boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
+        return places.scatter(confidence_within(lattice, own, boundaries, self.labels), torch.nan)
 
     # -- chains of tokens ------------------------------------------------------------------------------------
 

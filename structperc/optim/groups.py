@@ -22,7 +22,7 @@ class ParameterGroups:
     name of the parameter.
 
     `layer_decay` lowers the rates within transformers of the Hugging Face library (discriminative fine-tuning, Howard
-    & Ruder 2018, section 3.2; Clark et al. 2020, table 6). With n layers, layer i = 1, ..., n has the rate
+    & Ruder 2018, section 3.2; for transformers Clark et al. 2020). With n layers, layer i = 1, ..., n has the rate
     r * layer_decay**(n - i), and embeddings r * layer_decay**n, where r is the rate in `rates`. The layers are found in
     the structure of the network: the entries of its longest list of modules.
 

@@ -167,7 +167,8 @@ class QuasiNewton(FullBatch):
         if outcome is Outcome.ACCEPTED:
             group["iteration"] += 1
             memory = self._memory
-            memory.remember(point - self._vectors["point"], gradient - self._vectors["gradient"])
+            before = (self._vectors["point"], self._vectors["gradient"])  # their memory takes the differences
+            memory.remember(*(torch.sub(x, old, out=old) for x, old in zip((point, gradient), before, strict=True)))
             group["pairs"] = memory.pairs
             self._accept(objective, point, gradient)
         elif outcome is Outcome.AGAIN:

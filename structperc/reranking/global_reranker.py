@@ -11,7 +11,7 @@ from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe
 from structperc.chain import KBest
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
@@ -41,7 +41,6 @@ from structperc.reranking.reranker import (
 from structperc.structures import Batch, Candidates, Lattice
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 
 BATCH = 64  # sequences at a time

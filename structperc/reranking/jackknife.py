@@ -19,7 +19,7 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe, describe_value, without_learned
 from structperc.chain import kbest, path_score
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
@@ -36,7 +36,6 @@ from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
 from structperc.taggers.callbacks import use_evaluation_weights
-from structperc.taggers.saving import describe, describe_value, without_learned
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time

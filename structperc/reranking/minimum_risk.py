@@ -12,10 +12,10 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
+from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
 from structperc.predictor.base import Sentence, corpus_from_sentences
-from structperc.structures import Batch, Candidates, real_tokens
+from structperc.structures import Batch, Candidates, SentenceBoundaries, real_tokens
 from structperc.taggers.base import flat_labels, inference_batch_size
 from structperc.taggers.tagger import Tagger
 

@@ -1,6 +1,7 @@
 """Callbacks that every tagger adds to its trainer, and checks of options that taggers cannot be trained with."""
 
 import logging
+import math
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -206,13 +207,28 @@ def _check_length(schedule: LRScheduler, trainer: pl.Trainer) -> None:
     """Set the total number of steps in schedules that need it. Raises InputError if it is unknown or different."""
     if not isinstance(schedule, WarmupDecay | OneCycleLR):
         return
-    total, name = trainer.estimated_stepping_batches, type(schedule).__name__
-    if total == float("inf"):
+    total, name = total_steps(trainer), type(schedule).__name__
+    if total is None:
         raise InputError(f"{SCHEDULER_OPTION}: {name} needs a fixed length: set trainer.max_epochs or max_steps")
     if isinstance(schedule, WarmupDecay):
-        schedule.plan(int(total))
+        schedule.plan(total)
     elif schedule.total_steps < total:
         raise InputError(f"{SCHEDULER_OPTION}: set total_steps of {name} to {total}, not {schedule.total_steps}")
+
+
+def total_steps(trainer: pl.Trainer) -> int | None:
+    """Return the number of steps of a training; None if it is unknown.
+
+    The trainer's own estimate creates its loader before a checkpoint is restored, so that a run that is resumed within
+    an epoch would begin the epoch again.
+    """
+    most = None if trainer.max_steps == -1 else trainer.max_steps
+    if trainer.max_epochs is None or trainer.max_epochs == -1:
+        return most
+    batches, limit = len(trainer.datamodule.train_dataloader()), trainer.limit_train_batches  # type: ignore[attr-defined]
+    batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    steps = math.ceil(batches / trainer.accumulate_grad_batches) * max(trainer.max_epochs, 1)
+    return steps if most is None else min(steps, most)
 
 
 class PlateauScheduler(pl.Callback):

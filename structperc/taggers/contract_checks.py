@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe, without_learned
 from structperc.chain import KBest
 from structperc.constructors import OPTIONS
 from structperc.criteria import CandidateLoss, CorpusCriterion, Criterion, Decision, PairwiseLoss
@@ -24,7 +24,6 @@ from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import AveragedOptimizer, StepSizeRule
 from structperc.scorers import Scorer
 from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
-from structperc.taggers.saving import describe, without_learned
 from structperc.user_code import class_location, is_user_class
 
 Check = Callable[..., str | None]  # (part, *arguments, returned, number of labels) -> the fault of a result, or None

@@ -7,7 +7,7 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.base import BatchForm
@@ -20,7 +20,6 @@ from structperc.structures import Batch, FlatBatch
 from structperc.taggers.base import BaseTagger, flat_values
 from structperc.taggers.learning import EpochStatistics
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe
 
 ORDER = "order"  # the column of `GuidedTagger.add_columns`
 

@@ -14,10 +14,6 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
-from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE, class_path_of, constructor_arguments
-from structperc.criteria import Criterion
-from structperc.criteria.base import InferenceCriterion
-from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.scorers import SparseLinear
 from structperc.taggers.model_format import (
@@ -34,7 +30,6 @@ from structperc.taggers.model_format import (
     read_configuration,
     table_array_names,
 )
-from structperc.user_code import is_user_class
 
 SPARE = 100  # parameters that a model may have in addition to the saved ones
 CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models
@@ -126,46 +121,6 @@ def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
             found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
             raise InputError(f"weights {name}: expected {expected}, got {found}")
-
-
-# -- parts ---------------------------------------------------------------------------------------------------
-
-
-def describe(part: Any) -> dict[str, Any]:
-    """Return {class_path, init_args} of an object whose options are attributes of the same names.
-
-    Modules among its options are described in the same way. Text modules add their vocabularies; user-defined criteria
-    that do not change the scores of labels add their properties for inference without them. Raises InputError for an
-    option without an attribute.
-    """
-    if isinstance(part, InferenceCriterion):
-        return part.description
-    options = {name: describe_value(value) for name, value in constructor_arguments(part).items()}
-    found = {CLASS: class_path_of(type(part)), OPTIONS: options}
-    if (
-        isinstance(part, Criterion)
-        and is_user_class(type(part))
-        and type(part).transform_lattice is Criterion.transform_lattice
-    ):
-        found[INFERENCE] = {"probabilistic": part.probabilistic, "independent_sentences": part.independent_sentences}
-    learned = part.to_state() if isinstance(part, TextModule) else None
-    return found if learned is None else {**found, STATE: learned}
-
-
-def describe_value(value: Any) -> Any:
-    """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged."""
-    if isinstance(value, nn.ModuleList):
-        return [describe(one) for one in value]
-    return describe(value) if isinstance(value, nn.Module) else value
-
-
-def without_learned(described: Any) -> Any:
-    """Return a description without the vocabularies of its text modules."""
-    if isinstance(described, list):
-        return [without_learned(one) for one in described]
-    if not isinstance(described, dict):
-        return described
-    return {name: without_learned(value) for name, value in described.items() if name != STATE}
 
 
 # -- pruning -------------------------------------------------------------------------------------------------

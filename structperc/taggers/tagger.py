@@ -10,8 +10,9 @@ from torch.nn.functional import pad
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from structperc.builder import Builder
+from structperc.builder import Builder, describe_value
 from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
+from structperc.chain.confidence import confidence_within, token_confidence
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
@@ -25,9 +26,7 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
-from structperc.metrics import token_confidence
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.metrics.calibration import confidence_within
 from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
@@ -49,7 +48,6 @@ from structperc.taggers.learning import (
     clip_sparse_gradients,
 )
 from structperc.taggers.model_format import required_entries
-from structperc.taggers.saving import describe_value
 from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 

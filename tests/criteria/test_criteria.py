@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import structperc.criteria as package
-from structperc.builder import Builder
+from structperc.builder import Builder, describe
 from structperc.chain import kbest
 from structperc.criteria import (
     CorpusCriterion,
@@ -34,7 +34,6 @@ from structperc.criteria import (
 )
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
-from structperc.taggers.saving import describe
 from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 

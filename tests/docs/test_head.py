@@ -7,7 +7,18 @@ import torch
 
 from tests.docs.written import blocks
 
-NAMES = ("BiLSTM", "legal", "candidates", "transformers", "new text", "Lightning", "pytorch-crf", "its weights")
+NAMES = (
+    "whole model",
+    "its spans",
+    "BiLSTM",
+    "legal",
+    "candidates",
+    "transformers",
+    "new text",
+    "Lightning",
+    "pytorch-crf",
+    "its weights",
+)
 EXAMPLES = {name: number for number, name in enumerate(NAMES)}
 
 
@@ -54,6 +65,30 @@ def test_a_transformer_under_its_own_trainer(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     run("new text", names)
     assert str([(0, 4, "PER"), (9, 11, "PER")]) in capsys.readouterr().out
+
+
+@pytest.fixture
+def tiny_bert(tmp_path, monkeypatch):
+    """A folder in place of google-bert/bert-base-cased, from which the examples load."""
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install structperc[neural]")
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
+    from tests.encoders.tiny_models import save_bert
+
+    monkeypatch.chdir(tmp_path)
+    save_bert(tmp_path / "google-bert" / "bert-base-cased")
+
+
+@pytest.mark.usefixtures("tiny_bert")
+def test_a_whole_model():
+    names = run("whole model")
+    assert run("its spans", {**names})["tagger"].tag(names["sentences"]) == names["tagger"].tag(names["sentences"])
+
+
+@pytest.mark.usefixtures("tiny_bert")
+def test_the_whole_model_of_neural_encoders():
+    (code,) = [code for code in blocks("how_to/neural_encoders", "python") if "TokenTagger" in code]
+    exec(compile(code, "neural_encoders.md", "exec"), names := {"__name__": "neural_encoders"})
+    assert "eval_f1" in {key for row in names["trainer"].state.log_history for key in row}
 
 
 def test_pytorch_crf():

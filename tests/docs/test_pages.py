@@ -53,6 +53,7 @@ TESTED_IN = {  # pages whose code and configurations need a model or files: the 
     "how_to/confidence": "docs/test_commands.py",
     "how_to/migrate": "docs/test_migration.py",
     "how_to/more_recall": "docs/test_commands.py",
+    "how_to/neural_encoders": "docs/test_head.py",
     "how_to/nonlocal_features": "nonlocal_features/test_own_feature.py",
     "how_to/serve": "docs/test_serving.py",
     "how_to/share_models": "docs/test_commands.py",

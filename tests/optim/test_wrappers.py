@@ -14,7 +14,16 @@ from structperc.constructors import parameters_of
 from structperc.criteria import CRFLoss
 from structperc.data.yaml_file import parse_yaml
 from structperc.errors import InputError
-from structperc.optim import GPD, LBFGS, Averaging, InverseTime, Perceptron, QuickProp, SequentialOptimizers
+from structperc.optim import (
+    GPD,
+    LBFGS,
+    Averaging,
+    InverseTime,
+    ParameterGroups,
+    Perceptron,
+    QuickProp,
+    SequentialOptimizers,
+)
 from structperc.taggers.checkpoint_files import replace_raw_weights
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
@@ -293,14 +302,17 @@ def test_a_resumed_run_is_an_unbroken_one(tmp_path):
         assert all(torch.equal(p, q) for p, q in zip(whole, second, strict=True))
 
 
-def test_evaluation_weights_of_taggers():
+@pytest.mark.parametrize("groups", [None, ParameterGroups({"scorer.transition": 0.1})])
+def test_evaluation_weights_of_taggers(groups):
     data = Sentences(sentences(6, seed=3), batch_size=2)
-    tagger = make_tagger(data, CRFLoss(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime)
+    tagger = make_tagger(
+        data, CRFLoss(), lambda p: Averaging(p, ADAM), lr_scheduler=InverseTime, parameter_groups=groups
+    )
     trainer = fit(tagger, data, 3)
     (optimizer,) = trainer.optimizers
     assert optimizer.averaged == 9
     assert optimizer.active.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
-    names = [name for name, _ in tagger.named_parameters()]
+    names = tagger.optimized_names()
     checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
     replace_raw_weights(checkpoint, names)
     with optimizer.evaluation_weights():

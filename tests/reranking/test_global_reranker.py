@@ -11,7 +11,7 @@ from structperc import nonlocal_features, reranking
 from structperc.analysis.explanation import explain, explain_changed
 from structperc.analysis.nbest import nbest_scores
 from structperc.analysis.weight_ranking import title, weights
-from structperc.builder import Builder
+from structperc.builder import Builder, describe
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, ExponentialLoss, MarginLoss, PerceptronLoss
 from structperc.data.lexicon import LowerCaseLexicon
@@ -33,7 +33,6 @@ from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, 
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker, feature_ids
 from structperc.reranking.reranker import Reranker, score_list
-from structperc.taggers.saving import describe
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
 from tests.nested import assert_same
