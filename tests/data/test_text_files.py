@@ -5,10 +5,11 @@ import lzma
 import pickle
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from structperc.data.text_files import read_lines, read_text
+from structperc.data.text_files import expand_path, read_lines, read_text
 from structperc.errors import InputError
 
 
@@ -126,3 +127,14 @@ def test_invalid_file_names():
         read_lines("a\0b")
     with pytest.raises(InputError, match="~nobody-of-this-name"):
         read_lines("~nobody-of-this-name/a.txt")
+
+
+def test_variables_in_paths(monkeypatch):
+    monkeypatch.setenv("FOLDER", "texts")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("MISSING", raising=False)
+    assert expand_path("${FOLDER}/a.txt") == Path("texts/a.txt")
+    assert expand_path("${FOLDER:-other}/a.txt") == Path("texts/a.txt")
+    assert expand_path("${EMPTY:-other}/${MISSING:-owner/name}") == Path("other/owner/name")
+    with pytest.raises(InputError, match=r"\$MISSING/a"):
+        expand_path("$MISSING/a.txt")
