@@ -79,6 +79,15 @@ def corpora() -> Path:
 
 
 @pytest.fixture(scope="session")
+def pretrained():
+    """Folder of a pretrained MiniLM: minilm/ in STRUCTPERC_PRETRAINED."""
+    folder = Path(os.environ.get("STRUCTPERC_PRETRAINED", "")) / "minilm"
+    if not folder.is_dir():
+        pytest.skip("set STRUCTPERC_PRETRAINED to a folder with minilm/ to run tests on a pretrained transformer")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def zygote():
     """A new interpreter that has imported the library, whose forks are new processes that start at once."""
     from tests.zygote import Zygote

@@ -77,7 +77,7 @@ def _run_on(device: str, name: str) -> Callable[..., Any]:
 
 
 def _without_dispatcher(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an operator that bypasses the dispatcher for plain tensors on a CPU: it takes as long as a small batch."""
+    """Return an operator without the dispatcher for plain tensors on a CPU, where it takes as long as a small batch."""
     run_on_cpu = _run_on("cpu", name)
 
     def run(*arguments: Any) -> Any:

@@ -20,6 +20,7 @@ from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_
 from structperc.errors import InputError
 from structperc.online import SequenceLearner
 from structperc.optim import DivergenceError, check_finite
+from structperc.optim.lazy import row_gradients
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.callbacks import check_steps
 from structperc.torch_internals import sparse_values
@@ -220,8 +221,11 @@ def clip_sparse_gradients(parameters: Iterable[Tensor], size: float, by_value: b
         gradient = p.grad
         if gradient is None:
             continue
-        if gradient.is_sparse:
-            p.grad = gradient = gradient.coalesce()  # equal entries become one, as the norm is that of their sum
+        if gradient.is_sparse:  # equal entries become one, as the norm is that of their sum; sorting takes longer
+            rows, values = row_gradients(gradient)
+            p.grad = gradient = torch.sparse_coo_tensor(
+                rows[None], values, p.shape, is_coalesced=True, check_invariants=False
+            )
         numbers = sparse_values(gradient) if gradient.is_sparse else gradient
         holder = numbers.detach()
         holder.grad = numbers

@@ -12,7 +12,7 @@ from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoi
 
 from structperc.data.output import atomic_file, write_errors
 from structperc.datamodules.base import SequenceDataModule
-from structperc.encoders import Transformer
+from structperc.encoders import FrozenVectors, Transformer
 from structperc.errors import InputError
 from structperc.optim import DivergenceError, training_protocol
 from structperc.reranking import GlobalReranker
@@ -109,9 +109,11 @@ class GradualUnfreezing(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Freeze the layers of the first epoch, or of the epoch within which a run is resumed."""
-        encoders = [module for module in pl_module.modules() if isinstance(module, Transformer)]
+        parts = list(pl_module.modules())
+        fixed = {inner for part in parts if isinstance(part, FrozenVectors) for inner in part.modules()}
+        encoders = [part for part in parts if isinstance(part, Transformer) and not part.frozen and part not in fixed]
         if not encoders:
-            raise InputError("trainer.callbacks: GradualUnfreezing needs an encoder Transformer; remove it")
+            raise InputError("trainer.callbacks: GradualUnfreezing needs a Transformer that is trained; remove it")
         for encoder in encoders:
             frozen = (self.frozen_layers(trainer.current_epoch, encoder.n_layers), encoder.frozen_layers)
             encoder.freeze(max((n for n in frozen if n is not None), default=None))

@@ -23,7 +23,6 @@ RUN = (
     "how_to/export",
     "how_to/feature_templates",
     "how_to/hashed_features",
-    "how_to/neural_encoders",
     "how_to/own_data",
     "how_to/rerank",
     "how_to/scikit_learn",

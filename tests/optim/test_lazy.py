@@ -3,6 +3,7 @@
 import io
 import math
 
+import pytest
 import torch
 
 from structperc.optim import LazyAdamW
@@ -69,9 +70,10 @@ def test_without_decay_equals_sparse_adam():
     torch.testing.assert_close(p, q)
 
 
-def test_dense_gradients_as_adamw():
+@pytest.mark.parametrize("fused", [False, True])
+def test_dense_gradients_as_adamw(fused):
     ours, theirs = [table(), table()], [table(), table()]
-    lazy, adamw = LazyAdamW(ours, lr=0.1), torch.optim.AdamW(theirs[1:], lr=0.1)
+    lazy, adamw = LazyAdamW(ours, lr=0.1, fused=fused), torch.optim.AdamW(theirs[1:], lr=0.1, fused=fused)
     for gradient in gradients(3, [1]):
         ours[0].grad, ours[1].grad, theirs[1].grad = gradient, gradient.to_dense(), gradient.to_dense()
         lazy.step()
