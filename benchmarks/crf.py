@@ -17,7 +17,7 @@ import torch
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, Prior
 from structperc.data import Conll, LabelSet, Synthetic
-from structperc.datamodules import PrecomputedBatches, SequenceDataModule
+from structperc.datamodules import LengthBatchSampler, PrecomputedBatches, SequenceDataModule
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
@@ -60,7 +60,8 @@ class Ours:
         self.tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1), LBFGS, prior=Prior(C))
         self.tagger.allocate(labels)
         self.rows = self.tagger.encode(data.corpus("train"))
-        self.batches: list[Batch] = PrecomputedBatches(self.rows, data.batch_size).batches
+        order = LengthBatchSampler(self.rows.lengths, data.batch_size, shuffle=False)
+        self.batches: list[Batch] = PrecomputedBatches(self.rows, order).batches
 
     def seconds(self, n: int) -> list[float]:
         """Of n evaluations and steps."""

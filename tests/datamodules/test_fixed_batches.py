@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.criteria import CRFLoss
-from structperc.datamodules.encoded import PrecomputedBatches
+from structperc.datamodules import LengthBatchSampler, PrecomputedBatches
 from structperc.ragged import Ragged
 from tests.tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
@@ -16,6 +16,10 @@ def encoded(edge=(), n=11, **options):
     tagger = make_tagger(data, CRFLoss(), edge=edge)
     data.encode(tagger.encode, "fit")
     return data, tagger
+
+
+def precomputed(rows):
+    return PrecomputedBatches(rows, LengthBatchSampler(rows.lengths, SIZE, shuffle=False))
 
 
 def assert_features(found, plain):
@@ -39,7 +43,7 @@ def assert_features(found, plain):
 def test_fixed_batches(edge):
     data, _ = encoded(edge)
     rows = data.encoded("train")
-    fixed = PrecomputedBatches(rows, SIZE)
+    fixed = precomputed(rows)
     assert len(fixed) == 3
     for batch in (fixed[i] for i in range(3)):
         plain = rows[batch.rows.tolist()]
@@ -55,7 +59,7 @@ def test_fixed_batches(edge):
 
 def test_every_sequence_once_and_lengths_in_order():
     data, _ = encoded()
-    batches = PrecomputedBatches(data.encoded("train"), SIZE).batches
+    batches = precomputed(data.encoded("train")).batches
     assert sorted(row for batch in batches for row in batch.rows.tolist()) == list(range(11))
     assert [len(batch.rows) for batch in batches] == [4, 4, 3]
     lengths = [n for batch in batches for n in batch.lengths.tolist()]
@@ -78,7 +82,7 @@ def test_shuffled_batches():
 def test_gradient_of_fixed_batches(edge):
     data, tagger = encoded(edge)
     rows = data.encoded("train")
-    for batch in PrecomputedBatches(rows, SIZE):
+    for batch in precomputed(rows):
         gradients = []
         for given in (batch, rows[batch.rows.tolist()]):
             loss = tagger.criterion(tagger.score_batch(given)).sum()
