@@ -1,6 +1,7 @@
 """Probabilities of segments and of label sequences, against an enumeration of all label sequences."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def spans_of(labels: LabelSet, path: tuple[int, ...], row: int) -> list[Span]:
     starts = [*FIRST[row].nonzero()[:, 0].tolist(), len(path)]
     return [
         Span(kind, a + start, a + end)
-        for a, b in zip(starts, starts[1:], strict=False)
+        for a, b in pairwise(starts)
         for kind, start, end in spans(labels.decode(path[a:b]))
     ]
 
