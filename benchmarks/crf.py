@@ -23,6 +23,7 @@ from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 from structperc.taggers import Tagger
+from structperc.taggers.learning import summed_gradients
 
 TEMPLATES = ["suzuki2006_chunking"]
 C = 1.0
@@ -80,7 +81,8 @@ class Ours:
         total = 0.0
         for batch in self.batches:
             loss = self.tagger.criterion(self.tagger.score_batch(batch)).sum()
-            loss.backward()
+            with summed_gradients(self.tagger.parameters()):
+                loss.backward()
             total += float(loss.detach())
         penalty = self.tagger.prior(self.tagger.parameters())  # type: ignore[misc]
         penalty.backward()
