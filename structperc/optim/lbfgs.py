@@ -20,7 +20,7 @@ CHUNK = 2**15  # numbers of a vector that are float64 at a time
 def inner(rows: Tensor, columns: Tensor) -> Tensor:
     """Return inner products (R, C), added in float64, on the CPU, of rows (R, n) and columns (C, n), in one pass."""
     if rows.is_cpu and rows.dtype in (torch.float32, torch.float64):
-        from structperc.kernels.long_vectors import inner_products  # needs a compiler
+        from structperc.kernels.inner_products import inner_products  # needs a compiler
 
         products = torch.empty(len(rows), len(columns), dtype=torch.float64)
         inner_products(rows.contiguous().numpy(), columns.contiguous().numpy(), products.numpy())

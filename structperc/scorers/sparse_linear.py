@@ -66,9 +66,7 @@ class _RowGradSum(torch.autograd.Function):
         return sparse, *[None] * 6
 
 
-def sum_features(
-    weight: Tensor, features: Ragged, sparse_grad: bool = True, real: Tensor | None = None
-) -> Tensor:
+def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True, real: Tensor | None = None) -> Tensor:
     """Sum the weight rows of each token's features, multiplied by the values of the features if there are any.
 
     weight (R, C) and n tokens -> (n, C), zeros for a token without features. With a mask `real` (S,) bool, True at n

@@ -3,8 +3,8 @@
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -23,7 +23,7 @@ from structperc.optim import DivergenceError, check_finite
 from structperc.optim.lazy import row_gradients
 from structperc.structures import Batch, Candidates, FlatBatch, Scored
 from structperc.taggers.callbacks import check_steps
-from structperc.torch_internals import sparse_indices, sparse_values
+from structperc.torch_internals import sparse_values
 from structperc.user_code import class_location
 
 REPORT_EVERY = 10  # epochs between reports of full-batch optimizers
@@ -233,34 +233,6 @@ def clip_sparse_gradients(parameters: Iterable[Tensor], size: float, by_value: b
     (nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_)(holders, size)
 
 
-@contextmanager
-def summed_gradients(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
-    """Add the gradients that are computed within the block to those of before, faster than autograd adds sparse rows.
-
-    Args:
-        parameters: those whose gradients are added up.
-    """
-    sums = [(p, p.grad) for p in parameters if p.grad is not None]
-    for p, _ in sums:
-        p.grad = None
-    yield
-    for p, total in sums:
-        if p.grad is not None:
-            add_gradient(total, p.grad)
-        p.grad = total
-
-
-def add_gradient(total: Tensor, gradient: Tensor) -> None:
-    """Add a gradient, dense or sparse over rows of a matrix, to a dense sum in place."""
-    rows = gradient.is_sparse and gradient.sparse_dim() == 1 and gradient.ndim == 2
-    if not rows or not gradient.is_cpu or gradient.dtype not in (torch.float32, torch.float64):
-        total.add_(gradient)
-        return
-    from structperc.kernels.long_vectors import add_rows  # needs a compiler
-
-    add_rows(total.numpy(), sparse_indices(gradient)[0].numpy(), sparse_values(gradient).numpy())
-
-
 class GradientTraining(TrainingMethod):
     """One step of the optimizer per mini-batch, along the gradient of its losses and of their share of the prior."""
 
@@ -343,11 +315,6 @@ class FullBatchTraining(GradientTraining):
         tagger = self.tagger
         last = tagger.prior is not None and tagger.trainer.is_last_batch and process_group().rank == 0
         return tagger.prior(tagger.parameters()) if last and tagger.prior is not None else 0.0
-
-    def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
-        """Add the gradients of a batch to those of the batches before."""
-        with summed_gradients(self.tagger.parameters()):
-            super().backward(loss, *args, **options)
 
     def zero_grad(self, batch_idx: int) -> None:
         """Clear the gradients before the first batch."""

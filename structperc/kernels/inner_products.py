@@ -1,4 +1,4 @@
-"""Inner products and sums of large tables of weights and gradients, for optimizers."""
+"""Inner products of long vectors, for optimizers."""
 
 import numpy as np
 
@@ -15,15 +15,6 @@ def inner_products(rows, columns, products):
         for r in range(len(rows)):
             for c in range(len(columns)):
                 products[r, c] += _dot(rows[r, start : start + BLOCK], columns[c, start : start + BLOCK])
-
-
-@kernel
-def add_rows(table, indices, rows):
-    """Add rows (n, C) to those of a table (R, C) whose indices (n,) int64 are given."""
-    for i in range(len(indices)):
-        into = table[indices[i]]
-        for c in range(rows.shape[1]):
-            into[c] += rows[i, c]
 
 
 @subkernel(fastmath={"reassoc", "nsz", "contract"})  # several sums at a time
