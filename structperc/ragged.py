@@ -74,7 +74,8 @@ class Ragged(NamedTuple):
 
     def pad(self, real: Tensor) -> "Ragged":
         """Return S lists: these n lists at the places of a mask (S,) bool that are True, empty ones elsewhere."""
-        return self._replace(offsets=self.offsets[pad(real.cumsum(0), (1, 0))], transposed=None)
+        before = torch.cat([real.new_zeros(1, dtype=torch.int64), real.cumsum(0)])
+        return self._replace(offsets=self.offsets.index_select(0, before), transposed=None)
 
     def slice(self, start: int, stop: int) -> "Ragged":
         """Return the lists start, ..., stop - 1; ids are a view."""

@@ -77,7 +77,7 @@ def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True, rea
     coalesced, so that it can be added to a dense `weight.grad` in place.
     """
     places, transposed = None, features.transposed
-    if real is not None and len(real) > features.n:
+    if real is not None and (torch.compiler.is_compiling() or len(real) > features.n):
         if transposed is not None:
             places = real.nonzero_static(size=features.n).squeeze(1)  # without a GPU synchronisation
         features = features.pad(real)
