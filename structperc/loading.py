@@ -15,7 +15,9 @@ from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import WeightTables
 from structperc.predictor import Predictor, SparsePredictor
 from structperc.taggers.model_format import (
+    DEFAULT_BIAS,
     FEATURE_PREFIX,
+    TEMPERATURE,
     TRAINING_FILES,
     arrays_of_features,
     check_entries,
@@ -46,7 +48,7 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
     A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
     user's criterion that does not change the scores of labels, is returned as a `SparsePredictor`, which needs neither
     PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose
-    model.json was changed by hand, is returned as a tagger.
+    model.json was changed by hand, or which has a temperature or a default bias, is returned as a tagger.
 
     Args:
         path: folder of a saved model; only its files model.json and model.safetensors are read.
@@ -84,6 +86,7 @@ def _is_sparse(config: dict[str, Any]) -> bool:
     return (
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
+        and not {DEFAULT_BIAS, TEMPERATURE} & config.keys()
         and all(_known(config.get(name), classes) for name, classes in PARTS.items())
         and (_known(config.get("criterion"), CRITERIA) or _is_user_criterion(config.get("criterion")))
         and _needs_text_only(config.get("features"))

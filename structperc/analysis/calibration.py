@@ -90,7 +90,7 @@ def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tupl
     """
     assert batch.gold is not None
     lattice = tagger(batch)
-    labels = tagger.decoder(lattice).labels[:, 0]
+    labels, lattice = tagger.current_decoder.best(lattice), tagger.scaled(lattice)
     real = real_tokens(batch.lengths, labels.shape[1])
     yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)

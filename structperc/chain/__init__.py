@@ -7,10 +7,13 @@ kbest.py          the k best label sequences
 marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
 segments.py       the best label sequences, and sums over all, with and without a segment
 confidence.py     probabilities of the labels and segments of a label sequence
+decoders.py       base class of searches for predicted labels, biases of labels
+minimum_risk.py   labels with the highest expected number of correct tokens or segments
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain
-from structperc.chain.kbest import KBest, kbest
+from structperc.chain.decoders import Decoder, add_label_bias
+from structperc.chain.kbest import KBest, LabelBias, kbest
 from structperc.chain.lattices import compact, scatter, separate_sentences, split_sentences
 from structperc.chain.marginals import (
     cross_entropy,
@@ -23,6 +26,15 @@ from structperc.chain.marginals import (
     next_marginals,
     previous_marginals,
     sample,
+)
+from structperc.chain.minimum_risk import (
+    MinimumSegmentRisk,
+    MinimumTokenRisk,
+    SegmentThreshold,
+    minimum_segment_risk,
+    minimum_token_risk,
+    probable_segments,
+    scale,
 )
 from structperc.chain.segments import (
     Segments,
@@ -62,6 +74,16 @@ __all__ = [
     "ExportableViterbi",
     "kbest",
     "KBest",
+    "Decoder",
+    "LabelBias",
+    "add_label_bias",
+    "scale",
+    "minimum_token_risk",
+    "MinimumTokenRisk",
+    "probable_segments",
+    "minimum_segment_risk",
+    "MinimumSegmentRisk",
+    "SegmentThreshold",
     "log_partition",
     "marginals",
     "edge_marginals",

@@ -1,11 +1,14 @@
-"""The k best label sequences, exactly."""
+"""The k best label sequences, exactly, also with biases of labels."""
 
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor
 
+from structperc.chain.decoders import Decoder, add_label_bias, bias_of_labels
 from structperc.chain.lattices import validate_lattice
+from structperc.chain.viterbi import viterbi
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.ops import kbest as best_paths
 from structperc.structures import Candidates, Lattice
@@ -102,7 +105,7 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     return Candidates(*best_paths(*lattice, k))
 
 
-class KBest(nn.Module):
+class KBest(Decoder):
     """Module that searches for the k best label sequences; see the function `kbest`.
 
     Args:
@@ -129,3 +132,48 @@ class KBest(nn.Module):
     def forward(self, lattice: Lattice) -> Candidates:
         """Return the k best label sequences, best first."""
         return kbest(lattice, self.k)
+
+    def best(self, lattice: Lattice) -> Tensor:
+        """Return the best labels (B, T) int64, those of `viterbi`."""
+        return viterbi(lattice)[1]
+
+
+class LabelBias(KBest):
+    """Decoder that adds a number to the scores of labels, for more recall or precision; see `add_label_bias`.
+
+    Args:
+        bias: numbers by label name; other labels have none. A negative one of "O" gives more recall.
+        k: number of candidates, at least 1; with non-local features as many as for the decoder of the tagger.
+
+    Raises:
+        InputError: k < 1, or (from `allocate`) an unknown label.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import LabelBias
+        >>> from structperc.data import LabelSet
+        >>> from structperc.structures import Lattice
+        >>> decoder = LabelBias({"O": -2.0})
+        >>> decoder.allocate(LabelSet(("O", "B-PER"), "IOB2"))
+        >>> lattice = Lattice(torch.tensor([[[1.0, 0.0], [3.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> decoder.best(lattice)
+        tensor([[1, 0]])
+    """
+
+    added: Tensor  # (L,)
+
+    def __init__(self, bias: dict[str, float], k: int = 1) -> None:
+        super().__init__(k)
+        self.bias = bias
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Look up the labels. Raises InputError for an unknown one."""
+        self.register_buffer("added", bias_of_labels(self.bias, labels), persistent=False)
+
+    def forward(self, lattice: Lattice) -> Candidates:
+        """Return the k best label sequences, best first, with the biases in their scores."""
+        return super().forward(add_label_bias(lattice, self.added))
+
+    def best(self, lattice: Lattice) -> Tensor:
+        """Return the best labels (B, T) int64."""
+        return super().best(add_label_bias(lattice, self.added))

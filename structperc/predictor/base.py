@@ -20,6 +20,20 @@ from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
+class ProbableSpan(NamedTuple):
+    """A segment, tokens start <= t < end, with its probability.
+
+    Example:
+        >>> ProbableSpan("PER", 0, 2, 0.9).type
+        'PER'
+    """
+
+    type: str
+    start: int
+    end: int
+    probability: float
+
+
 class Prediction(NamedTuple):
     """Labels of a corpus of N tokens, and their probabilities on request.
 
@@ -33,13 +47,21 @@ class Prediction(NamedTuple):
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
     segments: np.ndarray | None  # (N,) float64, probability of the segment of each token; NaN outside segments
+    spans: list[ProbableSpan] | None = None  # segments that may overlap, of a tagger that finds such; in text order
 
     def split(self, lengths: Iterable[int]) -> list["Prediction"]:
         """Return the predictions of successive parts of the corpus with these numbers of tokens."""
         ends = np.cumsum([0, *lengths]).tolist()
-        labels, *probabilities = self
+        labels, tokens, segments, spans = self
         return [
-            Prediction(labels[a:b], *(None if values is None else values[a:b] for values in probabilities))
+            Prediction(
+                labels[a:b],
+                None if tokens is None else tokens[a:b],
+                None if segments is None else segments[a:b],
+                None
+                if spans is None
+                else [s._replace(start=s.start - a, end=s.end - a) for s in spans if a <= s.start < b],
+            )
             for a, b in pairwise(ends)
         ]
 
@@ -47,6 +69,8 @@ class Prediction(NamedTuple):
 def text_spans(text: TokenizedText, prediction: Prediction, scheme: str) -> list[TextSpan]:
     """Return the segments of a text as spans of its characters; in the scheme "none" all tokens with their labels."""
     found = []
+    if prediction.spans is not None:
+        return [TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind, p) for kind, a, b, p in prediction.spans]
     for first, last in pairwise(text.sentences):
         labels = prediction.labels[first:last]
         own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
@@ -126,7 +150,8 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger without probabilities; `how` describes its training."""
-    return InputError(f"a tagger {how} does not provide probabilities; train local features with CRFLoss")
+    advice = "train local features with CRFLoss, or fit a temperature (structperc calibrate MODEL FILE --temperature)"
+    return InputError(f"a tagger {how} does not provide probabilities; {advice}")
 
 
 class Predictor(ABC):

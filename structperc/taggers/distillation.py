@@ -57,9 +57,12 @@ class Teacher:
         if tagger.labels.scheme != labels.scheme:
             found = f"{tagger.labels.scheme} labels, not {labels.scheme}"
             raise InputError(f"teacher: {self.model} has {found}; set data.scheme")
-        where = f"teacher {self.model}"
+        where, temperature = f"teacher {self.model}", tagger.temperature or 1.0
         self.lists = [
-            (np.stack([labels.encode(one.labels, where) for one in best]), np.array([one.score for one in best]))
+            (
+                np.stack([labels.encode(one.labels, where) for one in best]),
+                np.array([one.score / temperature for one in best]),
+            )
             for best in tagger.candidates(corpus, self.k)
         ]
 

@@ -24,6 +24,8 @@ CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
 TRAINING_FILES = "training_files"  # their reading options
+BIASES, DEFAULT_BIAS, TEMPERATURE = "biases", "default_bias", "temperature"  # optional, see `Tagger.add_bias`
+BIAS_ENTRIES = {BIASES: dict[str, dict[str, Any]], DEFAULT_BIAS: str, TEMPERATURE: float}
 FEATURE_PREFIX = "features."  # prefix of the array names of features
 ENTRIES = {
     "labels": list[str],

@@ -1,5 +1,6 @@
 """The tagger: features, scorer, search, criterion and optimizer composed into one LightningModule."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self, cast
@@ -11,11 +12,22 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder, describe_value
-from structperc.chain import Constraints, KBest, kbest, log_partition, marginals, viterbi
+from structperc.chain import (
+    Constraints,
+    Decoder,
+    KBest,
+    SegmentThreshold,
+    kbest,
+    log_partition,
+    marginals,
+    scale,
+)
 from structperc.chain.confidence import confidence_within, token_confidence
+from structperc.chain.minimum_risk import check_temperature
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
+from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
@@ -31,7 +43,7 @@ from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_cr
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
-from structperc.predictor.base import Sentence, missing_probabilities
+from structperc.predictor.base import Prediction, ProbableSpan, Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -48,7 +60,7 @@ from structperc.taggers.learning import (
     TrainingMethod,
     clip_sparse_gradients,
 )
-from structperc.taggers.model_format import required_entries
+from structperc.taggers.model_format import BIAS_ENTRIES, BIASES, DEFAULT_BIAS, TEMPERATURE, required_entries
 from structperc.taggers.sequential_learning import ParameterAveragingLearner, sequence_learner, sync_count
 
 
@@ -68,7 +80,8 @@ class Tagger(BaseTagger):
         optimizer: Constructor of the optimizer of all parameters of the scorer and the non-local features.
         nonlocal_features: Features of whole label sequences; their scores are added to those of the lattice.
         decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
-            default only the best label sequence; with non-local features set n to 100 or more.
+            default only the best label sequence; with non-local features set n to 100 or more. Without them it may
+            be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
         prior: Regularisation of all weights, added to the loss of the corpus.
         init_from: Folder of a saved model with the same templates; training starts from its weights, with its features
             and labels.
@@ -109,7 +122,7 @@ class Tagger(BaseTagger):
         search: KBest,
         optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
         nonlocal_features: Sequence[NonlocalFeature] = (),
-        decoder: KBest | None = None,
+        decoder: Decoder | None = None,
         prior: Prior | None = None,
         init_from: str | None = None,
         beta: float = 1.0,
@@ -122,6 +135,10 @@ class Tagger(BaseTagger):
         self.scorer, self.criterion, self.search = scorer, criterion, search
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
+        self._check_decoder(self.decoder, "model.decoder")
+        self.biases: dict[str, Decoder] = {}
+        self.default_bias: str | None = None
+        self.temperature: float | None = None
         self.constraints = Constraints()
         self.optimizer, self.lr_scheduler, self.parameter_groups = optimizer, lr_scheduler, parameter_groups
         self.prior, self.init_from, self.teacher = prior, init_from, teacher
@@ -137,6 +154,8 @@ class Tagger(BaseTagger):
         for feature in self._features():
             feature.allocate(labels)
         self.constraints.allocate(labels)
+        for decoder in (self.decoder, *self.biases.values()):
+            decoder.allocate(labels)
         self.bind_parts()
 
     def bind_parts(self) -> None:
@@ -171,8 +190,60 @@ class Tagger(BaseTagger):
 
     @property
     def probabilistic(self) -> bool:
-        """True if exp(score - log Z) is a probability: trained by likelihood, without non-local features."""
-        return self.criterion.probabilistic and not self.nonlocal_features
+        """True if exp(score - log Z) is a probability: local features, trained by likelihood or with a temperature."""
+        return (self.criterion.probabilistic or self.temperature is not None) and not self.nonlocal_features
+
+    def scaled(self, lattice: Lattice) -> Lattice:
+        """Return a lattice with scores divided by the temperature if there is one, as log-probabilities."""
+        return lattice if self.temperature is None else scale(lattice, self.temperature)
+
+    # -- biases ----------------------------------------------------------------------------------------------
+
+    def add_bias(self, name: str, decoder: Decoder) -> None:
+        """Add a decoder that prefers recall or precision, to be chosen by its name with `use_bias`.
+
+        Args:
+            name: Letters, digits, "_" and "-"; not "none".
+            decoder: With non-local features a `LabelBias`.
+
+        Raises:
+            InputError: Another name, or a decoder that does not support the labels or non-local features.
+        """
+        check_bias_name(name)
+        self._check_decoder(decoder, f"biases.{name}")
+        decoder.allocate(self.labels)
+        self.biases[name] = decoder
+
+    def use_bias(self, name: str | None) -> None:
+        """Predict with the bias of this name, or with the tagger's own `decoder` (None).
+
+        Raises:
+            InputError: An unknown name.
+
+        Example:
+            >>> from structperc.chain import LabelBias
+            >>> from structperc.sklearn import SequenceTagger
+            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+            >>> tagger.add_bias("precision", LabelBias({"O": 5.0}))
+            >>> tagger.use_bias("precision")
+            >>> tagger.tag([["Anna", "left"]])
+            [['O', 'O']]
+        """
+        if name is not None and name not in self.biases:
+            known = f"; it has {', '.join(self.biases)}" if self.biases else ""
+            raise InputError(f"the model has no bias {name!r}{known}; fit one with structperc calibrate")
+        self.default_bias = name
+
+    @property
+    def current_decoder(self) -> Decoder:
+        """The decoder of the current bias, or `decoder`."""
+        return self.decoder if self.default_bias is None else self.biases[self.default_bias]
+
+    def _check_decoder(self, decoder: Decoder, place: str) -> None:
+        if self.nonlocal_features and not isinstance(decoder, KBest):
+            name = type(decoder).__name__
+            raise InputError(f"{place}: {name} does not support non-local features; use KBest or LabelBias")
 
     @property
     def additive(self) -> bool:
@@ -212,13 +283,14 @@ class Tagger(BaseTagger):
     def decode(self, batch: Batch) -> Tensor:
         """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence.
 
-        Without non-local features this is the best label sequence by local score.
+        Without non-local features these are the best labels by local score.
         """
+        decoder = self.current_decoder
         if not self.nonlocal_features:
-            return viterbi(self(batch))[1]
+            return decoder.best(self(batch))
         found, T = [], batch.sentences.shape[1]
-        for part in split_batch(batch, self.decoder.k):
-            candidates = self.decoder(self(part))
+        for part in split_batch(batch, decoder.k):
+            candidates = decoder(self(part))
             total = self.total_scores(part, candidates)
             labels = candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
             found.append(pad(labels, (0, T - labels.shape[1])))
@@ -276,11 +348,11 @@ class Tagger(BaseTagger):
         """Return the k best of each sequence by total score, among the n best by local score."""
         lattice = self(batch)
         best = self.rescore(batch, kbest(lattice, n))
-        log_z = log_partition(lattice) if self.probabilistic else None
+        log_z = log_partition(self.scaled(lattice)) if self.probabilistic else None
         found = []
         for b, length in enumerate(batch.lengths.tolist()):
             labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
-            logs = [None] * len(scores) if log_z is None else (scores - log_z[b]).tolist()
+            logs = [None] * len(scores) if log_z is None else (scores / (self.temperature or 1.0) - log_z[b]).tolist()
             names = [self.labels.decode(path) for path in labels]
             found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
         return found
@@ -307,9 +379,23 @@ class Tagger(BaseTagger):
         corpus = self.read(sentences)
         found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
         for batch in self.batches(corpus):
-            for row, length, table in zip(batch.rows, batch.lengths, marginals(self(batch)), strict=True):
+            for row, length, table in zip(batch.rows, batch.lengths, marginals(self.scaled(self(batch))), strict=True):
                 found[int(row)] = table[:length]
         return found
+
+    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
+        """Return the labels of all tokens of a corpus; `confident` adds probabilities, `SegmentThreshold` segments."""
+        prediction, decoder = super().predict(corpus, confident), self.current_decoder
+        if not isinstance(decoder, SegmentThreshold):
+            return prediction
+        found = []
+        with torch.no_grad():
+            for batch in self.batches(corpus):
+                segments = decoder.segments(self(batch))
+                first = corpus.starts[batch.rows.cpu().numpy()][segments.rows.cpu().numpy()].tolist()
+                for at, start, end, kind, p in zip(first, *(part.tolist() for part in segments[1:]), strict=True):
+                    found.append(ProbableSpan(self.labels.type_names[kind], at + start, at + end, p))
+        return prediction._replace(spans=sorted(found, key=lambda span: (span.start, span.end, -span.probability)))
 
     def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the probabilities of labels, and of the segments that contain the tokens.
@@ -326,7 +412,7 @@ class Tagger(BaseTagger):
             InputError: The tagger was not trained by likelihood.
         """
         self.check_probabilistic()
-        lattice = self(batch)
+        lattice = self.scaled(self(batch))
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
         return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
 
@@ -517,12 +603,46 @@ class Tagger(BaseTagger):
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part but the features, as plain JSON types."""
-        return {part: describe_value(getattr(self, part)) for part in self.saved_parts}
+        parts = {part: describe_value(getattr(self, part)) for part in self.saved_parts}
+        return {**parts, **describe_biases(self)}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the tagger, without weights, of a `description`."""
-        return cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+        tagger = cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+        tagger.restore_biases(description, build)
+        return tagger
+
+    def restore_biases(self, description: dict[str, Any], build: Builder) -> None:
+        """Add the biases, the default bias and the temperature of a `description`, which may have none.
+
+        Raises:
+            InputError: An invalid entry.
+        """
+        entries = {name: description[name] for name in BIAS_ENTRIES if name in description}
+        for name, value in entries.items():
+            check_value(value, BIAS_ENTRIES[name], name)
+        for name, decoder in entries.get(BIASES, {}).items():
+            check_bias_name(name)
+            self.biases[name] = build.part(decoder, Decoder, f"{BIASES}.{name}")
+            self._check_decoder(self.biases[name], f"{BIASES}.{name}")
+        self.use_bias(entries.get(DEFAULT_BIAS))
+        self.temperature = entries.get(TEMPERATURE)
+        if self.temperature is not None:
+            check_temperature(self.temperature)
+
+
+def check_bias_name(name: str) -> None:
+    """Raise InputError for the name of a bias that has other characters than letters, digits, "_" and "-"."""
+    if not re.fullmatch(r"[\w-]+", name) or name == "none":
+        raise InputError(f"invalid name of a bias: {name!r}; use letters, digits, _ and -, and not 'none'")
+
+
+def describe_biases(tagger: Tagger) -> dict[str, Any]:
+    """Return the biases, the default bias and the temperature of a tagger as plain JSON types, without missing ones."""
+    biases = {name: describe_value(decoder) for name, decoder in tagger.biases.items()}
+    entries = {BIASES: biases or None, DEFAULT_BIAS: tagger.default_bias, TEMPERATURE: tagger.temperature}
+    return {name: value for name, value in entries.items() if value is not None}
 
 
 def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:

@@ -178,7 +178,7 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
     assert isinstance(light, SparsePredictor)
     for seed in (0, 1):
         corpus = corpus_of(case, seed)
-        labels, tokens, segments = light.predict(corpus, confident=True)
+        labels, tokens, segments, _ = light.predict(corpus, confident=True)
         expected = tagger.double().predict(corpus, confident=True)
         assert labels == expected.labels
         np.testing.assert_allclose(tokens, expected.tokens, rtol=1e-5, atol=1e-12)
