@@ -52,6 +52,7 @@ from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
+from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
@@ -537,7 +538,8 @@ class Tagger(BaseTagger):
         optimizer = self.training_protocol()
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:
-            self.training_method = (FullBatchTraining if optimizer.full_batch else GradientTraining)(self)
+            whole = FullBatchLikelihood if supports_likelihood(self) else FullBatchTraining
+            self.training_method = (whole if optimizer.full_batch else GradientTraining)(self)
         self.training_method.begin_epoch()
 
     def training_step(self, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor | None:
