@@ -223,7 +223,8 @@ class BaseTagger(pl.LightningModule, Predictor):
         if min_probability is not None:
             check_min_probability(min_probability, self.labels)
         confident = confident or min_probability is not None
-        labels, probabilities, spans, with_spans = [], [], [], min_probability is not None
+        labels, probabilities, with_spans = [], [], min_probability is not None
+        spans: list[ProbableSpan] = []
         for batch in self.batches(corpus, inference_batch_size(corpus)):
             best = self.decode(batch)
             labels.append((batch.rows, best))
