@@ -49,6 +49,7 @@ class OutputOptions(NamedTuple):
     k: int | None = None
     order: bool = False
     probabilities: bool = False
+    min_probability: float | None = None  # of segments that are not in the best label sequence
 
     def check(self) -> None:
         """Raise InputError for options that exclude each other."""
@@ -59,6 +60,8 @@ class OutputOptions(NamedTuple):
             raise InputError(f"{lists} writes columns only; leave out --format {self.form}, or {lists}")
         if lists and self.probabilities:
             raise InputError(f"{lists} excludes --probabilities; leave out one of them")
+        if self.min_probability is not None and (lists or self.form not in (None, "jsonl")):
+            raise InputError("--min-probability writes JSON lines only; set --format jsonl")
 
 
 class TaggedBlock(NamedTuple):
@@ -228,7 +231,10 @@ def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block])
 
 def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput) -> TaggedBlock:
     form = output_options.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    prediction, tokens = tagger.predict(given.corpus, output_options.probabilities), given.corpus.tokens
+    if output_options.min_probability is not None and form != "jsonl":
+        raise InputError("--min-probability writes JSON lines only; set --format jsonl")
+    prediction = tagger.predict(given.corpus, output_options.probabilities, output_options.min_probability)
+    tokens = given.corpus.tokens
     if form == "brat":
         return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
     return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)

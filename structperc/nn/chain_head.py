@@ -16,7 +16,7 @@ from structperc.chain import (
     marginals,
     viterbi,
 )
-from structperc.chain.confidence import confidence_within
+from structperc.chain.confidence import confidence_within, entities
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
@@ -37,6 +37,7 @@ from structperc.nn.inputs import (
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.predictor import Entities
 from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 
 Reduction = Literal["mean", "sum", "none"]
@@ -403,6 +404,55 @@ class ChainHead(nn.Module):
         own = places.gather(labels).where(places.mask, 0)
         boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
         return places.scatter(confidence_within(lattice, own, boundaries, self.labels), torch.nan)
+
+    @torch.no_grad()
+    def entities(
+        self,
+        logits: Tensor,
+        mask: Tensor | None = None,
+        *,
+        sentences: Tensor | None = None,
+        min_probability: float | None = None,
+    ) -> list[Entities]:
+        """Return the segments of each row with their exact probabilities, and the probability of its best labels.
+
+        The probability of a segment is that of all label sequences with exactly this type, first and last token. The
+        segments are those of the best label sequence, and with `min_probability` all others above it: for example, the
+        other types of the same tokens.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+            min_probability: add all other segments with a probability above this number, with `best` False.
+
+        Returns:
+            The segments of each row, and the probability of its best labels. `start` and `end` are positions in the
+            row: of the first token, and one after the position of the last token.
+
+        Raises:
+            InputError: wrong shapes or minimum; the head has non-local features, or a criterion without probabilities.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]])
+            >>> (found,) = head.entities(logits, min_probability=0.05)
+            >>> [(one.type, one.start, one.end, round(one.probability, 2), one.best) for one in found.spans]
+            [('PER', 0, 1, 0.09, False), ('PER', 0, 2, 0.88, True)]
+            >>> round(found.probability, 2)
+            0.87
+        """
+        self._check_probabilistic()
+        places, batch, lattice = self._read(logits, mask, None, sentences)
+        boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
+        labels = self._search(_best, logits, places, lattice)[1]
+        found = entities(lattice, labels, boundaries, self.labels, min_probability)
+        return [
+            one._replace(spans=[s._replace(start=at[s.start], end=at[s.end - 1] + 1) for s in one.spans])
+            for one, at in zip(found, places.order.tolist(), strict=True)
+        ]
 
     # -- chains of tokens ------------------------------------------------------------------------------------
 

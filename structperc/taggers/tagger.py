@@ -22,8 +22,8 @@ from structperc.chain import (
     marginals,
     scale,
 )
-from structperc.chain.confidence import confidence_within, token_confidence
-from structperc.chain.minimum_risk import check_temperature
+from structperc.chain.confidence import confidence_within, step_log_probabilities, token_confidence
+from structperc.chain.minimum_risk import ProbableSegments, check_temperature, probable_segments
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
@@ -44,7 +44,7 @@ from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, b
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
-from structperc.predictor.base import Prediction, ProbableSpan, Sentence, missing_probabilities
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -53,6 +53,7 @@ from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
+from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
@@ -392,30 +393,28 @@ class Tagger(BaseTagger):
                 found[int(row)] = table[:length]
         return found
 
-    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus; `confident` adds probabilities, `SegmentThreshold` segments."""
-        prediction, decoder = super().predict(corpus, confident), self.current_decoder
-        if not isinstance(decoder, SegmentThreshold):
-            return prediction
-        found = []
-        with torch.no_grad():
-            for batch in self.batches(corpus):
-                segments = decoder.segments(self(batch))
-                first = corpus.starts[batch.rows.cpu().numpy()][segments.rows.cpu().numpy()].tolist()
-                for at, start, end, kind, p in zip(first, *(part.tolist() for part in segments[1:]), strict=True):
-                    found.append(ProbableSpan(self.labels.type_names[kind], at + start, at + end, p))
-        return prediction._replace(spans=sorted(found, key=lambda span: (span.start, span.end, -span.probability)))
+    def probable_segments(self, batch: Batch, min_probability: float | None) -> ProbableSegments | None:
+        """Return all segments with a probability above a number, or those of the decoder `SegmentThreshold`.
 
-    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities of labels, and of the segments that contain the tokens.
+        Raises:
+            InputError: A minimum is given, but the scores of the tagger are not log-probabilities.
+        """
+        if min_probability is not None:
+            self.check_probabilistic()
+            return probable_segments(self.scaled(self(batch)), self.labels, min_probability, batch.first)
+        decoder = self.current_decoder
+        return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the probabilities of labels, of the segments that contain the tokens, and of the label sequences.
 
         Args:
             batch: A batch.
             labels: (B, T) int64.
 
         Returns:
-            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments; see
-            `metrics.segment_confidence`.
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments (see
+            `metrics.segment_confidence`), and the log-probability of each label given the labels before it (B, T).
 
         Raises:
             InputError: The tagger was not trained by likelihood.
@@ -423,7 +422,8 @@ class Tagger(BaseTagger):
         self.check_probabilistic()
         lattice = self.scaled(self(batch))
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
+        within = confidence_within(lattice, labels, boundaries, self.labels)
+        return token_confidence(lattice, labels), within, step_log_probabilities(lattice, labels)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the tagger are log-probabilities."""
@@ -554,7 +554,8 @@ class Tagger(BaseTagger):
         optimizer = self.training_protocol()
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:
-            self.training_method = (FullBatchTraining if optimizer.full_batch else GradientTraining)(self)
+            whole = FullBatchLikelihood if supports_likelihood(self) else FullBatchTraining
+            self.training_method = (whole if optimizer.full_batch else GradientTraining)(self)
         self.training_method.begin_epoch()
 
     def training_step(self, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor | None:
