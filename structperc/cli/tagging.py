@@ -49,6 +49,7 @@ class OutputOptions(NamedTuple):
     k: int | None = None
     order: bool = False
     probabilities: bool = False
+    min_probability: float | None = None  # of segments that are not in the best label sequence
     bias: str | None = None  # name of a bias, "none" for no bias, or None for the default of the model
 
     def check(self) -> None:
@@ -62,6 +63,8 @@ class OutputOptions(NamedTuple):
             raise InputError(f"{lists} excludes --probabilities; leave out one of them")
         if lists and self.bias is not None:
             raise InputError(f"{lists} excludes --bias; leave out one of them")
+        if self.min_probability is not None and (lists or self.form not in (None, "jsonl")):
+            raise InputError("--min-probability writes JSON lines only; set --format jsonl")
 
 
 class TaggedBlock(NamedTuple):
@@ -233,7 +236,10 @@ def _tag_block(tagger: Predictor, tag: TagBlock, given: tuple[InputPlan, Block])
 
 def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput) -> TaggedBlock:
     form = output_options.form or ("jsonl" if given.plan.form == "jsonl" else "columns")
-    prediction, tokens = tagger.predict(given.corpus, output_options.probabilities), given.corpus.tokens
+    if output_options.min_probability is not None and form != "jsonl":
+        raise InputError("--min-probability writes JSON lines only; set --format jsonl")
+    prediction = tagger.predict(given.corpus, output_options.probabilities, output_options.min_probability)
+    tokens = given.corpus.tokens
     if prediction.spans is not None and form == "html":
         raise InputError("--format html shows no segments that overlap, which this bias finds; use jsonl or brat")
     if form == "brat":
