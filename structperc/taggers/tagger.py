@@ -298,13 +298,24 @@ class Tagger(BaseTagger):
         decoder = self.current_decoder
         if not self.nonlocal_features:
             return decoder.best(self(batch))
-        found, T = [], batch.sentences.shape[1]
-        for part in split_batch(batch, decoder.k):
-            candidates = decoder(self(part))
-            total = self.total_scores(part, candidates)
-            labels = candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
-            found.append(pad(labels, (0, T - labels.shape[1])))
-        return torch.cat(found)
+        T = batch.sentences.shape[1]
+        parts = (self.best_labels(part, self(part), decoder) for part in split_batch(batch, decoder.k))
+        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    @torch.no_grad()
+    def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
+        """Return the labels (B, T) int64 of a decoder's candidate with the highest total score.
+
+        Args:
+            batch: A batch.
+            lattice: Its scores, as the tagger returns them.
+            decoder: Any decoder; with non-local features one that returns candidates, such as `KBest`.
+        """
+        if not self.nonlocal_features:
+            return decoder.best(lattice)
+        candidates = decoder(lattice)
+        total = self.total_scores(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
         """Return up to k best label sequences of each sentence, best first.
