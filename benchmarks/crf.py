@@ -23,6 +23,7 @@ from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch
 from structperc.taggers import Tagger
+from structperc.taggers.full_batch_likelihood import add_gradients, likelihood
 
 TEMPLATES = ["suzuki2006_chunking"]
 C = 1.0
@@ -79,9 +80,9 @@ class Ours:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad.zero_()
         total = 0.0
         for batch in self.batches:
-            loss = self.tagger.criterion(self.tagger.score_batch(batch)).sum()
-            loss.backward()
-            total += float(loss.detach())
+            losses, gradients = likelihood(self.tagger.scorer, self.tagger.constraints, batch)
+            add_gradients(self.tagger.scorer, batch, gradients)
+            total += float(losses.sum())
         penalty = self.tagger.prior(self.tagger.parameters())  # type: ignore[misc]
         penalty.backward()
         return total + float(penalty.detach())

@@ -67,6 +67,16 @@ class Ragged(NamedTuple):
         """The index of the list of each id, (M,)."""
         return torch.repeat_interleave(self.counts, output_size=self.ids.shape[0])
 
+    @property
+    def n(self) -> int:
+        """The number of lists."""
+        return len(self.offsets) - 1
+
+    def pad(self, real: Tensor) -> "Ragged":
+        """Return S lists: these n lists at the places of a mask (S,) bool that are True, empty ones elsewhere."""
+        before = torch.cat([real.new_zeros(1, dtype=torch.int64), real.cumsum(0)])
+        return self._replace(offsets=self.offsets.index_select(0, before), transposed=None)
+
     def slice(self, start: int, stop: int) -> "Ragged":
         """Return the lists start, ..., stop - 1; ids are a view."""
         offsets = self.offsets[start : stop + 1]

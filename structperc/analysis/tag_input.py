@@ -29,7 +29,7 @@ from structperc.text import TokenizedText, align_words, join_words, paragraph_en
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, SentenceSplitter, Tokenizer
 
 PREFIX = f"{PREDICTED}_"  # prefix of new fields of JSON lines whose names are taken
-NEW = ("labels", "probabilities", "spans")
+NEW = ("labels", "probabilities", "probability", "spans")
 ENDS: dict[str, Ends] = {
     "nowhere": nowhere,
     "lines": line_ends,

@@ -103,7 +103,7 @@ def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterato
 
     `before` is the number of characters before the text in its file.
     """
-    for number, (start, end, kind, confidence) in enumerate(spans, 1):
+    for number, (start, end, kind, confidence, _) in enumerate(spans, 1):
         parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, start, end)]
         where = ";".join(f"{a + before} {b + before}" for a, b in parts)
         yield f"T{number}\t{kind} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
@@ -126,11 +126,15 @@ def _json_lines(
             row |= {TOKENS_FIELD: text.words, f"{prefix}labels": prediction.labels}
             if prediction.tokens is not None:
                 row[f"{prefix}probabilities"] = np.round(prediction.tokens, 6).tolist()
+        if prediction.probability is not None:
+            row[f"{prefix}probability"] = round(prediction.probability, 6)
         row[f"{prefix}spans"] = objects = []
-        for start, end, kind, confidence in own:
+        for start, end, kind, confidence, best in own:
             objects.append({"start": start, "end": end, "type": kind, "text": text.text[start:end]})
             if confidence is not None:
                 objects[-1]["confidence"] = round(confidence, 6)
+            if prediction.spans is not None:
+                objects[-1]["best"] = best
         if not prefix:
             row[PREDICTED] = [name for name in NEW if name in row]
         yield json_line(row)

@@ -3,9 +3,13 @@
 import torch
 from torch import Tensor
 
+from structperc.chain.lattices import token_mask
 from structperc.chain.marginals import marginals, next_marginals, previous_marginals
+from structperc.chain.minimum_risk import ProbableSegments, probable_segments
 from structperc.chain.segments import Segments, segment_marginals
 from structperc.data.labels import LabelSet, segment_boundaries
+from structperc.data.tag_schemes import parse_tag
+from structperc.predictor.base import Entities, ProbableSpan, check_min_probability
 from structperc.structures import Lattice, SentenceBoundaries
 
 
@@ -38,9 +42,9 @@ def segment_confidence(
 ) -> Tensor:
     """Return the probability of each segment, with exactly these boundaries.
 
-    It is p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it. In the
-    lattice of a constrained tagger it is exact for IOB2, IOBES and BILOU, where a segment can be written in one way
-    only. In IOB1 it is the probability of the way in which the labels write it.
+    It is p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it, in the
+    lattice of a constrained tagger. In IOB1, where a segment begins with B after another one of its type and otherwise
+    with I, it is the sum for both labels.
 
     Args:
         lattice: scores of a probabilistic model.
@@ -66,9 +70,30 @@ def segment_confidence(
         >>> segment_confidence(lattice, torch.tensor([[1, 0]]), segments, boundaries, label_set)
         tensor([0.7500])
     """
-    rows, starts, ends = segments
-    if not len(rows):
+    if not len(segments.rows):
         return lattice.unary.new_zeros(0)
+    total = _written_confidence(lattice, labels, segments, boundaries, label_set)
+    if label_set.scheme == "IOB1":
+        where = segments.rows, segments.starts
+        other = _other_first_labels(label_set).to(labels.device)[labels[where]]
+        labels = labels.index_put(where, other.clamp(min=0))
+        also = _written_confidence(lattice, labels, segments, boundaries, label_set)
+        total = total + also.where(other >= 0, 0)
+    return total.clamp(max=1).to(lattice.unary.dtype)
+
+
+def _other_first_labels(label_set: LabelSet) -> Tensor:
+    """Return for each label of IOB1 the other one of its type (L,) int64, -1 without one."""
+    tags = [parse_tag(name, label_set.scheme) for name in label_set.names]
+    same = ([i for i, other in enumerate(tags) if other.type == tag.type and other != tag] for tag in tags)
+    return torch.tensor([(ids or [-1])[0] for ids in same])
+
+
+def _written_confidence(
+    lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
+) -> Tensor:
+    """Return the probability (S,) float64 of each segment with exactly these labels."""
+    rows, starts, ends = segments
     may_continue = ((label_set.types >= 0) & ~label_set.opening).to(labels.device)  # (L, L), label j after i
     left, right = (rows, starts), (rows, ends - 1)
     before = (previous_marginals(lattice, labels)[left] * may_continue.T[labels[left]]).sum(1)
@@ -76,8 +101,100 @@ def segment_confidence(
     after = (following[right] * may_continue[labels[right]]).sum(1)
     open_left = before.masked_fill(boundaries.first[left], 0).clamp(0, 1)
     open_right = after.masked_fill(boundaries.last[right], 0).clamp(0, 1)
-    confidence = segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
-    return confidence.to(lattice.unary.dtype)
+    return segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
+
+
+@torch.no_grad()
+def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
+    """Return log p(y_t | y_{t-1}, x) of each label, for the first one log p(y_1 | x).
+
+    In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
+    is the log-probability of its labels.
+
+    Args:
+        lattice: scores of a probabilistic model.
+        labels: (B, T) int64, any label in the padding.
+
+    Returns:
+        Log-probabilities (B, T) float64, 0 in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.confidence import step_log_probabilities
+        >>> from structperc.structures import Lattice
+        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> step_log_probabilities(lattice, torch.tensor([[1, 0]])).exp()
+        tensor([[0.7500, 0.5000]], dtype=torch.float64)
+    """
+    if not labels.shape[1]:
+        return labels.double()
+    following = next_marginals(lattice, labels)[:, :-1].gather(2, labels[:, 1:, None]).squeeze(2)
+    steps = torch.cat([token_confidence(lattice, labels)[:, :1].double(), following], 1)
+    return steps.log().where(token_mask(lattice), 0)
+
+
+@torch.no_grad()
+def entities(
+    lattice: Lattice,
+    labels: Tensor,
+    boundaries: SentenceBoundaries,
+    label_set: LabelSet,
+    min_probability: float | None = None,
+) -> list[Entities]:
+    """Return the segments of label sequences with their exact probabilities, and the probabilities of the sequences.
+
+    Args:
+        lattice: scores of a probabilistic model, with -inf for what the tag scheme forbids.
+        labels: (B, T) int64, any label in the padding.
+        boundaries: real tokens, first and last tokens of sentences.
+        label_set: names and tag scheme of the labels.
+        min_probability: add all other segments with a probability above this number.
+
+    Returns:
+        For each of the B sequences its segments, sorted by start, end and descending probability.
+
+    Raises:
+        InputError: `min_probability` is not in 0 <= p < 1, or the labels have no tag scheme.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.confidence import entities
+        >>> from structperc.data import LabelSet
+        >>> from structperc.metrics.accuracy import sentence_boundaries
+        >>> from structperc.structures import Lattice
+        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> boundaries, label_set = sentence_boundaries(lattice.lengths, 2), LabelSet(("O", "B-PER"), "IOB2")
+        >>> (found,) = entities(lattice, torch.tensor([[1, 0]]), boundaries, label_set, min_probability=0.1)
+        >>> [(one.start, one.end, round(one.probability, 3), one.best) for one in found.spans]
+        [(0, 1, 0.75, True), (1, 2, 0.5, False)]
+        >>> round(found.probability, 4)
+        0.375
+    """
+    first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
+    rows, starts = first.nonzero(as_tuple=True)
+    segments = Segments(rows, starts, last.nonzero(as_tuple=True)[1] + 1)
+    kinds = label_set.types.to(labels.device)[labels[rows, starts]]
+    sure = segment_confidence(lattice, labels, segments, boundaries, label_set)
+    found: list[dict[tuple[str, int, int], ProbableSpan]] = [{} for _ in range(len(labels))]
+    _add_spans(found, label_set, ProbableSegments(*segments, kinds, sure), best=True)
+    if min_probability is not None:
+        check_min_probability(min_probability, label_set)
+        others = probable_segments(lattice, label_set, min_probability, boundaries.first)
+        _add_spans(found, label_set, others, best=False)
+    sequences = step_log_probabilities(lattice, labels).sum(1).exp().tolist()
+    order = (sorted(one.values(), key=lambda span: (span.start, span.end, -span.probability)) for one in found)
+    return [Entities(*pair) for pair in zip(order, sequences, strict=True)]
+
+
+def _add_spans(
+    found: list[dict[tuple[str, int, int], ProbableSpan]], label_set: LabelSet, segments: ProbableSegments, best: bool
+) -> None:
+    """Add segments to those of their rows that are not there yet."""
+    for row, start, end, kind, p in zip(*(part.tolist() for part in segments), strict=True):
+        span = ProbableSpan(label_set.type_names[kind], start, end, p, best)
+        found[row].setdefault((span.type, start, end), span)
 
 
 @torch.no_grad()

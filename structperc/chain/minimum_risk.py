@@ -130,17 +130,19 @@ class ProbableSegments(NamedTuple):
 
 
 @torch.no_grad()
-def probable_segments(lattice: Lattice, labels: LabelSet, threshold: float) -> ProbableSegments:
+def probable_segments(
+    lattice: Lattice, labels: LabelSet, threshold: float, first: Tensor | None = None
+) -> ProbableSegments:
     """Return all segments with a probability above a threshold, with exactly their type, first and last token.
 
     Segments are those of the rule of conlleval (see `data.spans`) in each label sequence, whose probability is
     exp(score - log Z). Longer segments are computed as long as some segment of this length can be above the threshold.
 
     Args:
-        lattice: scores of B sequences, each one sentence, or several with a scheme in which every segment has a label
-            of its own for its first token (all but IOB1).
+        lattice: scores of B sequences.
         labels: names and tag scheme of the labels.
         threshold: 0 <= threshold < 1.
+        first: (B, T) bool, first tokens of sentences; by default, each sequence is one sentence.
 
     Returns:
         The segments, shorter ones first.
@@ -170,6 +172,9 @@ def probable_segments(lattice: Lattice, labels: LabelSet, threshold: float) -> P
     steps = (steps * (inside & ~opening)).clamp(0, 1)
     mass = (pairs * (inside & opening)).sum(2)  # (B, T, L), probability that a segment begins with this label
     mass[:, :1] = nodes[:, :1] * inside
+    if first is not None:
+        mass = torch.where(first.unsqueeze(2), nodes * inside, mass)
+        steps = steps.masked_fill(first[:, :, None, None], 0)
     leaving = 1 - steps.sum(3).roll(-1, 1)  # (B, T, L), probability that a segment with this label ends here
     ends = torch.arange(nodes.shape[1], device=nodes.device) == lattice.lengths.unsqueeze(1) - 1
     leaving = leaving.masked_fill(ends.unsqueeze(2), 1).clamp(0, 1)

@@ -5,6 +5,7 @@ from argparse import Namespace
 
 from structperc.cli.arguments import (
     CommandParser,
+    add_bias,
     add_encoding,
     add_line_format,
     add_model,
@@ -28,6 +29,9 @@ def _arguments(parser: CommandParser) -> None:
     )
     sure = "add the probability of each label and segment; columns: before the label"
     parser.add_argument("--probabilities", action="store_true", help=sure)
+    add_bias(parser)
+    least = "add --probabilities and all other segments with a probability above P to JSON lines"
+    parser.add_argument("--min-probability", type=float, metavar="P", help=least)
     add_splitting(parser)
     roles = "roles of the file's columns, _ skips one; default: first the columns that the model reads"
     parser.add_argument("--columns", nargs="+", help=roles)
@@ -50,7 +54,9 @@ def tag(options: Namespace) -> None:
     from structperc.analysis.tag_input import TextSplitting
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
-    output_options = OutputOptions(options.format, options.k, options.order, options.probabilities)
+    output_options = OutputOptions(
+        options.format, options.k, options.order, options.probabilities, options.min_probability, options.bias
+    )
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])
     if several and options.output is None:

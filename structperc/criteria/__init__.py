@@ -3,7 +3,7 @@
 base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
 perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
 local_and_nonlocal.py   margins of local and of total scores on n-best candidates
-crf.py                  negative log-likelihoods: CRF, softmax-margin, MEMM, token cross-entropy, distillation
+crf.py                  negative log-likelihoods: CRF, softmax-margin, MEMM, tokens, distillation; ratio of entities
 risk.py                 expected costs, of all label sequences or of n-best candidates
 costs.py                costs of wrong labels, and of missed, spurious and wrong segments
 mce.py, wrong_paths.py  minimum classification error, and sums over all wrong paths
@@ -23,7 +23,14 @@ from structperc.criteria.base import (
     without_autocast,
 )
 from structperc.criteria.costs import Costs, SegmentCosts, TokenCosts
-from structperc.criteria.crf import CRFLoss, DistillationLoss, MEMMLoss, SoftmaxMarginLoss, TokenCrossEntropyLoss
+from structperc.criteria.crf import (
+    CRFLoss,
+    DistillationLoss,
+    EntityRatio,
+    MEMMLoss,
+    SoftmaxMarginLoss,
+    TokenCrossEntropyLoss,
+)
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.mce import (
     Logistic,
@@ -63,6 +70,7 @@ __all__ = [
     "Costs",
     "TokenCosts",
     "SegmentCosts",
+    "EntityRatio",
     "DistillationLoss",
     "MEMMLoss",
     "TokenCrossEntropyLoss",

@@ -11,17 +11,54 @@ from structperc.kernels.simd import WIDTH, broadcast, load_masked, store_masked
 
 
 @subkernel_no_alloc
-def _in_two_sums(table, ids, first, last, total, row):
-    """Fill total[row], C numbers, with the sum of the rows ids[first:last] of table (R, C), as sum of two sums."""
+def in_two_sums(table, ids, first, last, total, row, add=False):
+    """Fill total[row], C numbers, with the sum of the rows ids[first:last] of table (R, C), as sum of two sums.
+
+    With `add` the sum is added to it.
+    """
     C = table.shape[1]
-    for j in range(0, C, WIDTH):
-        even, odd = broadcast(table.dtype.type(0)), broadcast(table.dtype.type(0))
-        for place in range(first, last - 1, 2):  # two additions that do not wait for each other
-            even += load_masked(table, np.int64(ids[place]) * C + j, C - j)
-            odd += load_masked(table, np.int64(ids[place + 1]) * C + j, C - j)
-        if (last - first) % 2:
-            even += load_masked(table, np.int64(ids[last - 1]) * C + j, C - j)
-        store_masked(total, row * C + j, C - j, even + odd)
+    for j in range(0, C, 2 * WIDTH):
+        if C - j > WIDTH:
+            _two_vectors(table, ids, first, last, total, row, add, j)
+        else:
+            _one_vector(table, ids, first, last, total, row, add, j)
+
+
+@subkernel_no_alloc(forceinline=True)
+def _one_vector(table, ids, first, last, total, row, add, j):
+    """Sum the last columns, from j on; two additions do not wait for each other."""
+    C, zero = table.shape[1], broadcast(table.dtype.type(0))
+    even = odd = zero
+    if add:
+        even = load_masked(total, row * C + j, C - j)
+    for place in range(first, last - 1, 2):
+        even += load_masked(table, np.int64(ids[place]) * C + j, C - j)
+        odd += load_masked(table, np.int64(ids[place + 1]) * C + j, C - j)
+    if (last - first) % 2:
+        even += load_masked(table, np.int64(ids[last - 1]) * C + j, C - j)
+    store_masked(total, row * C + j, C - j, even + odd)
+
+
+@subkernel_no_alloc(forceinline=True)
+def _two_vectors(table, ids, first, last, total, row, add, j):
+    """Sum up to 2 WIDTH columns from j on in one pass, which waits once for each row that is not in the cache."""
+    C, zero = table.shape[1], broadcast(table.dtype.type(0))
+    even = odd = more_even = more_odd = zero
+    k = j + WIDTH
+    if add:
+        even, more_even = load_masked(total, row * C + j, C - j), load_masked(total, row * C + k, C - k)
+    for place in range(first, last - 1, 2):
+        one, other = np.int64(ids[place]) * C, np.int64(ids[place + 1]) * C
+        even += load_masked(table, one + j, C - j)
+        more_even += load_masked(table, one + k, C - k)
+        odd += load_masked(table, other + j, C - j)
+        more_odd += load_masked(table, other + k, C - k)
+    if (last - first) % 2:
+        one = np.int64(ids[last - 1]) * C
+        even += load_masked(table, one + j, C - j)
+        more_even += load_masked(table, one + k, C - k)
+    store_masked(total, row * C + j, C - j, even + odd)
+    store_masked(total, row * C + k, C - k, more_even + more_odd)
 
 
 @subkernel_no_alloc
@@ -36,7 +73,7 @@ def _in_order(table, ids, first, last, total, row):
 
 
 @subkernel_no_alloc
-def _weighted(table, ids, values, first, last, total, row):
+def weighted(table, ids, values, first, last, total, row):
     """Fill total[row] with the sum of these rows times the values of the features."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
@@ -74,7 +111,7 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
             token = start + t
             first, last = features.node_ends[token], features.node_ends[token + 1]
             if len(features.node_weights):
-                _weighted(weights.node, features.node_ids, features.node_weights, first, last, unary, t)
+                weighted(weights.node, features.node_ids, features.node_weights, first, last, unary, t)
             else:
                 sum_rows(weights.node, features.node_ids, first, last, unary, t)
             for j in range(unary.shape[1]):
@@ -87,7 +124,7 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
             token = start + t
             first, last = features.edge_ends[token], features.edge_ends[token + 1]
             if len(features.edge_weights):
-                _weighted(weights.edge, features.edge_ids, features.edge_weights, first, last, tables, t)
+                weighted(weights.edge, features.edge_ids, features.edge_weights, first, last, tables, t)
             else:
                 sum_rows(weights.edge, features.edge_ids, first, last, tables, t)
             _add_transitions(weights.transition, scheme.transition, edges[t], stationary)
@@ -95,5 +132,5 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
     return score
 
 
-score = _scoring(_in_two_sums)  # fast, for learning
+score = _scoring(in_two_sums)  # fast, for learning
 score_in_order = _scoring(_in_order)  # the same bits as tensor operations, so that ties stay ties

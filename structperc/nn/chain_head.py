@@ -16,7 +16,7 @@ from structperc.chain import (
     marginals,
     viterbi,
 )
-from structperc.chain.confidence import confidence_within
+from structperc.chain.confidence import confidence_within, entities
 from structperc.chain.lattices import full_precision as upcast
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
@@ -27,6 +27,7 @@ from structperc.nn.inputs import (
     RowWords,
     TokenPositions,
     build_batch,
+    check_allowed,
     check_gold,
     check_legal,
     check_logits,
@@ -36,6 +37,7 @@ from structperc.nn.inputs import (
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
+from structperc.predictor import Entities
 from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 
 Reduction = Literal["mean", "sum", "none"]
@@ -176,8 +178,10 @@ class ChainHead(nn.Module):
 
         Args:
             logits: (B, T, L) scores of labels.
-            gold: (B, T) numbers of labels; -100 at positions without a token.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100.
+            gold: (B, T) numbers of labels; -100 at positions without a token. Or (B, T, L) bool: the labels that may be
+                right, for incomplete labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100, or
+                with an allowed label.
             words: the words of the tokens of each row; for non-local features.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             reduction: "mean" over the rows with tokens, "sum", or "none" for the loss of each row.
@@ -186,7 +190,8 @@ class ChainHead(nn.Module):
             The loss, float32, () or for "none" (B,).
 
         Raises:
-            InputError: wrong shapes; on a CPU also unknown or illegal labels. On other devices, to avoid a
+            InputError: wrong shapes, or sets of labels for a criterion or features that need complete labels; on a CPU
+                also unknown or illegal labels. On other devices, to avoid a
                 synchronisation, the loss is then NaN or infinite.
 
         Example:
@@ -200,17 +205,10 @@ class ChainHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
-        kept = self._kept(logits, mask, gold)
         checked = logits.device.type == "cpu" and not torch.compiler.is_compiling()
-        if checked:
-            check_gold(gold, kept, self.labels)
-        places = TokenPositions.from_mask(kept)
-        batch = self._batch(places, gold.where(kept, 0), sentences, words)
-        if checked:
-            check_legal(batch, self.labels, places)
+        places, batch = self._read_gold(logits, gold, mask, sentences, words, checked)
         units = self.scorer.units(self._lattice(logits, places, batch), batch)
-        candidates = self.scorer.training_candidates(units.lattice, units.gold)
-        scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
+        scored = self.scorer.score(batch, units, self.scorer.training_candidates(units))
         with without_autocast(logits.device):
             losses = self.criterion(scored)
         if units.places is not None:
@@ -407,6 +405,55 @@ class ChainHead(nn.Module):
         boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
         return places.scatter(confidence_within(lattice, own, boundaries, self.labels), torch.nan)
 
+    @torch.no_grad()
+    def entities(
+        self,
+        logits: Tensor,
+        mask: Tensor | None = None,
+        *,
+        sentences: Tensor | None = None,
+        min_probability: float | None = None,
+    ) -> list[Entities]:
+        """Return the segments of each row with their exact probabilities, and the probability of its best labels.
+
+        The probability of a segment is that of all label sequences with exactly this type, first and last token. The
+        segments are those of the best label sequence, and with `min_probability` all others above it: for example, the
+        other types of the same tokens.
+
+        Args:
+            logits: (B, T, L) scores of labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+            min_probability: add all other segments with a probability above this number, with `best` False.
+
+        Returns:
+            The segments of each row, and the probability of its best labels. `start` and `end` are positions in the
+            row: of the first token, and one after the position of the last token.
+
+        Raises:
+            InputError: wrong shapes or minimum; the head has non-local features, or a criterion without probabilities.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import ChainHead
+            >>> head = ChainHead(["O", "B-PER", "I-PER"])
+            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]])
+            >>> (found,) = head.entities(logits, min_probability=0.05)
+            >>> [(one.type, one.start, one.end, round(one.probability, 2), one.best) for one in found.spans]
+            [('PER', 0, 1, 0.09, False), ('PER', 0, 2, 0.88, True)]
+            >>> round(found.probability, 2)
+            0.87
+        """
+        self._check_probabilistic()
+        places, batch, lattice = self._read(logits, mask, None, sentences)
+        boundaries = SentenceBoundaries(places.mask, batch.first, batch.last)
+        labels = self._search(_best, logits, places, lattice)[1]
+        found = entities(lattice, labels, boundaries, self.labels, min_probability)
+        return [
+            one._replace(spans=[s._replace(start=at[s.start], end=at[s.end - 1] + 1) for s in one.spans])
+            for one, at in zip(found, places.order.tolist(), strict=True)
+        ]
+
     # -- chains of tokens ------------------------------------------------------------------------------------
 
     def _read(
@@ -415,6 +462,39 @@ class ChainHead(nn.Module):
         places = TokenPositions.from_mask(self._kept(logits, mask, None))
         batch = self._batch(places, None, sentences, words)
         return places, batch, self._lattice(logits, places, batch)
+
+    def _read_gold(
+        self,
+        logits: Tensor,
+        gold: Tensor,
+        mask: Tensor | None,
+        sentences: Tensor | None,
+        words: RowWords | None,
+        checked: bool,
+    ) -> tuple[TokenPositions, Batch]:
+        """Return the tokens, and their gold labels as a batch."""
+        allowed = gold if gold.dtype == torch.bool else None
+        check_shapes(logits, mask, gold, len(self.labels))
+        if allowed is not None:
+            self._check_incomplete()
+            gold = allowed.long().argmax(2)  # an allowed label
+            if mask is None:
+                mask = allowed.any(2)
+        kept = self._kept(logits, mask, gold)
+        places = TokenPositions.from_mask(kept)
+        if checked and allowed is None:
+            check_gold(gold, kept, self.labels)
+        batch = self._batch(places, gold.where(kept, 0), sentences, words)
+        if allowed is not None:
+            batch = batch._replace(allowed=places.gather(allowed) | ~places.mask[:, :, None])
+        if checked:
+            (check_legal if allowed is None else check_allowed)(batch, self.labels, places)
+        return places, batch
+
+    def _check_incomplete(self) -> None:
+        if not self.criterion.supports_incomplete or self.nonlocal_features:
+            part = self.nonlocal_features[0] if self.criterion.supports_incomplete else self.criterion
+            raise InputError(f"gold: {type(part).__name__} needs complete labels; give numbers of labels (B, T)")
 
     def _kept(self, logits: Tensor, mask: Tensor | None, gold: Tensor | None) -> Tensor:
         """Return a mask (B, T) bool of the tokens."""

@@ -46,9 +46,10 @@ class LimitedMemory:
     for the products, one for the combination.
 
     Args:
-        vectors: (2 m, n), row 2 i is a step s and row 2 i + 1 its y; changed in place.
-        table: (2 m, 2 m) float64 on any device, inner products of the rows; changed in place.
-        pairs: number of pairs added so far; pair j has the index i = j mod m.
+        vectors: (2 m + 2, n), row 2 i is a step s and row 2 i + 1 its y; changed in place.
+        table: (2 m + 2, 2 m + 2) float64 on any device, inner products of the rows; changed in place.
+        pairs: number of pairs added so far; pair j has the index i = j mod (m + 1). The next pair is computed in the
+            rows that are free.
     """
 
     def __init__(self, vectors: Tensor, table: Tensor, pairs: int) -> None:
@@ -57,36 +58,65 @@ class LimitedMemory:
     @property
     def size(self) -> int:
         """The number of pairs that are kept."""
-        return min(self.pairs, len(self.vectors) // 2)
+        return min(self.pairs, len(self.vectors) // 2 - 1)
 
-    def remember(self, s: Tensor, y: Tensor) -> bool:
-        """Store a pair (n,), (n,) in place of the oldest one and return True; return False unless s.y is well above 0.
+    def remember(self, points: tuple[Tensor, Tensor], gradients: tuple[Tensor, Tensor]) -> bool:
+        """Store the pair of the last step, in place of the oldest one, and return True.
 
-        Without s.y > 0 the inverse Hessian would not stay positive definite (Nocedal & Wright 2006, §6.1).
+        Return False unless s.y is well above 0: otherwise the inverse Hessian would not stay positive definite
+        (Nocedal & Wright 2006, §6.1).
+
+        Args:
+            points: (n,) each, x_k and x_{k+1}.
+            gradients: (n,) each, g_k and g_{k+1}.
         """
-        if not dot(s, y) > torch.finfo(y.dtype).eps * dot(y, y):
+        row = self._row(self.pairs)
+        pair = self.vectors[row : row + 2]
+        for (before, after), difference in zip((points, gradients), pair, strict=True):
+            torch.sub(after, before, out=difference)
+        products = self._products(self._rows(self.pairs + 1), pair)
+        if not products[row, 1] > torch.finfo(pair.dtype).eps * products[row + 1, 1]:
             return False
-        row = self.pairs % (len(self.vectors) // 2) * 2
-        self.vectors[row], self.vectors[row + 1] = s, y
         self.pairs += 1
-        used = 2 * self.size
-        products = inner(self.vectors[:used], self.vectors[row : row + 2]).to(self.table.device)
-        self.table[:used, row : row + 2] = products
-        self.table[row : row + 2, :used] = products.t()
+        self.table[:, row : row + 2] = products.to(self.table.device)
+        self.table[row : row + 2] = products.t().to(self.table.device)
         return True
 
-    def inverse_times(self, v: Tensor) -> Tensor:
-        """Return the inverse Hessian times v, (n,); v itself if no pair is stored."""
+    def direction(self, v: Tensor) -> tuple[Tensor, float]:
+        """Return minus the product of the inverse Hessian with v (n,), and its inner product with v."""
+        square = dot(v, v)
         if not self.size:
-            return v.clone()
-        used = self.vectors[: 2 * self.size]
-        factor, weights = self._coefficients(inner(used, v[None])[:, 0])
-        return (weights.to(v) @ used).add_(v, alpha=factor)
+            return v.neg(), -square
+        rows = self._rows(self.pairs)
+        products = self._products(rows, v[None])[:, 0]
+        factor, weights = self._coefficients(products)
+        found = v * -factor
+        for part in rows:
+            found.addmv_(self.vectors[part].t(), weights[part].to(v), alpha=-1)
+        return found, -(factor * square + float(weights @ products))
+
+    def _row(self, pair: int) -> int:
+        """Return the first row of a pair, given its number."""
+        return 2 * (pair % (len(self.vectors) // 2))
+
+    def _rows(self, pairs: int) -> list[slice]:
+        """Return the rows of the last m pairs, given the number of pairs added."""
+        if pairs < len(self.vectors) // 2:
+            return [slice(0, 2 * pairs)]
+        free = self._row(pairs)
+        return [slice(0, free), slice(free + 2, None)]
+
+    def _products(self, rows: list[slice], columns: Tensor) -> Tensor:
+        """Return the inner products (2 m + 2, C) float64 of some rows with columns (C, n); 0 for other rows."""
+        found = torch.zeros(len(self.vectors), len(columns), dtype=torch.float64)
+        for part in rows:
+            found[part] = inner(self.vectors[part], columns)
+        return found
 
     def _coefficients(self, products: Tensor) -> tuple[float, Tensor]:
-        """Return the factors of v and of the rows, (2 m',) float64, given the rows' inner products (2 m',) with v."""
-        table = self.table[: len(products), : len(products)].cpu()
-        oldest_first = [2 * (j % (len(self.vectors) // 2)) for j in range(self.pairs - self.size, self.pairs)]
+        """Return the factors of v and of the rows, (2 m + 2,) float64, given the inner products of v with the rows."""
+        table = self.table.cpu()
+        oldest_first = [self._row(pair) for pair in range(self.pairs - self.size, self.pairs)]
         weights, factor = torch.zeros_like(products), 1.0
         alphas = {}
         for s in reversed(oldest_first):
@@ -143,8 +173,9 @@ class QuasiNewton(FullBatch):
         """Return the direction (n,) in which the objective rises most from the start of the line search."""
         return self._vectors["gradient"]
 
-    def _direction(self, ascent: Tensor) -> Tensor:
-        return self._memory.inverse_times(ascent).neg_()
+    def _direction(self, ascent: Tensor) -> tuple[Tensor, float]:
+        """Return the direction (n,) of the next line search, and its inner product with the steepest ascent (n,)."""
+        return self._memory.direction(ascent)
 
     def _trial_point(self, step: float) -> Tensor:
         """Return the trial point (n,) of a step."""
@@ -153,7 +184,7 @@ class QuasiNewton(FullBatch):
     def _advance(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         group = self.param_groups[0]
         if group["search"] is None:
-            rows = 2 * group["history"]
+            rows = 2 * group["history"] + 2
             table = torch.zeros(rows, rows, dtype=torch.float64)
             self._vectors.update(vectors=point.new_zeros(rows, len(point)), table=table)
             self._report("start")
@@ -167,8 +198,7 @@ class QuasiNewton(FullBatch):
         if outcome is Outcome.ACCEPTED:
             group["iteration"] += 1
             memory = self._memory
-            before = (self._vectors["point"], self._vectors["gradient"])  # their memory takes the differences
-            memory.remember(*(torch.sub(x, old, out=old) for x, old in zip((point, gradient), before, strict=True)))
+            memory.remember((self._vectors["point"], point), (self._vectors["gradient"], gradient))
             group["pairs"] = memory.pairs
             self._accept(objective, point, gradient)
         elif outcome is Outcome.AGAIN:
@@ -200,12 +230,10 @@ class QuasiNewton(FullBatch):
 
     def _begin(self, objective: float, ascent: Tensor) -> None:
         """Choose a direction from the current point, and the first trial point on it."""
-        direction = self._direction(ascent)
-        slope = dot(direction, ascent)
+        direction, slope = self._direction(ascent)
         if not slope < 0:  # rounding errors in the history
             self.param_groups[0]["pairs"] = 0
-            direction = self._direction(ascent)
-            slope = dot(direction, ascent)
+            direction, slope = self._direction(ascent)
         self._vectors["direction"] = direction
         step = 1.0 if self.param_groups[0]["pairs"] else 1 / norm(ascent)
         noise = 10 * torch.finfo(direction.dtype).eps * abs(objective)  # sums over a corpus lose about a digit
@@ -232,7 +260,7 @@ class LBFGS(QuasiNewton):
     """L-BFGS optimizer for smooth objectives, with a line search for the strong Wolfe conditions. Liu & Nocedal 1989.
 
     It converges to a point of zero gradient, which is the minimum if the objective is convex. It stores
-    2 * history + 4 vectors as long as all parameters together.
+    2 * history + 6 vectors as long as all parameters together.
 
     It stops when over `period` iterations the objective f fell by no more than `tolerance` * |f| (the rule of
     CRFsuite), when |gradient| <= `epsilon` * max(1, |weights|) (the rule of liblbfgs), or when no line search finds a
@@ -364,9 +392,10 @@ class OWLQN(QuasiNewton):
     def _steepest_ascent(self) -> Tensor:
         return pseudo_gradient(self._vectors["point"], self._vectors["gradient"], 1 / self.param_groups[0]["C"])
 
-    def _direction(self, ascent: Tensor) -> Tensor:
-        direction = super()._direction(ascent)
-        return direction.masked_fill_(direction.sign() != -ascent.sign(), 0.0)
+    def _direction(self, ascent: Tensor) -> tuple[Tensor, float]:
+        direction, _ = super()._direction(ascent)
+        direction.masked_fill_(direction.sign() != -ascent.sign(), 0.0)
+        return direction, dot(direction, ascent)
 
     def _trial_point(self, step: float) -> Tensor:
         point = super()._trial_point(step)

@@ -6,7 +6,7 @@ sparse.py   the predictor of sparse features; search.py its compiled search and 
 `structperc.load` returns the sparse predictor of a saved model if there is one.
 """
 
-from structperc.predictor.base import Prediction, Predictor, ProbableSpan
+from structperc.predictor.base import Entities, Prediction, Predictor, ProbableSpan
 from structperc.predictor.sparse import SparsePredictor
 
-__all__ = ["Predictor", "SparsePredictor", "Prediction", "ProbableSpan"]
+__all__ = ["Predictor", "SparsePredictor", "Prediction", "ProbableSpan", "Entities"]

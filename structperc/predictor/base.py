@@ -32,6 +32,20 @@ class ProbableSpan(NamedTuple):
     start: int
     end: int
     probability: float
+    best: bool = True  # False: an alternative, which is not a segment of the predicted labels
+
+
+class Entities(NamedTuple):
+    """The segments of a sentence with their probabilities, and the probability of its predicted labels.
+
+    Example:
+        >>> found = Entities([ProbableSpan("PER", 0, 2, 0.7), ProbableSpan("ORG", 0, 2, 0.2, best=False)], 0.6)
+        >>> [span.type for span in found.spans if (span.start, span.end) == (0, 2)]
+        ['PER', 'ORG']
+    """
+
+    spans: list[ProbableSpan]  # by start, end, and descending probability
+    probability: float
 
 
 class Prediction(NamedTuple):
@@ -47,12 +61,13 @@ class Prediction(NamedTuple):
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
     segments: np.ndarray | None  # (N,) float64, probability of the segment of each token; NaN outside segments
-    spans: list[ProbableSpan] | None = None  # segments that may overlap, of a tagger that finds such; in text order
+    spans: list[ProbableSpan] | None = None  # segments that may overlap, if requested or of a tagger that finds such
+    log_probabilities: np.ndarray | None = None  # (N,) float64, of each label given the labels before it; sum: labels
 
     def split(self, lengths: Iterable[int]) -> list["Prediction"]:
         """Return the predictions of successive parts of the corpus with these numbers of tokens."""
         ends = np.cumsum([0, *lengths]).tolist()
-        labels, tokens, segments, spans = self
+        labels, tokens, segments, spans, logs = self
         return [
             Prediction(
                 labels[a:b],
@@ -61,16 +76,50 @@ class Prediction(NamedTuple):
                 None
                 if spans is None
                 else [s._replace(start=s.start - a, end=s.end - a) for s in spans if a <= s.start < b],
+                None if logs is None else logs[a:b],
             )
             for a, b in pairwise(ends)
         ]
+
+    @property
+    def probability(self) -> float | None:
+        """The probability of the labels, given those of the same sequence before them; None if unknown."""
+        return None if self.log_probabilities is None else float(np.exp(self.log_probabilities.sum()))
+
+    def with_spans(self, corpus: Corpus, found: Iterable[ProbableSpan]) -> "Prediction":
+        """Return the prediction with spans: those found in the corpus, and the segments of the predicted labels."""
+        labelled = {span[:3]: span for span in labelled_spans(corpus, self)}
+        known = {span[:3]: span._replace(best=span[:3] in labelled) for span in found}
+        together = sorted({**labelled, **known}.values(), key=lambda span: (span.start, span.end, -span.probability))
+        return self._replace(spans=together)
+
+
+def labelled_spans(corpus: Corpus, prediction: Prediction) -> list[ProbableSpan]:
+    """Return the segments of the predicted labels of a corpus; the probability is NaN if it is unknown."""
+    found, known = [], prediction.segments
+    for first, last in pairwise(corpus.sentences.tolist()):
+        for kind, a, b in spans(prediction.labels[first:last]):
+            probability = math.nan if known is None else float(known[first + a])
+            found.append(ProbableSpan(kind, first + a, first + b, probability))
+    return found
+
+
+def check_min_probability(value: float, labels: LabelSet) -> None:
+    """Raise InputError unless 0 <= value < 1, and for labels without segments."""
+    if not 0 <= value < 1:
+        raise InputError(f"min_probability must be at least 0 and below 1, got {value}")
+    if labels.scheme == "none":
+        raise InputError("min_probability finds segments, but the labels of this model have no tag scheme")
 
 
 def text_spans(text: TokenizedText, prediction: Prediction, scheme: str) -> list[TextSpan]:
     """Return the segments of a text as spans of its characters; in the scheme "none" all tokens with their labels."""
     found = []
     if prediction.spans is not None:
-        return [TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind, p) for kind, a, b, p in prediction.spans]
+        return [
+            TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind, p, best)
+            for kind, a, b, p, best in prediction.spans
+        ]
     for first, last in pairwise(text.sentences):
         labels = prediction.labels[first:last]
         own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
@@ -192,16 +241,52 @@ class Predictor(ABC):
         return self.features.extent
 
     @abstractmethod
-    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
+    def predict(self, corpus: Corpus, confident: bool = False, min_probability: float | None = None) -> Prediction:
         """Return the labels of all tokens of a corpus.
 
         Args:
             corpus: N tokens, with the columns that the features read.
-            confident: add the probabilities of labels and segments.
+            confident: add the probabilities of labels, segments and label sequences.
+            min_probability: add these and `spans`: the segments of the labels, and all others with a probability above
+                this number.
 
         Raises:
-            InputError: a missing column, or a tagger without probabilities if `confident`.
+            InputError: a missing column, or a tagger without probabilities if they are requested.
         """
+
+    def entities(
+        self,
+        sentences: Iterable[Sentence],
+        documents: Iterable[int] | None = None,
+        min_probability: float | None = None,
+    ) -> list[Entities]:
+        """Return the segments of each sentence with their probabilities, and the probability of its labels.
+
+        The probability of a segment is that of all label sequences with exactly this type, first and last token. The
+        probability of the labels of a sentence in a document is conditional on the labels of the sentences before it.
+
+        Args:
+            sentences: lists of words, or {column: strings}.
+            documents: id of the document of each sentence.
+            min_probability: add all other segments with a probability above this number.
+
+        Raises:
+            InputError: as `tag`, or a tagger without probabilities.
+
+        Example:
+            >>> from structperc.sklearn import SequenceTagger
+            >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+            >>> spans, probability = tagger.entities([["Anna", "slept"]], min_probability=0.1)[0]
+            >>> [(span.type, span.start, span.end, span.best) for span in spans]
+            [('PER', 0, 1, True), ('LOC', 0, 1, False)]
+        """
+        corpus = self.read(sentences, documents)
+        prediction = self.predict(corpus, True, min_probability)
+        if prediction.spans is None:
+            prediction = prediction.with_spans(corpus, [])
+        parts = prediction.split(np.diff(corpus.sentences).tolist())
+        return [Entities(part.spans or [], part.probability or 0.0) for part in parts]
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
@@ -231,7 +316,11 @@ class Predictor(ABC):
         return corpus.sentences_of(self.predict(corpus).labels)
 
     def annotate(
-        self, text: str, tokenizer: Tokenizer = conll_tokens, sentences: SentenceSplitter = rule_sentences
+        self,
+        text: str,
+        tokenizer: Tokenizer = conll_tokens,
+        sentences: SentenceSplitter = rule_sentences,
+        min_probability: float | None = None,
     ) -> list[TextSpan]:
         """Return the segments of a text as spans of its characters: text[start:end] is of `type`.
 
@@ -242,17 +331,20 @@ class Predictor(ABC):
             text: any string.
             tokenizer: returns the offsets (start, end) of the tokens, tokenised like the training data.
             sentences: returns the boundaries of sentences among these tokens.
+            min_probability: add all other segments with a probability above this number, which have `best` False.
 
         Returns:
             the spans in the order of the text.
 
         Raises:
-            InputError: a tagger that reads more than words, or invalid offsets of the tokenizer.
+            InputError: a tagger that reads more than words, or invalid offsets of the tokenizer; a tagger without
+                probabilities if `min_probability` is given.
         """
         self.check_reads_words_only()
         tokenized = tokenize(text, tokenizer, sentences)
         rows = [{"word": words} for words in tokenized.word_lists]
-        prediction = self.predict(Corpus.from_sentences(rows, [0] * len(rows), self.unit), self.probabilistic)
+        corpus = Corpus.from_sentences(rows, [0] * len(rows), self.unit)
+        prediction = self.predict(corpus, self.probabilistic, min_probability)
         return text_spans(tokenized, prediction, self.labels.scheme)
 
     def check_reads_words_only(self) -> None:

@@ -49,12 +49,17 @@ def best_labels(sequences, features, weights, scheme, independent, labels):
 
 
 @kernel
-def label_probabilities(sequences, features, weights, scheme, independent, segmentation, labels, tokens, segments):
+def label_probabilities(
+    sequences, features, weights, scheme, independent, segmentation, labels, tokens, segments, logs, threshold
+):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
     The probability of exactly this segment, `metrics.segment_confidence`, is written at each of its tokens, NaN outside
-    segments. Scores are those of `best_labels`, none of them +inf.
+    segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
+    none of them +inf.
+    -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
     """
+    found = [(0, 0, 0, 0.0) for _ in range(0)]
     bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, independent)
     (T, L), each = unary.shape, len(edges)
@@ -70,6 +75,10 @@ def label_probabilities(sequences, features, weights, scheme, independent, segme
             tokens[start + t] = nodes[t, own[t]]
         first, last = sequences.first[start : start + length], sequences.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
+        _step_probabilities(own, steps, nodes, after, logs[start:])
+        if threshold < 1:
+            _probable_segments(start, first, last, steps, nodes, before, after, segmentation, threshold, found)
+    return found
 
 
 @subkernel
@@ -93,32 +102,103 @@ def _score(start, length, sequences, features, weights, scheme, independent, una
 def _segment_probabilities(labels, first, last, edges, nodes, before, after, segmentation, found):
     """Write the probability of the segment of each of T tokens to found (T,).
 
-    It is p(first label) times the conditional probabilities of the next labels and of neighbours outside the segment.
+    In IOB1, a segment begins with B after a segment of its type, and otherwise with I: all first labels count.
     """
-    types, opening, L, at = segmentation.types, segmentation.opening, nodes.shape[1], 0
-    shares = np.empty(L)
+    types, opening, start = segmentation.types, segmentation.opening, 0
     for t in range(len(labels)):
         label = labels[t]
         if types[label] < 0:
             found[t] = np.nan
             continue
         if first[t] or opening[labels[t - 1], label]:
-            at, found[t] = t, nodes[t, label]
-            if not first[t]:
-                for i in range(L):
-                    shares[i] = before[t - 1, i] + edges[min(t, len(edges) - 1), i, label]
-                found[at] *= 1.0 - _share_of(shares, ~opening[:, label])
-        if not last[t]:
+            start = t
+        if not last[t] and types[labels[t + 1]] >= 0 and not opening[label, labels[t + 1]]:
+            continue
+        total = 0.0
+        for initial in range(nodes.shape[1]):
+            if types[initial] == types[label]:
+                p = _entry(initial, start, first, edges, nodes, before, segmentation)
+                if p > 0:
+                    at = initial
+                    for u in range(start + 1, t + 1):
+                        p *= _step(at, labels[u], u, edges, after)
+                        at = labels[u]
+                    total += p * _exit(at, t, last, edges, after, segmentation)
+        found[start : t + 1] = min(total, 1.0)
+
+
+@subkernel
+def _step_probabilities(labels, edges, nodes, after, logs):
+    """Write the log-probability of each label given the one before it to logs (T,)."""
+    logs[0] = np.log(nodes[0, labels[0]])
+    for t in range(1, len(labels)):
+        logs[t] = np.log(_step(labels[t - 1], labels[t], t, edges, after))
+
+
+@subkernel
+def _probable_segments(offset, first, last, edges, nodes, before, after, segmentation, threshold, found):
+    """Append the segments with a probability above the threshold to found; `offset` is added to their tokens."""
+    types, opening, L = segmentation.types, segmentation.opening, nodes.shape[1]
+    mass, further = np.empty(L), np.empty(L)
+    for start in range(len(first)):
+        for kind in range(types.max() + 1):
+            mass[:] = 0.0
             for j in range(L):
-                shares[j] = edges[min(t + 1, len(edges) - 1), label, j] + after[t + 1, j]
-            continuing, following = (types >= 0) & ~opening[label], labels[t + 1]
-            if continuing[following]:
-                continuing[:] = False
-                continuing[following] = True
-                found[at] *= _share_of(shares, continuing)
-                continue
-            found[at] *= 1.0 - _share_of(shares, continuing)
-        found[at : t + 1] = found[at]
+                if types[j] == kind and nodes[start, j] > 0:
+                    mass[j] = _entry(j, start, first, edges, nodes, before, segmentation)
+            t = start
+            while mass.sum() > threshold:
+                p = 0.0
+                for j in range(L):
+                    if mass[j] > 0:
+                        p += mass[j] * _exit(j, t, last, edges, after, segmentation)
+                if p > threshold:
+                    found.append((offset + start, offset + t + 1, kind, min(p, 1.0)))
+                if last[t]:
+                    break
+                t += 1
+                further[:] = 0.0
+                for i in range(L):
+                    for j in range(L if mass[i] > 0 else 0):
+                        if types[j] == kind and not opening[i, j]:
+                            further[j] += mass[i] * _step(i, j, t, edges, after)
+                mass[:] = further
+
+
+@subkernel
+def _entry(label, t, first, edges, nodes, before, segmentation):
+    """Return the probability that a segment begins at token t with this label."""
+    if first[t]:
+        return nodes[t, label]
+    shares = np.empty(nodes.shape[1])
+    for i in range(len(shares)):
+        shares[i] = before[t - 1, i] + edges[min(t, len(edges) - 1), i, label]
+    return nodes[t, label] * (1.0 - _share_of(shares, ~segmentation.opening[:, label]))
+
+
+@subkernel
+def _exit(label, t, last, edges, after, segmentation):
+    """Return the probability that the segment ends at token t, given its label."""
+    if last[t]:
+        return 1.0
+    return 1.0 - _next_share(label, t + 1, (segmentation.types >= 0) & ~segmentation.opening[label], edges, after)
+
+
+@subkernel
+def _step(previous, label, t, edges, after):
+    """Return the probability of a label at token t, given the previous one."""
+    chosen = np.zeros(after.shape[1], np.bool_)
+    chosen[label] = True
+    return _next_share(previous, t, chosen, edges, after)
+
+
+@subkernel
+def _next_share(previous, t, chosen, edges, after):
+    """Return the probability of the chosen (L,) labels at token t, given the previous label."""
+    shares = np.empty(len(chosen))
+    for j in range(len(chosen)):
+        shares[j] = edges[min(t, len(edges) - 1), previous, j] + after[t, j]
+    return _share_of(shares, chosen)
 
 
 @subkernel

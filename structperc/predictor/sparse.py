@@ -11,7 +11,13 @@ from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
-from structperc.predictor.base import Prediction, Predictor, missing_probabilities
+from structperc.predictor.base import (
+    Prediction,
+    Predictor,
+    ProbableSpan,
+    check_min_probability,
+    missing_probabilities,
+)
 
 
 class SparsePredictor(Predictor):
@@ -61,28 +67,42 @@ class SparsePredictor(Predictor):
         """True if predictions have probabilities, such as those of a tagger trained with `CRFLoss`."""
         return self._probabilistic
 
-    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
+    def predict(self, corpus: Corpus, confident: bool = False, min_probability: float | None = None) -> Prediction:
         """Return the labels of all tokens of a corpus.
 
         Args:
             corpus: N tokens, with the columns that the features read.
-            confident: add the probabilities of labels and segments.
+            confident: add the probabilities of labels, segments and label sequences.
+            min_probability: add these and `spans`, see `Predictor.predict`.
 
         Raises:
-            InputError: a missing column, or a model without probabilities if `confident`.
+            InputError: a missing column, or a model without probabilities if they are requested.
             InvalidScoreError: an infinite sum of weights.
         """
+        if min_probability is not None:
+            check_min_probability(min_probability, self.labels)
+        confident = confident or min_probability is not None
         if confident and not self.probabilistic:
             raise missing_probabilities(f"trained with {self._criterion}")
-        best, tokens, segments = self._search(corpus, confident)
+        best, (tokens, segments, logs), found = self._search(corpus, confident, min_probability)
         names = self.labels.decode(best)
-        return Prediction(names, tokens, segments) if confident else Prediction(names, None, None)
+        if not confident:
+            return Prediction(names, None, None)
+        prediction = Prediction(names, tokens, segments, log_probabilities=logs)
+        if min_probability is None:
+            return prediction
+        return prediction.with_spans(corpus, (ProbableSpan(self.labels.type_names[k], a, b, p) for a, b, k, p in found))
 
-    def _search(self, corpus: Corpus, confident: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the ids (N,) int64 of the best labels and, if confident, probabilities (N,) of labels and segments."""
-        best, tokens, segments = np.zeros(corpus.tokens, np.int64), np.zeros(corpus.tokens), np.zeros(corpus.tokens)
+    def _search(
+        self, corpus: Corpus, confident: bool, min_probability: float | None
+    ) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int, int, float]]]:
+        """Return the ids (N,) int64 of the best labels, and if confident their probabilities and probable segments.
+
+        Probabilities (3, N) are those of labels, of segments, and of labels given the labels before.
+        """
+        best, probabilities = np.zeros(corpus.tokens, np.int64), np.zeros((3, corpus.tokens))
         if not corpus.tokens:
-            return best, tokens, segments
+            return best, probabilities, []
         from structperc.predictor.search import SequenceBounds, best_labels, label_probabilities  # needs a compiler
 
         bounds = np.unique(corpus.sentences)  # without empty sentences
@@ -93,9 +113,11 @@ class SparsePredictor(Predictor):
         invalid = best_labels(*scores, best)
         if invalid >= 0:
             raise InvalidScoreError(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
-        if confident:
-            label_probabilities(*scores, self.labels.segmentation, best, tokens, segments)
-        return best, tokens, segments
+        if not confident:
+            return best, probabilities, []
+        threshold = 1.0 if min_probability is None else float(min_probability)
+        found = label_probabilities(*scores, self.labels.segmentation, best, *probabilities, threshold)
+        return best, probabilities, found
 
     def _features(self, corpus: Corpus) -> FeatureArrays:
         nodes, edges = self.features.ids(corpus)

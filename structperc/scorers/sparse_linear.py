@@ -51,32 +51,40 @@ class _RowGradSum(torch.autograd.Function):
     """embedding_bag whose gradient is another embedding_bag: for each occurring feature the sum over its tokens."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, features: Ragged, *transposed: Tensor) -> Tensor:
-        ctx.save_for_backward(*transposed)
+    def forward(ctx: Any, weight: Tensor, features: Ragged, places: Tensor | None, *transposed: Tensor) -> Tensor:
+        ctx.save_for_backward(places, *transposed)
         ctx.size = weight.shape
         return _sums(weight.detach(), features.ids, features.offsets, features.weights)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        features, tokens, offsets, feature_weights = ctx.saved_tensors
-        rows = _sums(grad.contiguous(), tokens, offsets, feature_weights)
+        places, features, tokens, offsets, feature_weights = ctx.saved_tensors
+        grad = grad.contiguous() if places is None else grad.index_select(0, places)
+        rows = _sums(grad, tokens, offsets, feature_weights)
         sparse = torch.sparse_coo_tensor(features[None], rows, ctx.size, is_coalesced=True, check_invariants=False)
-        return sparse, *[None] * 5
+        return sparse, *[None] * 6
 
 
-def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True) -> Tensor:
+def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True, real: Tensor | None = None) -> Tensor:
     """Sum the weight rows of each token's features, multiplied by the values of the features if there are any.
 
-    weight (R, C) and n tokens -> (n, C), zeros for a token without features. The gradient of weight is a COO tensor
-    over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU over whole rows (sparse_dim 1,
-    uncoalesced). Otherwise it is dense, or for transposed features over whole rows and coalesced, so that it can be
-    added to a dense `weight.grad` in place.
+    weight (R, C) and n tokens -> (n, C), zeros for a token without features. With a mask `real` (S,) bool, True at n
+    places, the sums of the tokens stand at these places of (S, C), with zeros elsewhere.
+
+    The gradient of weight is a COO tensor over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU
+    over whole rows (sparse_dim 1, uncoalesced). Otherwise it is dense, or for transposed features over whole rows and
+    coalesced, so that it can be added to a dense `weight.grad` in place.
     """
+    places, transposed = None, features.transposed
+    if real is not None and (torch.compiler.is_compiling() or len(real) > features.n):
+        if transposed is not None:
+            places = real.nonzero_static(size=features.n).squeeze(1)  # without a GPU synchronisation
+        features = features.pad(real)
     if sparse_grad:
         return _EntryGradSum.apply(weight, features.ids, features.offsets, features.weights)
-    if features.transposed is not None:
-        return _RowGradSum.apply(weight, features, *features.transposed)
+    if transposed is not None:
+        return _RowGradSum.apply(weight, features, places, *transposed)
     return _sums(weight, features.ids, features.offsets, features.weights)
 
 
@@ -152,23 +160,14 @@ class SparseLinear(Scorer):
         Unary scores are (B, T, L), edge scores (B, T, L, L), or (1, 1, L, L) without edge features.
         """
         node, (B, T) = self.node, batch.sentences.shape
-        L, n = node.shape[1], batch.nodes.offsets.shape[0] - 1
-        real = real_tokens(batch.lengths.to(node.device), T)
-        places = real.flatten().nonzero_static(size=n).squeeze(1)  # indices of tokens in B * T, without a sync
-        unary = at_places(sum_features(node, batch.nodes, self.sparse_grad), places, B * T).view(B, T, L)
-        return Lattice(unary, self._edges(batch, places, unary), batch.lengths)
+        real = real_tokens(batch.lengths.to(node.device), T).flatten()
+        unary = sum_features(node, batch.nodes, self.sparse_grad, real).view(B, T, node.shape[1])
+        return Lattice(unary, self._edges(batch, real, unary), batch.lengths)
 
-    def _edges(self, batch: Batch, places: Tensor, unary: Tensor) -> Tensor:
+    def _edges(self, batch: Batch, real: Tensor, unary: Tensor) -> Tensor:
         edge, transition, (B, T, L) = self.edge, self.transition, unary.shape
         stationary = unary.new_zeros(1, 1, L, L) if transition is None else transition.view(1, 1, L, L)
         if edge is None or batch.edges is None:
             return stationary
-        observed = at_places(sum_features(edge, batch.edges, self.sparse_grad), places, B * T).view(B, T, L, L)
+        observed = sum_features(edge, batch.edges, self.sparse_grad, real).view(B, T, L, L)
         return observed if transition is None else observed + stationary
-
-
-def at_places(flat: Tensor, places: Tensor, size: int) -> Tensor:
-    """Return (size, C) with the scores (n, C) of the real tokens at their indices (n,) and zeros elsewhere."""
-    if flat.shape[0] == size:
-        return flat
-    return flat.new_zeros(size, flat.shape[1]).index_copy_(0, places, flat)

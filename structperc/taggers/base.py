@@ -16,13 +16,15 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor, nn
 
 from structperc.builder import Builder
+from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.read_options import check_training_files
-from structperc.datamodules.base import BatchForm, SequenceDataModule
+from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
@@ -30,7 +32,8 @@ from structperc.features import FeatureExtractor
 from structperc.lightning_internals import starts_commands
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
-from structperc.predictor import Prediction, Predictor
+from structperc.predictor import Prediction, Predictor, ProbableSpan
+from structperc.predictor.base import check_min_probability
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
@@ -120,19 +123,24 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Return the best labels (B, T) int64 of each sequence of a batch."""
 
     @abstractmethod
-    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities of labels, and of the segments that contain the tokens.
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the probabilities of labels, of the segments that contain the tokens, and of the label sequences.
 
         Args:
             batch: A batch.
             labels: (B, T) int64.
 
         Returns:
-            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments.
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments, and the
+            log-probability of each label given the labels before it (B, T).
 
         Raises:
             InputError: The tagger has no probabilities.
         """
+
+    def probable_segments(self, batch: Batch, min_probability: float | None) -> ProbableSegments | None:
+        """Return all segments with a probability above a number, or those that the tagger finds by itself."""
+        return None
 
     @abstractmethod
     def training_error(self) -> float:
@@ -178,6 +186,10 @@ class BaseTagger(pl.LightningModule, Predictor):
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for data that does not suit the tagger in training (stage "fit") or evaluation."""
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the tagger does not learn from incomplete labels."""
+        raise InputError(f"{place}: {type(self).__name__} needs complete labels; use a Tagger with CRFLoss")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
@@ -211,20 +223,27 @@ class BaseTagger(pl.LightningModule, Predictor):
     # -- prediction ------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus, in its order; `confident` adds their probabilities."""
-        labels, tokens, segments = [], [], []
+    def predict(self, corpus: Corpus, confident: bool = False, min_probability: float | None = None) -> Prediction:
+        """Return the labels of all tokens of a corpus, in its order, with probabilities as in `Predictor.predict`."""
+        if min_probability is not None:
+            check_min_probability(min_probability, self.labels)
+        confident = confident or min_probability is not None
+        labels, probabilities, with_spans = [], [], min_probability is not None
+        spans: list[ProbableSpan] = []
         for batch in self.batches(corpus, inference_batch_size(corpus)):
             best = self.decode(batch)
             labels.append((batch.rows, best))
             if confident:
-                probabilities = self.confidences(batch, best)
-                tokens.append((batch.rows, probabilities[0]))
-                segments.append((batch.rows, probabilities[1]))
-        names = flat_labels(corpus, self.labels, labels)
-        if not confident:
-            return Prediction(names, None, None)
-        return Prediction(names, flat_values(corpus, tokens, float), flat_values(corpus, segments, float))
+                probabilities.append((batch.rows, *self.confidences(batch, best)))
+            if (found := self.probable_segments(batch, min_probability)) is not None:
+                with_spans = True
+                spans.extend(corpus_spans(corpus, batch.rows, found, self.labels.type_names))
+        prediction = Prediction(flat_labels(corpus, self.labels, labels), None, None)
+        if confident:
+            columns = ([(rows, each[i]) for rows, *each in probabilities] for i in range(3))
+            tokens, segments, logs = (flat_values(corpus, column, float) for column in columns)
+            prediction = prediction._replace(tokens=tokens, segments=segments, log_probabilities=logs)
+        return prediction.with_spans(corpus, spans) if with_spans else prediction
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.
@@ -278,7 +297,15 @@ class BaseTagger(pl.LightningModule, Predictor):
         data.encode(self.encode_split, stage)
 
     def _check_labels(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for labels missing in the training data; warn of those that occur only in evaluation."""
+        """Raise InputError for incomplete or unknown labels; warn of those that occur only in evaluation."""
+        for split in SPLITS if stage == "fit" else (stage.replace("validate", "dev"),):
+            if data.has(split) and is_incomplete(corpus := data.corpus(split)):
+                place = corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus)))
+                if split != "train":
+                    raise InputError(
+                        f"{place}: incomplete labels cannot be evaluated; give a {split} file without sets"
+                    )
+                self.check_incomplete(place)
         for split in ("train", "dev") if stage == "fit" else ():
             if data.has(split):
                 check_known_labels(data.corpus(split), self.labels)
@@ -530,6 +557,15 @@ def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, 
     `parts` are (rows (B,), labels (B, T), ...) of mini-batches that cover the corpus.
     """
     return labels.decode(flat_values(corpus, ((rows, best) for rows, best, *_ in parts)))
+
+
+def corpus_spans(
+    corpus: Corpus, rows: Tensor, segments: ProbableSegments, names: Sequence[str]
+) -> Iterator[ProbableSpan]:
+    """Yield segments of the sequences `rows` (B,) of a corpus as spans of its tokens; `names` are of types."""
+    first = corpus.starts[rows.cpu().numpy()][segments.rows.cpu().numpy()].tolist()
+    for at, start, end, kind, p in zip(first, *(part.tolist() for part in segments[1:]), strict=True):
+        yield ProbableSpan(names[kind], at + start, at + end, p)
 
 
 def flat_values(corpus: Corpus, parts: Iterable[tuple[Tensor, Tensor]], dtype: type = np.int64) -> np.ndarray:

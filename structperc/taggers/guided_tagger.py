@@ -94,7 +94,7 @@ class GuidedTagger(BaseTagger):
         """False: scores of decisions, made one by one, are not probabilities."""
         return False
 
-    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Raise InputError: a guided tagger has no probabilities."""
         raise InputError("a guided tagger has scores, not probabilities; train local features with CRFLoss")
 

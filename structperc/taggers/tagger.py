@@ -22,12 +22,13 @@ from structperc.chain import (
     marginals,
     scale,
 )
-from structperc.chain.confidence import confidence_within, token_confidence
-from structperc.chain.minimum_risk import check_temperature
+from structperc.chain.confidence import confidence_within, step_log_probabilities, token_confidence
+from structperc.chain.minimum_risk import ProbableSegments, check_temperature, probable_segments
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
+from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
@@ -39,11 +40,11 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
+from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
-from structperc.predictor.base import Prediction, ProbableSpan, Sentence, missing_probabilities
+from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
@@ -52,6 +53,7 @@ from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
+from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
@@ -267,6 +269,15 @@ class Tagger(BaseTagger):
         if stage == "fit" and isinstance(self.criterion, DistillationLoss) != (self.teacher is not None):
             raise InputError("model.teacher: DistillationLoss needs a teacher, other criteria have none")
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
+        if not self.criterion.supports_incomplete:
+            name = type(self.criterion).__name__
+            raise InputError(f"{place}: {name} needs complete labels; use CRFLoss or a perceptron-like criterion")
+        if self.nonlocal_features:
+            name = type(self.nonlocal_features[0]).__name__
+            raise InputError(f"{place}: {name} needs complete labels; remove model.nonlocal_features")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
         for feature in self.nonlocal_features:
@@ -287,13 +298,24 @@ class Tagger(BaseTagger):
         decoder = self.current_decoder
         if not self.nonlocal_features:
             return decoder.best(self(batch))
-        found, T = [], batch.sentences.shape[1]
-        for part in split_batch(batch, decoder.k):
-            candidates = decoder(self(part))
-            total = self.total_scores(part, candidates)
-            labels = candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
-            found.append(pad(labels, (0, T - labels.shape[1])))
-        return torch.cat(found)
+        T = batch.sentences.shape[1]
+        parts = (self.best_labels(part, self(part), decoder) for part in split_batch(batch, decoder.k))
+        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    @torch.no_grad()
+    def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
+        """Return the labels (B, T) int64 of a decoder's candidate with the highest total score.
+
+        Args:
+            batch: A batch.
+            lattice: Its scores, as the tagger returns them.
+            decoder: Any decoder; with non-local features one that returns candidates, such as `KBest`.
+        """
+        if not self.nonlocal_features:
+            return decoder.best(lattice)
+        candidates = decoder(lattice)
+        total = self.total_scores(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
         """Return up to k best label sequences of each sentence, best first.
@@ -382,30 +404,28 @@ class Tagger(BaseTagger):
                 found[int(row)] = table[:length]
         return found
 
-    def predict(self, corpus: Corpus, confident: bool = False) -> Prediction:
-        """Return the labels of all tokens of a corpus; `confident` adds probabilities, `SegmentThreshold` segments."""
-        prediction, decoder = super().predict(corpus, confident), self.current_decoder
-        if not isinstance(decoder, SegmentThreshold):
-            return prediction
-        found = []
-        with torch.no_grad():
-            for batch in self.batches(corpus):
-                segments = decoder.segments(self(batch))
-                first = corpus.starts[batch.rows.cpu().numpy()][segments.rows.cpu().numpy()].tolist()
-                for at, start, end, kind, p in zip(first, *(part.tolist() for part in segments[1:]), strict=True):
-                    found.append(ProbableSpan(self.labels.type_names[kind], at + start, at + end, p))
-        return prediction._replace(spans=sorted(found, key=lambda span: (span.start, span.end, -span.probability)))
+    def probable_segments(self, batch: Batch, min_probability: float | None) -> ProbableSegments | None:
+        """Return all segments with a probability above a number, or those of the decoder `SegmentThreshold`.
 
-    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probabilities of labels, and of the segments that contain the tokens.
+        Raises:
+            InputError: A minimum is given, but the scores of the tagger are not log-probabilities.
+        """
+        if min_probability is not None:
+            self.check_probabilistic()
+            return probable_segments(self.scaled(self(batch)), self.labels, min_probability, batch.first)
+        decoder = self.current_decoder
+        return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the probabilities of labels, of the segments that contain the tokens, and of the label sequences.
 
         Args:
             batch: A batch.
             labels: (B, T) int64.
 
         Returns:
-            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments; see
-            `metrics.segment_confidence`.
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments (see
+            `metrics.segment_confidence`), and the log-probability of each label given the labels before it (B, T).
 
         Raises:
             InputError: The tagger was not trained by likelihood.
@@ -413,7 +433,8 @@ class Tagger(BaseTagger):
         self.check_probabilistic()
         lattice = self.scaled(self(batch))
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        return token_confidence(lattice, labels), confidence_within(lattice, labels, boundaries, self.labels)
+        within = confidence_within(lattice, labels, boundaries, self.labels)
+        return token_confidence(lattice, labels), within, step_log_probabilities(lattice, labels)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the tagger are log-probabilities."""
@@ -432,12 +453,12 @@ class Tagger(BaseTagger):
         By default candidates are searched, or are those of the teacher. If the criterion compares sentences, each of
         them is a row.
         """
-        lattice, gold, _ = self.candidates_of.units(self(batch), batch)
+        units = self.candidates_of.units(self(batch), batch)
         if candidates is None and self.teacher is not None:
             candidates = self.teacher.candidates(batch)
         elif candidates is None:
-            candidates = self.candidates_of.training_candidates(lattice, gold)
-        return self.candidates_of.score(batch, lattice, gold, candidates)
+            candidates = self.candidates_of.training_candidates(units)
+        return self.candidates_of.score(batch, units, candidates)
 
     @torch.no_grad()
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
@@ -445,12 +466,13 @@ class Tagger(BaseTagger):
         lattice, gold = scored.lattice, scored.gold
         if self.criterion.augment(lattice, gold) is lattice:
             return scored
-        return self.candidates_of.score(batch, lattice, gold, self.candidates_of.candidates(lattice))
+        units = ComparedSequences(lattice, gold, None, scored.allowed)
+        return self.candidates_of.score(batch, units, self.candidates_of.candidates(lattice))
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
         """Return the gold labels and the candidates of a batch under the current weights, with gradients."""
         assert batch.gold is not None
-        return self.candidates_of.score(batch, lattice, batch.gold, candidates)
+        return self.candidates_of.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
 
     def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
         """Return the results of the searches with and without the cost, with gradients of non-local weights.
@@ -492,11 +514,16 @@ class Tagger(BaseTagger):
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
-        Several processes that learn one sequence at a time average their weights.
+        Several processes that learn one sequence at a time average their weights. Incomplete labels are learned by
+        gradients.
         """
         check_step_size_rule(optimizer)
         trainer = self.attached_trainer
-        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
+        batch_options = trainer is not None and (
+            trainer.gradient_clip_val
+            or trainer.accumulate_grad_batches > 1
+            or is_incomplete(self._data.corpus("train"))
+        )
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
         if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(
@@ -538,7 +565,8 @@ class Tagger(BaseTagger):
         optimizer = self.training_protocol()
         optimizer.begin_epoch(self.current_epoch)
         if optimizer.full_batch != self.full_batch:
-            self.training_method = (FullBatchTraining if optimizer.full_batch else GradientTraining)(self)
+            whole = FullBatchLikelihood if supports_likelihood(self) else FullBatchTraining
+            self.training_method = (whole if optimizer.full_batch else GradientTraining)(self)
         self.training_method.begin_epoch()
 
     def training_step(self, batch: Batch | FlatBatch, batch_idx: int = 0) -> Tensor | None:

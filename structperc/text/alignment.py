@@ -52,6 +52,8 @@ class TokenizedText(NamedTuple):
 class TextSpan(NamedTuple):
     """A typed span text[start:end], with the confidence of a prediction if known.
 
+    `best` is False for an alternative that is not among the predicted labels.
+
     Example:
         >>> text, span = "Anna Lind left", TextSpan(0, 9, "PER")
         >>> text[span.start : span.end], span.type
@@ -62,6 +64,7 @@ class TextSpan(NamedTuple):
     end: int
     type: str
     confidence: float | None = None
+    best: bool = True
 
 
 class SpanConflict(NamedTuple):
@@ -303,7 +306,7 @@ def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit)
 
     Example:
         >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
-        [TextSpan(start=2, end=6, type='PER', confidence=None)]
+        [TextSpan(start=2, end=6, type='PER', confidence=None, best=True)]
     """
     if unit == "characters" or text.isascii():
         return list(spans)

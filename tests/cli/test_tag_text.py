@@ -34,7 +34,7 @@ def spans(tagger):
     """Of a text, as objects."""
 
     def spans(text):
-        return [{"start": a, "end": b, "type": t, "text": text[a:b]} for a, b, t, _ in tagger.annotate(text)]
+        return [{"start": a, "end": b, "type": t, "text": text[a:b]} for a, b, t, *_ in tagger.annotate(text)]
 
     return spans
 

@@ -172,13 +172,16 @@ def test_failed_line_search():
 @pytest.mark.parametrize("n", [6, CHUNK + 5])
 def test_two_loop_recursion(pairs, n):
     generator = torch.Generator().manual_seed(pairs)
-    memory = LimitedMemory(torch.zeros(8, n, dtype=torch.float64), torch.zeros(8, 8, dtype=torch.float64), 0)
+    memory = LimitedMemory(torch.zeros(10, n, dtype=torch.float64), torch.zeros(10, 10, dtype=torch.float64), 0)
+    point, gradient = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
     kept = []
     for _ in range(pairs):
         s = torch.randn(n, generator=generator, dtype=torch.float64)
         y = s * (torch.rand(n, generator=generator) + 0.5) + 0.1 * s.mean()
-        assert memory.remember(s, y)
-        kept.append((s, y))
+        before, (point, gradient) = (point, gradient), (point + s, gradient + y)
+        assert memory.remember((before[0], point), (before[1], gradient))
+        assert not memory.remember((point, point), (gradient, gradient + s))  # leaves what is kept as it is
+        kept.append((point - before[0], gradient - before[1]))
     q = v = torch.randn(n, generator=generator, dtype=torch.float64)
     alphas = []
     for s, y in reversed(kept[-4:]):
@@ -188,13 +191,16 @@ def test_two_loop_recursion(pairs, n):
         q = q * (kept[-1][0] @ kept[-1][1]) / (kept[-1][1] @ kept[-1][1])
     for (s, y), alpha in zip(kept[-4:], reversed(alphas), strict=True):
         q = q + s * (alpha - y @ q / (s @ y))
-    torch.testing.assert_close(memory.inverse_times(v), q)
+    found, slope = memory.direction(v)
+    torch.testing.assert_close(found, -q)
+    assert slope == pytest.approx(-float(q @ v), rel=1e-10)
 
 
 def test_pairs_without_curvature():
-    memory = LimitedMemory(torch.zeros(4, 2), torch.zeros(4, 4, dtype=torch.float64), 0)
+    memory = LimitedMemory(torch.zeros(6, 2), torch.zeros(6, 6, dtype=torch.float64), 0)
+    zero = torch.zeros(2)
     for s, y in (([1.0, 0.0], [-1.0, 5.0]), ([1.0, 0.0], [0.0, 1.0]), ([0.0, 0.0], [0.0, 0.0])):
-        assert not memory.remember(torch.tensor(s), torch.tensor(y))
+        assert not memory.remember((zero, torch.tensor(s)), (zero, torch.tensor(y)))
     assert memory.size == 0
 
 

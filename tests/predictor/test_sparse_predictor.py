@@ -178,11 +178,16 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
     assert isinstance(light, SparsePredictor)
     for seed in (0, 1):
         corpus = corpus_of(case, seed)
-        labels, tokens, segments, _ = light.predict(corpus, confident=True)
-        expected = tagger.double().predict(corpus, confident=True)
+        minimum = None if case.scheme == "none" else 0.1
+        labels, tokens, segments, spans, logs = light.predict(corpus, True, minimum)
+        expected = tagger.double().predict(corpus, True, minimum)
         assert labels == expected.labels
         np.testing.assert_allclose(tokens, expected.tokens, rtol=1e-5, atol=1e-12)
         np.testing.assert_allclose(segments, expected.segments, rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(logs, expected.log_probabilities, rtol=1e-4, atol=1e-6)
+        for one, other in zip(spans or [], expected.spans or [], strict=True):
+            assert (*one[:3], one.best) == (*other[:3], other.best)
+            assert one.probability == pytest.approx(other.probability, rel=1e-4)
         assert np.isnan(segments).all() == (case.scheme == "none" or set(labels) == {"O"})
     nothing = light.predict(corpus_of(case, 5, count=0), confident=True)
     assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])

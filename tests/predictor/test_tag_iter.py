@@ -20,7 +20,7 @@ class Echo(Predictor):
         self.features = SimpleNamespace(extent=extent)
         self.sizes = []
 
-    def predict(self, corpus, confident=False):
+    def predict(self, corpus, confident=False, min_probability=None):
         self.sizes.append(corpus.tokens)
         lengths = np.repeat(np.diff(corpus.starts), np.diff(corpus.starts)).tolist()
         return Prediction([f"{w} {n}" for w, n in zip(corpus.columns["word"], lengths, strict=True)], None, None)

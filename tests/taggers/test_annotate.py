@@ -19,7 +19,7 @@ from structperc.taggers.tagger import Tagger
 from structperc.text import line_sentences, tokenize, ud_tokens
 
 TEXT = "Anna met Bo. Anna-Bo left\n\nBo met."
-LABELS = {"IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", "."]}
+LABELS = {"IOB1": ["I-PER", "O"], "IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", "."]}
 
 
 def tagger(scheme="IOB2", criterion=CRFLoss, node=("w[0]", "w[-1]")):
@@ -55,7 +55,7 @@ def test_confidences_by_enumeration(scheme, unit):
                 if (one.labels[start] == kind if scheme == "none" else segment in spans(one.labels))
             ]
             place = text.tokens[first + start][0], text.tokens[first + end - 1][1]
-            expected.append((*place, kind, pytest.approx(sum(map(math.exp, same)), abs=1e-5)))
+            expected.append((*place, kind, pytest.approx(sum(map(math.exp, same)), abs=1e-5), True))
     assert len(expected) > 2
     if unit == "sentence":
         assert made.annotate(text.text, ud_tokens) == expected

@@ -1,0 +1,72 @@
+"""The likelihood of a CRF with sparse features and its gradient, without padding and a lattice in memory."""
+
+import numpy as np
+
+from structperc.kernels.forward_backward import edge_factors, forward_backward, workspace
+from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.scores import in_two_sums, weighted
+from structperc.kernels.slices import longest_sequence
+
+
+@kernel
+def likelihood_gradients(start, stop, units, unary, edges, scheme, losses, nodes, pairs):
+    """Fill losses (B,) with -log p(gold) of the sequences start, ..., stop - 1, and their gradients.
+
+    unary is (n, L), scores of the labels of all tokens; edges is (1, L, L). nodes (n, L) are the gradients of the
+    first, pairs (B, L, L) those of the second, summed over a sequence. Labels that may not begin or end a sentence
+    become -inf in unary.
+    """
+    L, T = edges.shape[1], longest_sequence(units.bounds[start : stop + 1])
+    space = workspace(T, 1, L)
+    level, small = edge_factors(edges, 2, space)
+    for b in range(start, stop):
+        first, last = units.bounds[b], units.bounds[b + 1]
+        losses[b], length = 0.0, last - first
+        if length == 0:
+            pairs[b] = 0
+            continue
+        for t in range(first, last):
+            if units.first[t]:
+                _forbid(unary[t], scheme.start)
+            if units.last[t]:
+                _forbid(unary[t], scheme.end)
+        own, into = nodes[first:last], pairs[b : b + 1]
+        total, _ = forward_backward(unary[first:last], edges, length, space, level, small, own, into)
+        if total != -np.inf:
+            losses[b] = total - _subtract_path(unary[first:last], edges[0], units.gold[first:last], own, into[0])
+
+
+@subkernel_no_alloc
+def _forbid(scores, allowed):
+    """Set the scores (L,) of labels that are not allowed (L,) to -inf."""
+    for j in range(len(scores)):
+        if not allowed[j]:
+            scores[j] = -np.inf
+
+
+@subkernel_no_alloc
+def _subtract_path(unary, edges, labels, nodes, pairs):
+    """Subtract 1 from nodes (T, L) and pairs (L, L) along a path, labels (T,); return its score."""
+    total = 0.0
+    for t in range(len(labels)):
+        total += unary[t, labels[t]]
+        nodes[t, labels[t]] -= 1
+        if t:
+            total += edges[labels[t - 1], labels[t]]
+            pairs[labels[t - 1], labels[t]] -= 1
+    return total
+
+
+@kernel
+def add_by_feature(start, stop, gradients, lists, offsets, values, present, table):
+    """Add to the rows present[start:stop] of a table (R, C) the gradients (n, C) of the tokens in their lists.
+
+    List r is lists[offsets[r]:offsets[r + 1]]; gradients are multiplied by `values` unless there are none.
+    """
+    total = np.empty((1, table.shape[1]), table.dtype)
+    for r in range(start, stop):
+        if not len(values):
+            in_two_sums(gradients, lists, offsets[r], offsets[r + 1], table, present[r], True)
+            continue
+        weighted(gradients, lists, values, offsets[r], offsets[r + 1], total, 0)
+        table[present[r]] += total[0]

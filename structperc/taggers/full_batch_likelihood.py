@@ -1,0 +1,92 @@
+"""Full-batch training of a CRF with sparse features in compiled loops."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structperc.chain import Constraints
+from structperc.criteria import CRFLoss
+from structperc.kernels.arrays import TagSchemeMasks
+from structperc.online.learner import UnitArrays
+from structperc.ops.cpu.threads import run_in_threads
+from structperc.ragged import boundaries
+from structperc.scorers.sparse_linear import SparseLinear, sum_features
+from structperc.structures import Batch, real_tokens
+from structperc.taggers.learning import FullBatchTraining
+
+
+class ScoreGradients(NamedTuple):
+    """Gradients of a summed loss by the scores of labels and label pairs."""
+
+    nodes: Tensor  # (n, L), for each real token
+    pairs: Tensor  # (L, L), summed over all tokens
+
+
+class FullBatchLikelihood(FullBatchTraining):
+    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU.
+
+    The results are those of `FullBatchTraining` up to rounding.
+    """
+
+    def step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Return the summed loss of a batch, a scalar, with a gradient of the prior only; keep the other gradients."""
+        losses, self._gradients = likelihood(self.tagger.scorer, self.tagger.constraints, batch)
+        self._batch = batch
+        self.sums.count(torch.tensor(len(losses)))
+        return self.add(losses, batch, batch_idx)
+
+    def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
+        """Add the gradients of the last step and of the prior to those of the batches before."""
+        if loss.requires_grad:
+            super().backward(loss, *args, **options)
+        add_gradients(self.tagger.scorer, self._batch, self._gradients)
+        del self._batch, self._gradients
+
+
+def supports_likelihood(tagger: Any) -> bool:
+    """Return whether a tagger can learn by `FullBatchLikelihood`."""
+    plain = type(tagger.criterion) is CRFLoss and type(tagger.scorer) is SparseLinear and tagger.scorer.edge is None
+    if not plain or tagger.nonlocal_features or tagger.teacher is not None:
+        return False
+    kinds = {(p.device.type, p.dtype) for p in tagger.parameters()}
+    return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
+
+
+@torch.no_grad()
+def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> tuple[Tensor, ScoreGradients]:
+    """Return the negative log-likelihoods (B,) float64 of the gold labels of a batch, and their gradients by scores."""
+    from structperc.kernels.likelihood import likelihood_gradients  # needs a compiler
+
+    assert batch.gold is not None
+    (B, T), L = batch.sentences.shape, scorer.node.shape[1]
+    real = real_tokens(batch.lengths, T)
+    tokens = (x[real].numpy() for x in (batch.gold, batch.first, batch.last))
+    units = UnitArrays(boundaries(batch.lengths).numpy(), *tokens)
+    scheme = TagSchemeMasks(*(getattr(constraints, name).numpy() for name in TagSchemeMasks._fields))
+    unary = sum_features(scorer.node, batch.nodes)
+    edges = unary.new_zeros(L, L) if scorer.transition is None else scorer.transition
+    edges = edges.masked_fill(~constraints.transition, -torch.inf)[None]
+    losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
+    pairs = unary.new_empty(B, L, L)
+    run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, scheme, losses, nodes, pairs)
+    return losses, ScoreGradients(nodes, pairs.sum(0))
+
+
+@torch.no_grad()
+def add_gradients(scorer: SparseLinear, batch: Batch, gradients: ScoreGradients) -> None:
+    """Add the gradients of the weights, given those of the scores of a batch, to those in `grad`, which are dense."""
+    from structperc.kernels.likelihood import add_by_feature  # needs a compiler
+
+    features = batch.nodes if batch.nodes.transposed is not None else batch.nodes.transpose()
+    assert features.transposed is not None
+    assert scorer.node.grad is not None
+    present, lists, offsets, weights = features.transposed
+    values = np.empty(0, np.float32) if weights is None else weights.numpy()
+    work = 4 * len(lists) // max(1, len(present))
+    run_in_threads(
+        add_by_feature, len(present), work, gradients.nodes, lists, offsets, values, present, scorer.node.grad
+    )
+    if scorer.transition is not None and scorer.transition.grad is not None:
+        scorer.transition.grad += gradients.pairs
