@@ -176,6 +176,10 @@ class Reranker(Tagger):
         """Raise InputError for training without candidate lists of the training data."""
         check_lists(self.lists, data, stage)
 
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError: candidate lists have no weights."""
+        BaseTagger.check_weights(self, corpus)
+
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
     def extra_vocabulary(self) -> dict[str, Any]:
