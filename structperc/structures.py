@@ -53,6 +53,7 @@ class Batch(NamedTuple):
     rows: Tensor  # (B,) int64, index of each sequence in the corpus
     words: Words
     inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
+    possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
 
 
 class SentenceBoundaries(NamedTuple):

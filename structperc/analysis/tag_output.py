@@ -4,12 +4,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput
+from structperc.data.allowed import ALLOWED
 from structperc.data.conll import append_fields, conll_lines, header_line, header_row
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
@@ -67,6 +69,7 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
+        corpus = replace(corpus, columns={role: own for role, own in corpus.columns.items() if role != ALLOWED})
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
         if block.first == 1:

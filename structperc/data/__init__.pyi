@@ -1,3 +1,5 @@
+from .allowed import forced_labels as forced_labels
+from .allowed import read_lexicon as read_lexicon
 from .conll import read_conll as read_conll
 from .conll import read_conllu as read_conllu
 from .conll import write_conll as write_conll

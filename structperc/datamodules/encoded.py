@@ -335,6 +335,7 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             batch.rows[rows],
             Words(*(numbers[places] for numbers in batch.words)),
             inputs,
+            None if batch.possible is None else batch.possible[places],
         )
 
 

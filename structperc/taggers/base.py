@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from structperc.builder import Builder
 from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
+from structperc.data.allowed import allowed_masks
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
@@ -243,14 +244,19 @@ class BaseTagger(pl.LightningModule, Predictor):
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.
 
-        The tagger is in evaluation mode until the last batch is taken.
+        Labels are limited to those of the column `allowed`, if there is one; see `data.allowed`. The tagger is in
+        evaluation mode until the last batch is taken.
         """
         if not corpus.tokens:
             return
-        rows = self.encode(corpus)
+        rows, masks = self.encode(corpus), allowed_masks(corpus, self.labels)
         with evaluation_mode(self):
             for order in LengthBatchSampler(corpus.lengths, batch_size, shuffle=False):
-                yield self.transfer_batch_to_device(rows[order], self.device, 0)
+                batch = rows[order]
+                if masks is not None:
+                    places, real = padded_places(torch.from_numpy(corpus.starts)[order], batch.lengths)
+                    batch = batch._replace(possible=torch.from_numpy(masks)[places] | ~real.unsqueeze(2))
+                yield self.transfer_batch_to_device(batch, self.device, 0)
 
     # -- vocabulary ------------------------------------------------------------------------------------------
 
