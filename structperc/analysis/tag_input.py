@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
-from structperc.data.allowed import ALLOWED, ANY, SEPARATOR, forced_labels
 from structperc.data.annotations import read_spans
 from structperc.data.conll import (
     FileContext,
@@ -23,6 +22,7 @@ from structperc.data.conll import (
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import FileHead, InputFormat, detect_format
 from structperc.data.json_data import parse_json_lines, strings
+from structperc.data.possible_labels import ANY, OR, POSSIBLE, forced_labels
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
 from structperc.data.tag_schemes import Span
 from structperc.data.text_files import Block, Ends, line_ends, nowhere
@@ -206,7 +206,7 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
     A file of running text is one document, and so is each JSON line. The field "tokens" of a line is a sentence, with a
     field for each further column that the tagger reads; otherwise its field "text" is split into tokens and sentences.
     If both are given, the tokens are aligned with the text. The field "forced" has segments, which limit the
-    labels in the column `allowed`. Raises InputError with the place of invalid input.
+    labels in the column `possible`. Raises InputError with the place of invalid input.
     """
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))
@@ -218,8 +218,8 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
         _with_forced(tagger, place, record, *_record(tagger, record, place, plan.text_options))
         for place, record in rows
     ]
-    if any(ALLOWED in columns for columns, _ in read):
-        read = [({ALLOWED: [ANY] * len(text.tokens), **columns}, text) for columns, text in read]
+    if any(POSSIBLE in columns for columns, _ in read):
+        read = [({POSSIBLE: [ANY] * len(text.tokens), **columns}, text) for columns, text in read]
     numbers = [int(place.rpartition(":")[2]) for place, _ in rows]
     lines = np.repeat(np.array(numbers, np.int64), [len(one.tokens) for _, one in read])
     corpus = replace(_corpus(read, plan), lines=lines)
@@ -277,7 +277,7 @@ def _with_forced(
             allowed += forced_labels(last - first, own, tagger.labels)
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
-    return {**columns, ALLOWED: [ANY if one is None else SEPARATOR.join(one) for one in allowed]}, text
+    return {**columns, POSSIBLE: [ANY if one is None else OR.join(one) for one in allowed]}, text
 
 
 def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:

@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput
-from structperc.data.allowed import ALLOWED
 from structperc.data.conll import append_fields, conll_lines, header_line, header_row
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import POSSIBLE
 from structperc.data.read_options import PREDICTED
 from structperc.predictor.base import Prediction, text_spans
 from structperc.reports.html_pages import render, type_colours
@@ -69,7 +69,7 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
-        corpus = replace(corpus, columns={role: own for role, own in corpus.columns.items() if role != ALLOWED})
+        corpus = replace(corpus, columns={role: own for role, own in corpus.columns.items() if role != POSSIBLE})
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
         if block.first == 1:

@@ -20,12 +20,12 @@ from structperc.analysis.tag_output import (
     marked_texts,
     output_lines,
 )
-from structperc.cli.arguments import load_guided
-from structperc.data.allowed import read_lexicon, with_lexicon
+from structperc.cli.arguments import load_biased, load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
 from structperc.data.labels import LabelSet
 from structperc.data.output import check_output_path, open_atomic, write_lines
+from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
@@ -52,6 +52,7 @@ class OutputOptions(NamedTuple):
     order: bool = False
     probabilities: bool = False
     min_probability: float | None = None  # of segments that are not in the best label sequence
+    bias: str | None = None  # name of a bias, "none" for no bias, or None for the default of the model
     lexicon: str | None = None  # file of allowed labels of words, see `data.read_lexicon`
 
     def check(self) -> None:
@@ -63,6 +64,8 @@ class OutputOptions(NamedTuple):
             raise InputError(f"{lists} writes columns only; leave out --format {self.form}, or {lists}")
         if lists and self.probabilities:
             raise InputError(f"{lists} excludes --probabilities; leave out one of them")
+        if lists and self.bias is not None:
+            raise InputError(f"{lists} excludes --bias; leave out one of them")
         if self.min_probability is not None and (lists or self.form not in (None, "jsonl")):
             raise InputError("--min-probability writes JSON lines only; set --format jsonl")
 
@@ -210,7 +213,9 @@ def _tag_with_lexicon(
 def _load_model(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if output_options.k is None and not output_options.order:
-        tagger = load(model, trusted)
+        tagger = (
+            load(model, trusted) if output_options.bias is None else load_biased(model, output_options.bias, trusted)
+        )
         return tagger, partial(_tag_best, tagger, output_options)
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.tagger import Tagger
@@ -252,6 +257,8 @@ def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput)
         raise InputError("--min-probability writes JSON lines only; set --format jsonl")
     prediction = tagger.predict(given.corpus, output_options.probabilities, output_options.min_probability)
     tokens = given.corpus.tokens
+    if prediction.spans is not None and form == "html":
+        raise InputError("--format html shows no segments that overlap, which this bias finds; use jsonl or brat")
     if form == "brat":
         return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
     return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.data.allowed import with_allowed
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import with_allowed
 from structperc.data.splits import Extent
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError

@@ -1,6 +1,6 @@
 """Labels that may be predicted: entries of a dictionary, labels of single tokens, forced segments.
 
-In a corpus they are a column `allowed` of labels separated by "|", such as "B-PER|O", or "?" for all labels.
+In a corpus they are a column `possible` of labels separated by "|", such as "B-PER|O", or "?" for all labels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from structperc.data.corpus import Column, Corpus
+from structperc.data.label_sets import ANY, OR, allowed_labels
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import Span, convert
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
-ALLOWED = "allowed"  # role
-ANY, SEPARATOR = "?", "|"
+POSSIBLE = "possible"  # role of the column
 
 
 def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None] | None]) -> Corpus:
-    """Return a corpus with the labels that may be predicted, in the column `allowed`.
+    """Return a corpus with the labels that may be predicted, in the column `possible`.
 
     Args:
         corpus: R sentences.
@@ -31,9 +31,9 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
 
     Example:
         >>> from structperc import Corpus
-        >>> from structperc.data.allowed import with_allowed
+        >>> from structperc.data.possible_labels import with_allowed
         >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}])
-        >>> with_allowed(corpus, [[["B-PER", "B-LOC"], None], None]).columns["allowed"]
+        >>> with_allowed(corpus, [[["B-PER", "B-LOC"], None], None]).columns["possible"]
         ['B-PER|B-LOC', '?', '?']
     """
     given, lengths = list(allowed), np.diff(corpus.sentences).tolist()
@@ -46,23 +46,23 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
             raise InputError(f"allowed: sentence {number} has {length} tokens, but the list has {len(tokens)}")
         if wrong := next((one for one in tokens if isinstance(one, str)), None):
             raise InputError(f"allowed: sentence {number} has the string {wrong!r}; give a list of labels, or None")
-        found += [ANY if one is None else SEPARATOR.join(one) for one in tokens]
-    return corpus.replace_column(ALLOWED, found)
+        found += [ANY if one is None else OR.join(one) for one in tokens]
+    return corpus.replace_column(POSSIBLE, found)
 
 
 def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
     """Return a corpus in which only labels in masks (N, L) bool may be predicted, besides former restrictions."""
     known = _masks(corpus, labels)
     rows, numbers = np.unique(masks if known is None else masks & known, axis=0, return_inverse=True)
-    texts = [ANY if row.all() else SEPARATOR.join(np.array(labels.names)[row]) for row in rows]
-    return corpus.replace_column(ALLOWED, Column.from_codes(texts, numbers.reshape(-1)))
+    texts = [ANY if row.all() else OR.join(np.array(labels.names)[row]) for row in rows]
+    return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
 
 
-def allowed_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
+def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
     """Return masks (N, L) bool of the labels that may be predicted; None if all may.
 
     Args:
-        corpus: N tokens; without a column `allowed`, all labels may be predicted.
+        corpus: N tokens; without a column `possible`, all labels may be predicted.
         labels: the L labels.
 
     Raises:
@@ -71,9 +71,9 @@ def allowed_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
 
     Example:
         >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.allowed import allowed_masks
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "allowed": ["B-PER", "?"]}])
-        >>> allowed_masks(corpus, LabelSet(("O", "B-PER", "I-PER"))).astype(int).tolist()
+        >>> from structperc.data.possible_labels import possible_masks
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "possible": ["B-PER", "?"]}])
+        >>> possible_masks(corpus, LabelSet(("O", "B-PER", "I-PER"))).astype(int).tolist()
         [[0, 1, 0], [1, 1, 1]]
     """
     masks = _masks(corpus, labels)
@@ -89,7 +89,7 @@ def allowed_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
     if found is None:
         return masks
     token = int(places[found])
-    own = SEPARATOR.join(np.array(labels.names)[masks[token]])
+    own = OR.join(np.array(labels.names)[masks[token]])
     reason = f"{labels.scheme} does not allow {own} here" if own else "the lists of allowed labels have none in common"
     raise InputError(f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r}: {reason}")
 
@@ -118,20 +118,15 @@ def first_impossible(
 
 
 def _masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
-    """Return the masks (N, L) bool of the column `allowed`, None without one. Raises InputError for unknown labels."""
-    if ALLOWED not in corpus.columns:
+    """Return the masks (N, L) bool of the column `possible`, None without one. Raises InputError for unknown labels."""
+    if POSSIBLE not in corpus.columns:
         return None
-    distinct, numbers = corpus.factorize(ALLOWED)
+    distinct, numbers = corpus.factorize(POSSIBLE)
     table = np.zeros((len(distinct), len(labels)), bool)
     for number, text in enumerate(distinct):
-        names = (
-            labels.names
-            if text == ANY
-            else [text]
-            if text in labels.names
-            else list(filter(None, text.split(SEPARATOR)))
-        )
-        table[number, labels.encode(names, corpus.where(int(np.argmax(numbers == number))))] = True
+        if text:  # otherwise no label is possible
+            place = int(np.argmax(numbers == number))
+            table[number] = allowed_labels(text, labels, lambda place=place: corpus.where(place))  # type: ignore[misc]
     return table[numbers]
 
 
@@ -159,7 +154,7 @@ def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None
         word, _, text = line.partition("\t")
         if not line.strip():
             continue
-        names = list(filter(None, text.strip().split(SEPARATOR)))
+        names = list(filter(None, text.strip().split(OR)))
         if not word or not names:
             raise InputError(f"{file}:{number}: expected a word, a tab and labels such as B-LOC|O, got {line!r:.60}")
         labels.encode(names, f"{file}:{number}")
@@ -177,9 +172,9 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
 
     Example:
         >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.allowed import with_lexicon
+        >>> from structperc.data.possible_labels import with_lexicon
         >>> corpus = Corpus.from_sentences([{"word": ["Oslo", "slept"]}])
-        >>> with_lexicon(corpus, {"Oslo": ["B-LOC"]}, LabelSet(("O", "B-LOC"))).columns["allowed"]
+        >>> with_lexicon(corpus, {"Oslo": ["B-LOC"]}, LabelSet(("O", "B-LOC"))).columns["possible"]
         ['B-LOC', '?']
     """
     words, numbers = corpus.factorize("word")

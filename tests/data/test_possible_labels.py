@@ -7,7 +7,7 @@ import pytest
 
 from structperc import Corpus, LabelSet
 from structperc.data import forced_labels, read_lexicon, spans
-from structperc.data.allowed import allowed_masks, first_impossible, with_allowed, with_lexicon
+from structperc.data.possible_labels import first_impossible, possible_masks, with_allowed, with_lexicon
 from structperc.data.tag_schemes import Span, first_violation
 from structperc.errors import InputError
 
@@ -63,9 +63,9 @@ def test_errors_name_the_token():
     labels = SETS["IOB2"]
     for allowed in ([None, [["O"], ["I-P"]]], [None, [None, []]]):
         with pytest.raises(InputError, match=r"sentence 2, token 2.*'Anna'"):
-            allowed_masks(with_allowed(corpus, allowed), labels)
+            possible_masks(with_allowed(corpus, allowed), labels)
     with pytest.raises(InputError, match=r"sentence 1, token 1.*B-X"):
-        allowed_masks(with_allowed(corpus, [[["B-X"]], None]), labels)
+        possible_masks(with_allowed(corpus, [[["B-X"]], None]), labels)
     for allowed in ([None], [None, [None]], [None, ["O", None]]):
         with pytest.raises(InputError, match="allowed"):
             with_allowed(corpus, allowed)
@@ -74,9 +74,9 @@ def test_errors_name_the_token():
 def test_restrictions_are_combined():
     corpus = with_allowed(Corpus.from_sentences([{"word": ["Oslo", "Bo"]}]), [[["B-L", "O"], None]])
     found = with_lexicon(corpus, {"Oslo": ["B-L", "B-P"]}, SETS["IOB2"])
-    assert list(found.columns["allowed"]) == ["B-L", "?"]
+    assert list(found.columns["possible"]) == ["B-L", "?"]
     with pytest.raises(InputError, match=r"token 1.*'Oslo'"):
-        allowed_masks(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
+        possible_masks(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
 
 
 @pytest.mark.parametrize("line", ["Oslo B-L", "Oslo\t", "\tB-L", "Oslo\tB-X"])
