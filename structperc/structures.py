@@ -53,6 +53,8 @@ class Batch(NamedTuple):
     rows: Tensor  # (B,) int64, index of each sequence in the corpus
     words: Words
     inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
+    allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; `gold` is then one
+    #                                of them at each token. None: all labels are known, as `gold`
 
 
 class SentenceBoundaries(NamedTuple):
@@ -95,6 +97,7 @@ class FlatBatch(NamedTuple):
     rows: Tensor  # (B,) int64, index of each sequence in the corpus
     words: Words  # (n,) each
     inputs: tuple[Ragged, ...] = ()
+    allowed: Tensor | None = None  # (n, L) bool, see `Batch`
 
 
 class Lattice(NamedTuple):
@@ -146,13 +149,14 @@ class Scored(NamedTuple):
     """
 
     lattice: Lattice
-    gold: Tensor  # (B, T) int64, 0 in the padding
+    gold: Tensor  # (B, T) int64, 0 in the padding; for incomplete labels, the best path of allowed labels
     candidates: Candidates  # result of the search, without gradients
     gold_scores: Tensor  # (B,) local score of the gold labels
     candidate_scores: Tensor  # (B, K) local scores of the candidates
     gold_nonlocal: Tensor  # (B,) non-local score of the gold labels; zeros without non-local features
     candidate_nonlocal: Tensor  # (B, K)
     starts: Tensor | None = None  # (B, T) bool, first tokens of sentences; None: each sequence is one sentence
+    allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; None: gold only
 
 
 def real_tokens(lengths: Tensor, T: int) -> Tensor:

@@ -1,3 +1,12 @@
+from .bias_fitting import SegmentCounter as SegmentCounter
+from .bias_fitting import cost_goal as cost_goal
+from .bias_fitting import f_goal as f_goal
+from .bias_fitting import fit_bias as fit_bias
+from .bias_fitting import fit_temperature as fit_temperature
+from .bias_fitting import precision_goal as precision_goal
+from .bias_fitting import recall_goal as recall_goal
+from .bias_report import bias_lines as bias_lines
+from .bias_report import plot_precision_recall as plot_precision_recall
 from .calibration import plot_reliability as plot_reliability
 from .calibration import reliability as reliability
 from .decision_order import DECISION_NOTES as DECISION_NOTES

@@ -28,22 +28,24 @@ class ModelReliability(NamedTuple):
     name: str
     tokens: Reliability
     segments: Reliability | None
+    types: dict[str, Reliability] = {}  # noqa: RUF012  # of segments, by type, on request
 
     @property
     def levels(self) -> list[tuple[str, Reliability]]:
-        """The pairs (name, Reliability) of tokens and segments."""
-        return [("tokens", self.tokens)] + ([] if self.segments is None else [("segments", self.segments)])
+        """The pairs (name, Reliability) of tokens, segments and types."""
+        segments = [] if self.segments is None else [("segments", self.segments)]
+        return [("tokens", self.tokens), *segments, *self.types.items()]
 
 
 def reliability(
-    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True
+    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True, types: bool = False
 ) -> ModelReliability:
     """Compare the confidence of predicted labels and segments with their accuracy; labels are in the tagger's scheme.
 
-    Confidence is a probability under p(y | x) = exp(s(y) - log Z): of the predicted label of a token, and of exactly
-    the predicted segment (see `segment_confidence`), which is correct if it is a gold segment. Only likelihood trains p
-    to be a probability; `Tagger.marginals` raises an error for models of other criteria. Here p is computed for all
-    models, to show the difference.
+    Confidence is a probability under p(y | x) = exp(s(y) / T - log Z(s / T)), with the tagger's temperature T or 1: of
+    the predicted label of a token, and of exactly the predicted segment (see `segment_confidence`), which is correct if
+    it is a gold segment. Only likelihood, or a fitted temperature, makes p a probability; `Tagger.marginals` raises an
+    error for other models. Here p is computed for all models, to show the difference.
 
     Args:
         tagger: A tagger without non-local features.
@@ -51,6 +53,7 @@ def reliability(
         bins: Number of bins of equal width.
         name: Name of the model in tables and figures.
         progress: Show a progress bar.
+        types: Add the reliability of the segments of each type.
 
     Returns:
         The reliability of tokens and, if the labels are segments, of segments.
@@ -74,31 +77,38 @@ def reliability(
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
     tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
+    by_type = {kind: Calibration(bins) for kind in (tagger.labels.type_names if types else ())}
     total = -(-len(corpus) // 64)
     for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
-        for metric, counted in zip((tokens, segments), _confidences(tagger, batch, labels), strict=True):
-            metric.update(*(part.cpu() for part in counted))
+        of_tokens, (confidence, correct, kinds) = _confidences(tagger, batch, labels)
+        tokens.update(*of_tokens)
+        segments.update(confidence, correct)
+        for kind, metric in by_type.items():
+            own = kinds == labels.type_names.index(kind)
+            metric.update(confidence[own], correct[own])
     found = None if tagger.labels.scheme == "none" else segments.compute()
-    return ModelReliability(name, tokens.compute(), found)
+    return ModelReliability(name, tokens.compute(), found, {kind: metric.compute() for kind, metric in by_type.items()})
 
 
 @torch.no_grad()
-def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (confidence (n,), correct (n,) bool) of tokens, then of predicted segments.
+def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> tuple[list[Tensor], list[Tensor]]:
+    """Return confidence (n,) and correct (n,) bool of tokens, and of predicted segments with their types (n,) int64.
 
-    `names` are the labels that number the gold labels.
+    `names` are the labels that number the gold labels and types.
     """
     assert batch.gold is not None
     lattice = tagger(batch)
     labels, lattice = tagger.current_decoder.best(lattice), tagger.scaled(lattice)
     real = real_tokens(batch.lengths, labels.shape[1])
-    yield token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
+    of_tokens = token_confidence(lattice, labels)[real], (labels == batch.gold)[real]
     boundaries = SentenceBoundaries(real, batch.first, batch.last)
     found, gold = (opened_segments(ids, boundaries, names) for ids in (labels, batch.gold))
     rows, starts = (found.kind >= 0).nonzero(as_tuple=True)
     segments = Segments(rows, starts, found.end[rows, starts] + 1)
     correct = (found.kind == gold.kind) & (found.end == gold.end)
-    yield segment_confidence(lattice, labels, segments, boundaries, tagger.labels), correct[rows, starts]
+    confidence = segment_confidence(lattice, labels, segments, boundaries, tagger.labels)
+    of_segments = confidence, correct[rows, starts], found.kind[rows, starts]
+    return [one.cpu() for one in of_tokens], [one.cpu() for one in of_segments]
 
 
 HEADER = ("model", "of", "low", "high", "n", "confidence", "accuracy")

@@ -22,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     tag.tag,
     serve.serve,
     models.evaluate,
+    models.calibrate,
     models.compare,
     analysis.weights,
     analysis.candidates,

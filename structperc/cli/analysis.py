@@ -157,13 +157,14 @@ def decisions(options: Namespace) -> None:
 def _reliability_arguments(parser: CommandParser) -> None:
     add_labelled_file(parser, several=True)
     parser.add_argument("--bins", type=int, default=10, help="of equal width (default 10)")
+    parser.add_argument("--types", action="store_true", help="also for the segments of each type")
     parser.add_argument("--plot", metavar="FILE", help="write reliability diagrams: .png, .svg, .pdf")
     parser.add_argument("--csv", metavar="FILE", help="write the bins")
 
 
 @command("MODEL [MODEL ...] FILE", "confidence against accuracy", _reliability_arguments)
 def reliability(options: Namespace) -> None:
-    """Compare the confidence of predicted labels and segments with their accuracy."""
+    """Compare the confidence of predicted labels and segments with their accuracy, without and with a temperature."""
 
     from structperc.analysis.calibration import HEADER, bin_rows, plot_reliability, reliability, reliability_lines
     from structperc.analysis.input_files import read_gold
@@ -178,7 +179,11 @@ def reliability(options: Namespace) -> None:
     found = []
     for model, name in zip(options.models, short_names(options.models), strict=True):
         tagger = Tagger.load(model, trusted=options.trust)
-        found.append(reliability(tagger, read_gold(tagger, options.file, read_options(options)), options.bins, name))
+        corpus, fitted = read_gold(tagger, options.file, read_options(options)), tagger.temperature
+        for temperature in [None] if fitted is None else [None, fitted]:
+            tagger.temperature = temperature
+            title = name if fitted is None else f"{name}, temperature {temperature or 1:.3g}"
+            found.append(reliability(tagger, corpus, options.bins, title, types=options.types))
     if options.plot:
         write_figure(options.plot, plot_reliability([(one.name, one.levels) for one in found]))
     if options.csv:

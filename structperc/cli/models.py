@@ -1,4 +1,4 @@
-"""Commands for saved models and their predictions: evaluate, compare, shrink and push."""
+"""Commands for saved models and their predictions: evaluate, calibrate, compare, shrink and push."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 from structperc.cli.arguments import (
     CommandParser,
     ModelArgument,
+    add_bias,
     add_encoding,
     add_gold_reading,
     add_labelled_file,
     add_labels,
     add_model,
     command,
+    load_biased,
     prediction_folder,
     read_options,
 )
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
+    from structperc.analysis.bias_fitting import Goal
     from structperc.data.corpus import Corpus
     from structperc.metrics import Evaluation
     from structperc.taggers.base import BaseTagger
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 def _evaluate_arguments(parser: CommandParser) -> None:
     add_labelled_file(parser)
+    add_bias(parser)
     parser.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
 
 
@@ -36,11 +40,10 @@ def evaluate(options: Namespace) -> None:
 
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
-    from structperc.taggers.base import BaseTagger
     from structperc.training.report import by_type, write_json
 
     check_output_path(options.json)
-    tagger = BaseTagger.load(options.model, trusted=options.trust)
+    tagger = load_biased(options.model, options.bias, options.trust)
     corpus = read_gold(tagger, options.file, read_options(options))
     found = _scores(tagger, corpus)
     if options.json is not None:
@@ -53,13 +56,96 @@ def evaluate(options: Namespace) -> None:
 def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
     import torch
 
+    from structperc.analysis.bias_fitting import SegmentCounter
+    from structperc.chain import SegmentThreshold
     from structperc.metrics import Evaluation
+    from structperc.taggers.tagger import Tagger
 
     evaluation = Evaluation(tagger.gold_labels(corpus), tagger.beta).to(tagger.device)
     with torch.no_grad():
         for batch in tagger.batches(corpus):
             evaluation.update(tagger.decode(batch), batch.gold, batch.lengths, batch.sentences)
+    if isinstance(tagger, Tagger) and isinstance(tagger.current_decoder, SegmentThreshold):
+        counts = SegmentCounter(tagger, corpus)(tagger.current_decoder)
+        evaluation["segments"].segments = torch.from_numpy(counts.sum(0))  # also those that overlap
     return evaluation
+
+
+def _calibrate_arguments(parser: CommandParser) -> None:
+    add_labelled_file(parser)
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument("--recall", type=float, metavar="R", help="the highest precision with at least this recall, 0..1")
+    goal.add_argument("--precision", type=float, metavar="P", help="the highest recall with at least this precision")
+    goal.add_argument("--beta", type=float, metavar="B", help="the highest F_beta; above 1, recall counts more")
+    costs = "the lowest cost: missed=5 counts a missed segment as 5 spurious ones; also spurious=COST"
+    goal.add_argument("--cost", nargs="+", metavar="ERROR=COST", help=costs)
+    temperature = "fit and save a temperature, for probabilities"
+    parser.add_argument("--temperature", action="store_true", help=temperature)
+    ways = "ways to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail"
+    parser.add_argument("--ways", nargs="+", default=[], help=ways)
+    parser.add_argument("--name", help="name of the bias; default: recall, precision, f2 or cost, as its goal")
+    default = "predict with this bias by default, without --bias"
+    parser.add_argument("--default", action="store_true", help=default)
+    plot = "figure of precision against recall: .png, .svg, .pdf; default: NAME.png in the folder of the model's folder"
+    parser.add_argument("--plot", metavar="FILE", help=plot)
+
+
+@command("MODEL FILE", "a bias for recall or precision, and a temperature", _calibrate_arguments)
+def calibrate(options: Namespace) -> None:
+    """Fit a bias for recall or precision, and a temperature, on development data, and save them with the model."""
+    from pathlib import Path
+
+    from structperc.analysis.bias_fitting import fit_bias, fit_temperature
+    from structperc.analysis.bias_report import bias_lines, plot_precision_recall
+    from structperc.analysis.input_files import read_gold
+    from structperc.reports.figures import check_figure, write_figure
+    from structperc.taggers.model_format import update_configuration
+    from structperc.taggers.tagger import Tagger, check_bias_name, describe_biases
+
+    goal = _goal(options)
+    name = options.name or (goal.name if goal else "")
+    plot = options.plot or str(Path(options.model).parent / f"{name}.png")
+    if goal is not None:
+        check_bias_name(name)
+        check_figure(plot)
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    corpus = read_gold(tagger, options.file, read_options(options))
+    if options.temperature:
+        tagger.temperature = fit_temperature(tagger, corpus)
+        print(f"temperature: {tagger.temperature:.4g}")
+    if goal is not None:
+        found = fit_bias(tagger, corpus, goal, options.ways)
+        tagger.add_bias(name, found.chosen.best.decoder)
+        if options.default:
+            tagger.use_bias(name)
+        write_figure(plot, plot_precision_recall(found))
+        print("\n".join([*bias_lines(found, name), f"figure: {plot}"]))
+    update_configuration(Path(options.model), describe_biases(tagger))
+
+
+def _goal(options: Namespace) -> "Goal | None":
+    """Return the goal of a bias; None to fit only a temperature. Raises InputError for neither of them."""
+    from structperc.analysis.bias_fitting import cost_goal, f_goal, precision_goal, recall_goal
+
+    if options.recall is not None:
+        return recall_goal(options.recall)
+    if options.precision is not None:
+        return precision_goal(options.precision)
+    if options.beta is not None:
+        return f_goal(options.beta)
+    if options.cost is not None:
+        return cost_goal(dict(map(_cost, options.cost)))
+    if not options.temperature:
+        raise InputError("calibrate: set --recall, --precision, --beta or --cost, or --temperature")
+    return None
+
+
+def _cost(text: str) -> tuple[str, float]:
+    name, _, cost = text.partition("=")
+    try:
+        return name, float(cost)
+    except ValueError:
+        raise InputError(f"--cost {text}: give missed=COST or spurious=COST, such as missed=5") from None
 
 
 def _compare_arguments(parser: CommandParser) -> None:

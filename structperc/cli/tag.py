@@ -5,6 +5,7 @@ from argparse import Namespace
 
 from structperc.cli.arguments import (
     CommandParser,
+    add_bias,
     add_encoding,
     add_line_format,
     add_model,
@@ -28,6 +29,7 @@ def _arguments(parser: CommandParser) -> None:
     )
     sure = "add the probability of each label and segment; columns: before the label"
     parser.add_argument("--probabilities", action="store_true", help=sure)
+    add_bias(parser)
     least = "add --probabilities and all other segments with a probability above P to JSON lines"
     parser.add_argument("--min-probability", type=float, metavar="P", help=least)
     add_splitting(parser)
@@ -53,7 +55,7 @@ def tag(options: Namespace) -> None:
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
     output_options = OutputOptions(
-        options.format, options.k, options.order, options.probabilities, options.min_probability
+        options.format, options.k, options.order, options.probabilities, options.min_probability, options.bias
     )
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])

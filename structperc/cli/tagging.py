@@ -20,7 +20,7 @@ from structperc.analysis.tag_output import (
     marked_texts,
     output_lines,
 )
-from structperc.cli.arguments import load_guided
+from structperc.cli.arguments import load_biased, load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
 from structperc.data.output import check_output_path, open_atomic, write_lines
@@ -50,6 +50,7 @@ class OutputOptions(NamedTuple):
     order: bool = False
     probabilities: bool = False
     min_probability: float | None = None  # of segments that are not in the best label sequence
+    bias: str | None = None  # name of a bias, "none" for no bias, or None for the default of the model
 
     def check(self) -> None:
         """Raise InputError for options that exclude each other."""
@@ -60,6 +61,8 @@ class OutputOptions(NamedTuple):
             raise InputError(f"{lists} writes columns only; leave out --format {self.form}, or {lists}")
         if lists and self.probabilities:
             raise InputError(f"{lists} excludes --probabilities; leave out one of them")
+        if lists and self.bias is not None:
+            raise InputError(f"{lists} excludes --bias; leave out one of them")
         if self.min_probability is not None and (lists or self.form not in (None, "jsonl")):
             raise InputError("--min-probability writes JSON lines only; set --format jsonl")
 
@@ -193,7 +196,9 @@ class FileTagger:
 def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if output_options.k is None and not output_options.order:
-        tagger = load(model, trusted)
+        tagger = (
+            load(model, trusted) if output_options.bias is None else load_biased(model, output_options.bias, trusted)
+        )
         return tagger, partial(_tag_best, tagger, output_options)
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.tagger import Tagger
@@ -235,6 +240,8 @@ def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput)
         raise InputError("--min-probability writes JSON lines only; set --format jsonl")
     prediction = tagger.predict(given.corpus, output_options.probabilities, output_options.min_probability)
     tokens = given.corpus.tokens
+    if prediction.spans is not None and form == "html":
+        raise InputError("--format html shows no segments that overlap, which this bias finds; use jsonl or brat")
     if form == "brat":
         return TaggedBlock("", tokens, marked=marked_texts(given, prediction, tagger.labels.scheme))
     return TaggedBlock("".join(output_lines(given, prediction, tagger.labels, form)), tokens)

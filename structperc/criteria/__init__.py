@@ -3,7 +3,7 @@
 base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
 perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
 local_and_nonlocal.py   margins of local and of total scores on n-best candidates
-crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy, distillation
+crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy, distillation; ratio of entities
 mce.py, wrong_paths.py  minimum classification error, and sums over all wrong paths
 mce_f.py                MCE-F: the F score of the corpus
 priors.py               Gaussian and Laplacian priors of weights
@@ -20,7 +20,7 @@ from structperc.criteria.base import (
     slice_candidates,
     without_autocast,
 )
-from structperc.criteria.crf import CRFLoss, DistillationLoss, MEMMLoss, TokenCrossEntropyLoss
+from structperc.criteria.crf import CRFLoss, DistillationLoss, EntityRatio, MEMMLoss, TokenCrossEntropyLoss
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.mce import (
     Logistic,
@@ -53,6 +53,7 @@ __all__ = [
     "ExponentialLoss",
     "LocalAndNonlocal",
     "CRFLoss",
+    "EntityRatio",
     "DistillationLoss",
     "MEMMLoss",
     "TokenCrossEntropyLoss",

@@ -90,6 +90,7 @@ class Criterion(nn.Module, ABC):
     min_candidates = 1  # candidates the search must deliver per sequence
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
+    supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
     corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
     unit: ComparisonUnit = "sequence"
     independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
@@ -223,9 +224,10 @@ class PairwiseLoss(CandidateLoss):
     """Base class of losses whose update depends on one number, the gap between the gold sequence and a rival.
 
     gap = s(y*) - s(rival) - cost of the rival. The rival is the candidate of highest score plus cost; with
-    `exclude_gold`, the best wrong candidate. A subclass defines `should_update` and may set the attributes
-    `exclude_gold`, `threshold`, `cost` and `unit`. The same definition is used for gradients of mini-batches and in
-    the compiled loop over sequences.
+    `exclude_gold`, the best wrong candidate. With incomplete labels, y* is the best path of allowed labels, from which
+    costs are counted, and a candidate is wrong if one of its labels is not allowed (Yu & Joachims 2009).
+    A subclass defines `should_update` and may set the attributes `exclude_gold`, `threshold`, `cost` and `unit`. The
+    same definition is used for gradients of mini-batches and in the compiled loop over sequences.
 
     Raises:
         TypeError: a subclass redefines another method that the compiled loop does not call.
@@ -247,6 +249,7 @@ class PairwiseLoss(CandidateLoss):
 
     exclude_gold = False
     threshold = 0.0
+    supports_incomplete = True
 
     _fixed = (
         "augment",
@@ -391,8 +394,18 @@ def empty_candidates(lattice: Lattice) -> Candidates:
 
 
 def is_gold(scored: Scored) -> Tensor:
-    """Return (B, K) bool, True for candidates that equal the gold sequence at every token; padding is 0 in both."""
+    """Return (B, K) bool, True for candidates that equal the gold sequence at every token; padding is 0 in both.
+
+    With incomplete labels, True for candidates whose labels are all allowed.
+    """
+    if scored.allowed is not None:
+        return is_allowed(scored.candidates.labels, scored.allowed).all(-1)
     return (scored.candidates.labels == scored.gold[:, None]).all(-1)
+
+
+def is_allowed(labels: Tensor, allowed: Tensor) -> Tensor:
+    """Return (B, K, T) bool, True for labels (B, K, T) in the sets (B, T, L) bool; True in the padding."""
+    return allowed.gather(2, labels.transpose(1, 2)).transpose(1, 2)
 
 
 def best(scored: Scored, among: Tensor) -> Tensor:

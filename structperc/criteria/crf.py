@@ -1,20 +1,82 @@
 """Negative log-likelihoods: random fields (CRF), maximum-entropy taggers (MEMM) and tokens; distillation."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import log_softmax
 
-from structperc.chain import locally_normalised, log_partition
+from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion, without_path
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
+
+
+class EntityRatio(nn.Module):
+    """Penalty of an expected share of entity tokens that is far from a given one. Effland & Collins 2021, section 3.
+
+    penalty = weight max(0, |rho' - rho| - margin), where rho' is the share of tokens in entities that the model expects
+    in a mini-batch: the sum of the probabilities of labels other than O, divided by the number of tokens.
+
+    It keeps a model from finding entities everywhere when no token of the training data is known to be outside of
+    entities. Each sequence of a mini-batch has this penalty, so that its weight does not depend on the batch size.
+    Mini-batches should contain a typical mixture of sequences. Scores must be those of a probabilistic model.
+
+    Args:
+        ratio: rho, the share of tokens in entities, 0..1.
+        margin: deviation without penalty.
+        weight: weight of the penalty.
+
+    Raises:
+        InputError: a ratio outside 0..1, or a negative margin or weight.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import EntityRatio
+        >>> from structperc.data import LabelSet
+        >>> from structperc.structures import Lattice
+        >>> penalty = EntityRatio(ratio=0.15, margin=0.05, weight=10.0)
+        >>> penalty.allocate(LabelSet(("O", "B-PER")))
+        >>> unary = torch.zeros(1, 4, 2)  # half of the tokens are expected to be in entities
+        >>> penalty(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([4])))  # 10 (0.5 - 0.15 - 0.05)
+        tensor(3.0000)
+    """
+
+    inside: Tensor
+
+    def __init__(self, ratio: float = 0.15, margin: float = 0.05, weight: float = 10.0) -> None:
+        super().__init__()
+        if not 0 <= ratio <= 1 or not margin >= 0 or not weight >= 0:
+            values = f"{ratio}, {margin} and {weight}"
+            raise InputError(f"EntityRatio: ratio must be in 0..1, margin and weight >= 0, got {values}")
+        self.ratio, self.margin, self.weight = ratio, margin, weight
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the label set.
+
+        Raises:
+            InputError: labels without a tag scheme.
+        """
+        if labels.scheme == "none":
+            raise InputError("EntityRatio: labels of scheme none have no entities; remove entity_ratio")
+        self.register_buffer("inside", labels.types >= 0, persistent=False)
+
+    def forward(self, lattice: Lattice) -> Tensor:
+        """Return the penalty () of each sequence of a mini-batch."""
+        share = marginals(lattice)[..., self.inside].sum() / lattice.lengths.sum().clamp(min=1)
+        return self.weight * ((share - self.ratio).abs() - self.margin).clamp(min=0)
 
 
 class CRFLoss(Criterion):
     """Negative log-likelihood of a conditional random field (CRF). Lafferty, McCallum & Pereira 2001.
 
     loss = log Z - s(y*) = -log p(y* | x) >= 0, with local scores s and Z = sum over all paths y of exp(s(y)).
+
+    With incomplete labels it is the partial likelihood (Bellare & McCallum 2007; Tsuboi et al. 2008), log Z - log Z',
+    where Z' is the sum over the paths of allowed labels: the probability that one of them is right.
+
+    Args:
+        entity_ratio: penalty of the share of entity tokens, for training data without tokens labelled O.
 
     Example:
         >>> import torch
@@ -27,12 +89,25 @@ class CRFLoss(Criterion):
     """
 
     probabilistic = needs_lattice = True
+    supports_incomplete = True
     min_candidates = 0
+
+    def __init__(self, entity_ratio: EntityRatio | None = None) -> None:
+        super().__init__()
+        self.entity_ratio = entity_ratio
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the label set of the penalty."""
+        if self.entity_ratio is not None:
+            self.entity_ratio.allocate(labels)
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
-        log_z = log_partition(scored.lattice)
-        losses = (log_z - scored.gold_scores).where(log_z != -torch.inf, 0)
+        log_z, allowed = log_partition(scored.lattice), scored.allowed
+        right = scored.gold_scores if allowed is None else log_partition(allow(scored.lattice, allowed))
+        losses = (log_z - right).where(log_z != -torch.inf, 0)
+        if self.entity_ratio is not None:
+            losses = losses + self.entity_ratio(scored.lattice)
         return losses, torch.ones_like(losses, dtype=torch.bool)
 
 

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED, is_incomplete, join_label_sets, names_in, separate_label_sets
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
@@ -76,10 +77,12 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         cache: Folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
             reads mini-batches from there and needs little memory. Environment variables are expanded.
         cache_workers: Number of processes that fill the cache for a large corpus; the files do not depend on it.
+        incomplete: Read labels `?` (unknown), `B-PER|B-ORG` (one of these) and `!B-PER|I-PER` (none of these), see
+            `data.label_sets`, in training data. Evaluation needs complete labels.
 
     Raises:
         InputError: A number is too small, both `batch_size` and `batch_tokens` are given, `predict` is not a split,
-            `types` is given with scheme "none", or there are several workers without a cache.
+            `types` is given with scheme "none" or incomplete labels, or there are several workers without a cache.
 
     Example:
         >>> from structperc import Corpus
@@ -113,6 +116,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         types: dict[str, str] | None = None,
         cache: str | None = None,
         cache_workers: int = 1,
+        incomplete: bool = False,
     ) -> None:
         super().__init__()
         sizes = (("batch_size", batch_size, 1), ("batch_tokens", batch_tokens, 1))
@@ -128,6 +132,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
+        if types and incomplete:
+            raise InputError("data.types: types of incomplete labels cannot be renamed; rename them in the file")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
         try:
@@ -140,7 +146,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.eval_batch_size, self.shuffle = eval_batch_size, shuffle
         self.seed, self.predict_split = seed, predict
         self.holdout, self.holdout_seed = holdout, holdout_seed
-        self.types = types or {}
+        self.types, self.incomplete = types or {}, incomplete
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
         self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self._corpora: dict[str, Corpus | None] = {}
@@ -185,7 +191,9 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def label_set(self) -> LabelSet:
         """Return the labels of `scheme` for all types of the training data. Raises InputError as `corpus` does."""
-        return LabelSet.from_corpus(self.corpus("train").factorize("label").distinct, self.scheme)
+        corpus = self.corpus("train")
+        role = ALLOWED if is_incomplete(corpus) else "label"
+        return LabelSet.from_corpus(sorted(names_in(corpus.factorize(role).distinct)), self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
         """Fit the features to the training data and return them, or return those in the cache.
@@ -228,7 +236,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             found = file_digest(file)
         except OSError as error:
             raise InputError(f"{file}: cannot read this file ({error.strerror})") from None
-        return [found, *source, self.reading, self.scheme, self.strict, self.types, split == "train"]
+        return [found, *source, self.reading, self.scheme, self.strict, self.types, split == "train", self.incomplete]
 
     def _held_out(self) -> dict[str, Corpus | None]:
         if self.read("dev") is not None:
@@ -245,7 +253,13 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     def _normalise(self, split: str, name: str, found: "datasets.Dataset | Corpus") -> Corpus:
         corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
+        assert self.reading.labels is not None
+        sets = None
+        if self.incomplete and "label" in corpus.columns:
+            corpus, sets = separate_label_sets(corpus, self.reading.labels, self.scheme)
         corpus = checked_corpus(corpus, self.reading, self.scheme, UNMARKED, self.strict)
+        if sets is not None:
+            corpus = join_label_sets(corpus, sets)
         if not self.types or "label" not in corpus.columns:
             return corpus
         if split == "train":

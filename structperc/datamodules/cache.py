@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from structperc.constructors import class_path_of
 from structperc.data.arrays import ArrayFolder, ArrayWriter
 from structperc.data.corpus import Column, Corpus, Factorized
+from structperc.data.label_sets import ALLOWED
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.text_files import expand_path
@@ -108,7 +109,7 @@ class CorpusCache(CorpusStore):
         def write(writer: ArrayWriter) -> None:
             write_arrays(writer, corpus, features, labels, self._workers(writer))
 
-        digest = corpus_digest(corpus, [*features.columns, "label"])
+        digest = corpus_digest(corpus, [*features.columns, "label", ALLOWED])
         folder = self._cached("arrays", [digest, features_digest(features), labels.names, labels.scheme], write)
         release_memory(corpus)
         return load_arrays(folder)

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from structperc.data.arrays import ArrayFolder, ArraySource, ArrayWriter, MemoryArray
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED, allowed_labels
 from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
 from structperc.data.words import word_numbers
@@ -27,6 +28,7 @@ PIECE = 2**17  # tokens per piece when features are written to a file
 PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some pieces
 MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
 NODES, EDGES, TOKENS, WORD_IDS, LABELLED = "nodes", "edges", "tokens", "word_ids", "labelled"
+LABEL_SETS = "label_sets"
 
 
 class IdListSource(Protocol):
@@ -44,6 +46,7 @@ class CorpusArrays(NamedTuple):
     tokens: ArraySource  # (N, 3) int32: numbers of the label, of the sentence within its sequence, and of the word
     word_ids: np.ndarray  # (4, V) int64, see `word_numbers`
     labelled: bool  # False: there are no gold labels, and those in `tokens` are 0
+    label_sets: np.ndarray | None = None  # (S, L) bool: label number L + i is any label of set i; None: no sets
 
 
 Encode = Callable[[Corpus, FeatureExtractor, LabelSet], CorpusArrays]
@@ -77,8 +80,10 @@ def encode_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) 
     """Return a corpus as arrays in memory. Raises InputError for unknown labels and missing columns."""
     encoded = features.encode(corpus)
     words = corpus.factorize("word")
-    tokens = MemoryArray(_token_array(corpus, words.numbers, _gold(corpus, labels)))
-    return CorpusArrays(encoded.nodes, encoded.edges, tokens, word_numbers(words.distinct), "label" in corpus.columns)
+    gold, label_sets = _gold(corpus, labels)
+    tokens = MemoryArray(_token_array(corpus, words.numbers, gold))
+    labelled = "label" in corpus.columns
+    return CorpusArrays(encoded.nodes, encoded.edges, tokens, word_numbers(words.distinct), labelled, label_sets)
 
 
 def write_arrays(
@@ -110,6 +115,8 @@ def write_arrays(
                     edges.append(found.edges)
             shown.update(len(found.nodes.ends) - 1)
     writer.append(WORD_IDS, word_numbers(corpus.factorize("word").distinct))
+    if (label_sets := _gold(corpus, labels)[1]) is not None:
+        writer.append(LABEL_SETS, label_sets.astype(np.uint8))
     writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
 
 
@@ -117,7 +124,9 @@ def load_arrays(folder: ArrayFolder) -> CorpusArrays:
     """Return the arrays written by `write_arrays`."""
     nodes, kind = _load_lists(folder, NODES), folder.metadata[EDGES]
     edges = None if kind is None else nodes if kind == NODES else _load_lists(folder, EDGES)
-    return CorpusArrays(nodes, edges, folder.array(TOKENS), folder.array(WORD_IDS).read(), folder.metadata[LABELLED])
+    label_sets = folder.array(LABEL_SETS).read().astype(bool) if LABEL_SETS in folder else None
+    words, labelled = folder.array(WORD_IDS).read(), folder.metadata[LABELLED]
+    return CorpusArrays(nodes, edges, folder.array(TOKENS), words, labelled, label_sets)
 
 
 class _ListWriter:
@@ -143,7 +152,7 @@ class _ListWriter:
 
 def _write_tokens(writer: ArrayWriter, corpus: Corpus, labels: LabelSet, bounds: Sequence[int]) -> Iterator[Corpus]:
     """Write the token arrays of the pieces of a corpus between bounds, and yield each piece."""
-    words, gold = corpus.factorize("word").numbers, _gold(corpus, labels)
+    words, (gold, _) = corpus.factorize("word").numbers, _gold(corpus, labels)
     for first, stop in pairwise(bounds):
         piece = corpus if len(bounds) == 2 else corpus.slice(first, stop)
         tokens = slice(int(corpus.starts[first]), int(corpus.starts[stop]))
@@ -158,13 +167,24 @@ def _token_array(corpus: Corpus, words: np.ndarray, gold: np.ndarray) -> np.ndar
     return np.stack([gold, sentence - np.repeat(first, corpus.lengths), words], 1).astype(np.int32)
 
 
-def _gold(corpus: Corpus, labels: LabelSet) -> np.ndarray:
-    """Return the label id of each token, (N,) int32; all 0 for a corpus without labels."""
+def _gold(corpus: Corpus, labels: LabelSet) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the label id of each token, (N,) int32, and the sets of labels of `CorpusArrays`.
+
+    Ids are 0 for a corpus without labels, and L + i for tokens with any label of set i.
+    """
     if "label" not in corpus.columns:
-        return np.broadcast_to(np.int32(0), corpus.tokens)
-    distinct, numbers = corpus.factorize("label")
-    ids = labels.encode(distinct, lambda i: corpus.where(int(np.flatnonzero(numbers == i)[0])))
-    return ids.astype(np.int32)[numbers]
+        return np.broadcast_to(np.int32(0), corpus.tokens), None
+    distinct, numbers = corpus.factorize(ALLOWED if ALLOWED in corpus.columns else "label")
+
+    def where(i: int) -> str:
+        return corpus.where(int(np.flatnonzero(numbers == i)[0]))
+
+    if ALLOWED not in corpus.columns:
+        return labels.encode(distinct, where).astype(np.int32)[numbers], None
+    masks = np.array([allowed_labels(one, labels, lambda i=i: where(i)) for i, one in enumerate(distinct)])  # type: ignore[misc]
+    several = masks.sum(1) > 1
+    ids = np.where(several, len(labels) - 1 + several.cumsum(), masks.argmax(1))
+    return ids.astype(np.int32)[numbers], masks[several] if several.any() else None
 
 
 def _load_lists(folder: ArrayFolder, kind: str) -> StoredIdLists:
@@ -234,7 +254,14 @@ class EncodedCorpus(Dataset[Batch]):
             row[places] = values.numpy()
         gold, sentences, *words = torch.from_numpy(numbers).view(6, B, T).unbind()
         first, last = torch.from_numpy(bounds).view(2, B, T).unbind()
-        padded = flat._replace(gold=gold, sentences=sentences, first=first, last=last, words=Words(*words))
+        allowed = flat.allowed
+        if allowed is not None:
+            table = torch.ones(B * T, allowed.shape[1], dtype=torch.bool)
+            table[torch.from_numpy(places)] = allowed
+            allowed = table.view(B, T, -1)
+        padded = flat._replace(
+            gold=gold, sentences=sentences, first=first, last=last, words=Words(*words), allowed=allowed
+        )
         return Batch(*padded) if self.arrays.labelled else Batch(*padded)._replace(gold=None)
 
     def flat(self, rows: Sequence[int]) -> FlatBatch:
@@ -244,7 +271,8 @@ class EncodedCorpus(Dataset[Batch]):
         nodes, edges = self.arrays.nodes.take(starts, ends), self.arrays.edges
         if edges is not None:
             edges = nodes if edges is self.arrays.nodes else edges.take(starts, ends)
-        gold, sentences, words = np.ascontiguousarray(self.arrays.tokens.take(starts, ends).T, np.int64)
+        numbers, sentences, words = np.ascontiguousarray(self.arrays.tokens.take(starts, ends).T, np.int64)
+        gold, allowed = expand_sets(numbers, self.arrays.label_sets)
         first = np.ones(len(gold) + 1, bool)  # True where a sentence begins, and at the end of the batch
         first[1:-1] = sentences[1:] != sentences[:-1]
         first[(ends - starts).cumsum()] = True
@@ -259,7 +287,30 @@ class EncodedCorpus(Dataset[Batch]):
             torch.from_numpy(order),
             Words(*torch.from_numpy(self.arrays.word_ids[:, words])),
             tuple(one.take(starts, ends) for one in self.inputs),
+            allowed,
         )
+
+
+def expand_sets(numbers: np.ndarray, label_sets: np.ndarray | None) -> tuple[np.ndarray, torch.Tensor | None]:
+    """Return an allowed label of each token, and the masks of allowed labels unless all labels are known.
+
+    Args:
+        numbers: (n,) numbers of labels, L + i for any label of set i.
+        label_sets: (S, L) bool, or None without sets.
+
+    Returns:
+        Labels (n,) and masks (n, L) bool, or None.
+
+    Example:
+        >>> expand_sets(np.array([0, 3]), np.array([[False, True, True]]))[1]
+        tensor([[ True, False, False],
+                [False,  True,  True]])
+    """
+    L = 0 if label_sets is None else label_sets.shape[1]
+    if label_sets is None or not (numbers >= L).any():
+        return numbers, None
+    allowed = np.concatenate([np.eye(L, dtype=bool), label_sets])[numbers]
+    return allowed.argmax(1), torch.from_numpy(allowed)
 
 
 class FlatSequences(Dataset[FlatBatch]):
@@ -335,6 +386,7 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             batch.rows[rows],
             Words(*(numbers[places] for numbers in batch.words)),
             inputs,
+            None if batch.allowed is None else batch.allowed[places],
         )
 
 
@@ -358,13 +410,15 @@ def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
             batch.rows[start:stop],
             Words(*(values[tokens] for values in batch.words)),
             inputs,
+            None if batch.allowed is None else batch.allowed[tokens],
         )
 
 
 def single_sequence(batch: FlatBatch) -> Batch:
     """Return a FlatBatch of one sequence as a Batch without padding; nothing is copied."""
     tokens = {name: getattr(batch, name)[None] for name in ("gold", "sentences", "first", "last")}
-    return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)))
+    allowed = None if batch.allowed is None else batch.allowed[None]
+    return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)), allowed=allowed)
 
 
 def _slice_tokens(batch: Batch | FlatBatch, start: int, stop: int) -> tuple[Ragged, Ragged | None, tuple[Ragged, ...]]:

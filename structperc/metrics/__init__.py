@@ -36,7 +36,15 @@ from structperc.metrics.seqeval import (
     seqeval_scores,
     strict_spans,
 )
-from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, paired_t_test
+from structperc.metrics.significance import (
+    Bootstrap,
+    McNemar,
+    SegmentIntervals,
+    bootstrap_intervals,
+    mcnemar,
+    paired_bootstrap,
+    paired_t_test,
+)
 
 __all__ = [
     "token_counts",
@@ -66,6 +74,8 @@ __all__ = [
     "paired_t_test",
     "Bootstrap",
     "paired_bootstrap",
+    "SegmentIntervals",
+    "bootstrap_intervals",
     "Comparison",
     "compare",
     "Comparisons",

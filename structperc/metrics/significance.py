@@ -162,6 +162,49 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
     return Bootstrap(whole, float(low), float(high), min(1.0, float(2 * (1 + other) / (samples + 1))))
 
 
+class SegmentIntervals(NamedTuple):
+    """The 95 % intervals (low, high) of scores of segments, see `bootstrap_intervals`.
+
+    Example:
+        >>> from structperc.metrics import SegmentIntervals
+        >>> SegmentIntervals(precision=(0.8, 0.9), recall=(0.7, 0.8), f1=(0.75, 0.84)).recall
+        (0.7, 0.8)
+    """
+
+    precision: tuple[float, float]
+    recall: tuple[float, float]
+    f1: tuple[float, float]
+
+
+def bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1) -> SegmentIntervals:
+    """Return percentile intervals of precision, recall and F1, from documents drawn with replacement.
+
+    Efron & Tibshirani 1993, Section 13.3.
+
+    Args:
+        counts: counts (D, 3) of D documents: correct, predicted and gold segments.
+        samples: number of samples.
+        seed: seed of the samples.
+
+    Returns:
+        The 95 % intervals.
+
+    Example:
+        >>> import numpy as np
+        >>> from structperc.metrics import bootstrap_intervals
+        >>> bootstrap_intervals(np.array([[1, 2, 1], [3, 6, 3]])).precision  # the same in each document
+        (0.5, 0.5)
+    """
+    D, draw, found = len(counts), np.random.default_rng(seed), []
+    for start in range(0, samples, chunk := max(1, CHUNK_NUMBERS // D)):
+        times = draw.multinomial(D, np.full(D, 1 / D), min(chunk, samples - start))
+        correct, predicted, gold = (times @ counts).T
+        shares = (correct / np.maximum(either, 1) for either in (predicted, gold, (predicted + gold) / 2))
+        found.append(np.stack(list(shares)))
+    low, high = np.quantile(np.concatenate(found, 1), [0.025, 0.975], axis=1).tolist()
+    return SegmentIntervals(*zip(low, high, strict=True))
+
+
 def _mean_f1(times: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """F1 (n,) of samples that have each of D documents `times` (n, D), the mean over S trainings; 0 without any."""
     right, predicted, gold = (times @ counts[:, :, i].T for i in range(3))  # each (n, S)

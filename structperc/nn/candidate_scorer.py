@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from structperc.chain import Constraints, KBest, separate_sentences, split_sentences
+from structperc.chain import Constraints, KBest, allow, max_marginals, separate_sentences, split_sentences, viterbi
 from structperc.criteria import Criterion, empty_candidates, score_candidates
+from structperc.criteria.base import is_allowed
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
@@ -30,6 +31,7 @@ class ComparedSequences(NamedTuple):
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding
     places: Tensor | None  # (B, T) int64, places of the sentences' tokens in the flattened batch; None: sequences
+    allowed: Tensor | None = None  # (B, T, L) bool, see `Scored`
 
 
 class CandidateScorer:
@@ -72,13 +74,21 @@ class CandidateScorer:
         )
 
     def units(self, lattice: Lattice, batch: Batch) -> ComparedSequences:
-        """Return the sequences that the criterion compares."""
+        """Return the sequences that the criterion compares.
+
+        With incomplete labels, the gold labels are the best path of allowed labels, if the criterion compares paths.
+        """
         assert batch.gold is not None
-        if self.criterion.unit != "sentence":
-            return ComparedSequences(lattice, batch.gold, None)
-        parts, places = split_sentences(lattice, batch.first)
-        gold = batch.gold.flatten()[places].where(real_tokens(parts.lengths, places.shape[1]), 0)
-        return ComparedSequences(parts, gold, places)
+        gold, places, allowed = batch.gold, None, batch.allowed
+        if self.criterion.unit == "sentence":
+            lattice, places = split_sentences(lattice, batch.first)
+            real = real_tokens(lattice.lengths, places.shape[1])
+            gold = gold.flatten()[places].where(real, 0)
+            if allowed is not None:
+                allowed = allowed.flatten(0, 1)[places] | ~real[:, :, None]
+        if allowed is not None and self.criterion.min_candidates:
+            gold = best_allowed(lattice, allowed)
+        return ComparedSequences(lattice, gold, places, allowed)
 
     @torch.no_grad()
     def candidates(self, lattice: Lattice) -> Candidates:
@@ -95,17 +105,26 @@ class CandidateScorer:
             none = lattice.unary.new_full((B, self.search.k), -torch.inf)
             return Candidates(lattice.lengths.new_zeros(B, self.search.k, T), none, none > -torch.inf)
 
-    def training_candidates(self, lattice: Lattice, gold: Tensor) -> Candidates:
-        """Return the result of the search with the criterion's cost."""
-        with torch.no_grad():
-            return self.candidates(self.criterion.augment(lattice, gold))
+    @torch.no_grad()
+    def training_candidates(self, units: ComparedSequences) -> Candidates:
+        """Return the result of the search with the criterion's cost.
 
-    def score(self, batch: Batch, lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
+        With incomplete labels, the last candidate is the best path outside of the allowed ones if the search has found
+        none, unless the criterion needs the best path only.
+        """
+        lattice = self.criterion.augment(units.lattice, units.gold)
+        found = self.candidates(lattice)
+        if units.allowed is None or (lattice is units.lattice and self.criterion.min_candidates < 2):
+            return found
+        return with_rival(found, lattice, units.allowed)
+
+    def score(self, batch: Batch, units: ComparedSequences, candidates: Candidates) -> Scored:
         """Return gold and candidates of `units` with their scores, with gradients.
 
         Gold is scored as one more candidate.
         """
-        scored = score_candidates(lattice, gold, candidates)
+        gold = units.gold
+        scored = score_candidates(units.lattice, gold, candidates)._replace(allowed=units.allowed)
         if self.criterion.unit == "sentence":
             return scored
         scored = scored._replace(starts=batch.first)
@@ -118,6 +137,69 @@ class CandidateScorer:
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
         return nonlocal_scores(self.nonlocal_features, batch, labels, valid, self.labels)
+
+
+@torch.no_grad()
+def best_allowed(lattice: Lattice, allowed: Tensor) -> Tensor:
+    """Return the best label sequence of allowed labels.
+
+    Args:
+        lattice: scores of B sequences.
+        allowed: (B, T, L) bool.
+
+    Returns:
+        Labels (B, T) int64; 0 for a sequence with invalid scores, whose loss is NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.candidate_scorer import best_allowed
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> best_allowed(lattice, torch.tensor([[[True, False], [True, True]]]))
+        tensor([[0, 0]])
+    """
+    try:
+        return viterbi(allow(lattice, allowed))[1]
+    except InvalidScoreError:
+        return lattice.lengths.new_zeros(lattice.unary.shape[:2])
+
+
+@torch.no_grad()
+def with_rival(candidates: Candidates, lattice: Lattice, allowed: Tensor) -> Candidates:
+    """Make the last candidate the best label sequence with a label that is not allowed, unless there is such a one.
+
+    Args:
+        candidates: K label sequences for each sequence.
+        lattice: scores of the B sequences.
+        allowed: (B, T, L) bool, True in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.nn.candidate_scorer import with_rival
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> allowed = torch.tensor([[[True, True], [True, False]]])  # the two best are allowed
+        >>> with_rival(kbest(lattice, 2), lattice, allowed).labels
+        tensor([[[1, 0],
+                 [1, 1]]])
+    """
+    labels, scores, valid = candidates
+    missing = ~(valid & ~is_allowed(labels, allowed).all(2)).any(1) & valid.any(1)
+    if not bool(missing.any()):
+        return candidates
+    best, place = max_marginals(lattice).masked_fill(allowed, -torch.inf).flatten(1).max(1)
+    L = lattice.unary.shape[2]
+    only = torch.ones_like(allowed)  # at the token where the path leaves the allowed ones, only its label
+    rows, t = torch.arange(len(place), device=place.device), place // L
+    only[rows, t] = nn.functional.one_hot(place % L, L).bool()
+    found = viterbi(allow(lattice, only))[1]
+    changed = missing.clone()
+    labels, scores, valid = labels.clone(), scores.clone(), valid.clone()
+    labels[:, -1] = found.where(changed[:, None], labels[:, -1])
+    scores[:, -1] = best.where(changed, scores[:, -1])
+    valid[:, -1] = (best > -torch.inf).where(changed, valid[:, -1])
+    return Candidates(labels, scores, valid)
 
 
 def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:

@@ -27,6 +27,7 @@ from structperc.nn.inputs import (
     RowWords,
     TokenPositions,
     build_batch,
+    check_allowed,
     check_gold,
     check_legal,
     check_logits,
@@ -177,8 +178,10 @@ class ChainHead(nn.Module):
 
         Args:
             logits: (B, T, L) scores of labels.
-            gold: (B, T) numbers of labels; -100 at positions without a token.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100.
+            gold: (B, T) numbers of labels; -100 at positions without a token. Or (B, T, L) bool: the labels that may be
+                right, for incomplete labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100, or
+                with an allowed label.
             words: the words of the tokens of each row; for non-local features.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             reduction: "mean" over the rows with tokens, "sum", or "none" for the loss of each row.
@@ -187,7 +190,8 @@ class ChainHead(nn.Module):
             The loss, float32, () or for "none" (B,).
 
         Raises:
-            InputError: wrong shapes; on a CPU also unknown or illegal labels. On other devices, to avoid a
+            InputError: wrong shapes, or sets of labels for a criterion or features that need complete labels; on a CPU
+                also unknown or illegal labels. On other devices, to avoid a
                 synchronisation, the loss is then NaN or infinite.
 
         Example:
@@ -201,17 +205,10 @@ class ChainHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
-        kept = self._kept(logits, mask, gold)
         checked = logits.device.type == "cpu" and not torch.compiler.is_compiling()
-        if checked:
-            check_gold(gold, kept, self.labels)
-        places = TokenPositions.from_mask(kept)
-        batch = self._batch(places, gold.where(kept, 0), sentences, words)
-        if checked:
-            check_legal(batch, self.labels, places)
+        places, batch = self._read_gold(logits, gold, mask, sentences, words, checked)
         units = self.scorer.units(self._lattice(logits, places, batch), batch)
-        candidates = self.scorer.training_candidates(units.lattice, units.gold)
-        scored = self.scorer.score(batch, units.lattice, units.gold, candidates)
+        scored = self.scorer.score(batch, units, self.scorer.training_candidates(units))
         with without_autocast(logits.device):
             losses = self.criterion(scored)
         if units.places is not None:
@@ -465,6 +462,39 @@ class ChainHead(nn.Module):
         places = TokenPositions.from_mask(self._kept(logits, mask, None))
         batch = self._batch(places, None, sentences, words)
         return places, batch, self._lattice(logits, places, batch)
+
+    def _read_gold(
+        self,
+        logits: Tensor,
+        gold: Tensor,
+        mask: Tensor | None,
+        sentences: Tensor | None,
+        words: RowWords | None,
+        checked: bool,
+    ) -> tuple[TokenPositions, Batch]:
+        """Return the tokens, and their gold labels as a batch."""
+        allowed = gold if gold.dtype == torch.bool else None
+        check_shapes(logits, mask, gold, len(self.labels))
+        if allowed is not None:
+            self._check_incomplete()
+            gold = allowed.long().argmax(2)  # an allowed label
+            if mask is None:
+                mask = allowed.any(2)
+        kept = self._kept(logits, mask, gold)
+        places = TokenPositions.from_mask(kept)
+        if checked and allowed is None:
+            check_gold(gold, kept, self.labels)
+        batch = self._batch(places, gold.where(kept, 0), sentences, words)
+        if allowed is not None:
+            batch = batch._replace(allowed=places.gather(allowed) | ~places.mask[:, :, None])
+        if checked:
+            (check_legal if allowed is None else check_allowed)(batch, self.labels, places)
+        return places, batch
+
+    def _check_incomplete(self) -> None:
+        if not self.criterion.supports_incomplete or self.nonlocal_features:
+            part = self.nonlocal_features[0] if self.criterion.supports_incomplete else self.criterion
+            raise InputError(f"gold: {type(part).__name__} needs complete labels; give numbers of labels (B, T)")
 
     def _kept(self, logits: Tensor, mask: Tensor | None, gold: Tensor | None) -> Tensor:
         """Return a mask (B, T) bool of the tokens."""

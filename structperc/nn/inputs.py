@@ -62,12 +62,12 @@ class TokenPositions(NamedTuple):
 
 
 def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int) -> None:
-    """Check that logits are scores (B, T, L), and that mask and gold are (B, T).
+    """Check that logits are scores (B, T, L), mask (B, T), and gold (B, T) or (B, T, L).
 
     Args:
         logits: (B, T, L) floating-point numbers.
         mask: (B, T) or None.
-        gold: (B, T) integers or None.
+        gold: (B, T) integers, (B, T, L) bool or None.
         L: number of labels.
 
     Raises:
@@ -84,14 +84,15 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
         raise InputError(f"logits: the shape is {tuple(logits.shape)}, expected (B, T, {L}), a score for each label")
     if not logits.is_floating_point():
         raise InputError(f"logits: scores are floating-point numbers, got {logits.dtype}")
-    for name, tensor in (("mask", mask), ("gold", gold)):
+    sets = isinstance(gold, Tensor) and gold.dtype == torch.bool
+    for name, tensor, wanted in (("mask", mask, logits.shape[:2]), ("gold", gold, logits.shape[: 3 if sets else 2])):
         if tensor is not None and not isinstance(tensor, Tensor):
             raise InputError(f"{name}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
-        if tensor is not None and tensor.shape != logits.shape[:2]:
-            wanted = tuple(logits.shape[:2])
-            raise InputError(f"{name}: the shape is {tuple(tensor.shape)}, expected {wanted}, that of logits")
-    if gold is not None and (gold.is_floating_point() or gold.dtype == torch.bool):
-        raise InputError(f"gold: labels are integers, got {gold.dtype}")
+        if tensor is not None and tensor.shape != wanted:
+            shape = tuple(tensor.shape)
+            raise InputError(f"{name}: the shape is {shape}, expected {tuple(wanted)}, that of logits")
+    if gold is not None and gold.is_floating_point():
+        raise InputError(f"gold: labels are integers or a bool mask of allowed labels, got {gold.dtype}")
 
 
 def check_logits(logits: Tensor, places: TokenPositions) -> None:
@@ -175,6 +176,34 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     where = "at the end" if bool(follows[row, t]) else after
     advice = "repair the labels, or use a head with labels of scheme none"
     raise InputError(f"gold: row {row}, position {position}: {labels.scheme} has no {name} {where}; {advice}")
+
+
+def check_allowed(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
+    """Check that a legal label sequence consists of allowed labels.
+
+    Args:
+        batch: chains with sets of allowed labels.
+        labels: the label set.
+        places: positions of the tokens in the rows, for the message.
+
+    Raises:
+        InputError: no legal sequence; with the first position at which it ends.
+
+    Example:
+        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_allowed, label_set
+        >>> places = TokenPositions.from_mask(torch.tensor([[True]]))
+        >>> batch = build_batch(places, None, None, None)._replace(allowed=torch.tensor([[[False, True, True]]]))
+        >>> check_allowed(batch, label_set(["O", "B-PER", "I-PER"], "IOB2"), places)
+    """
+    assert batch.allowed is not None
+    before = labels.start.expand(len(batch.lengths), -1)
+    for t, allowed in enumerate(batch.allowed.unbind(1)):
+        follows = labels.start.where(batch.first[:, t, None], (before[:, :, None] & labels.transition).any(1))
+        before = allowed & follows & (labels.end | ~batch.last[:, t, None])
+        if bool((wrong := places.mask[:, t] & ~before.any(1)).any()):
+            row = int(wrong.nonzero()[0])
+            where = f"row {row}, position {int(places.order[row, t])}"
+            raise InputError(f"gold: {where}: no allowed label is legal in {labels.scheme}; allow another one")
 
 
 RowWords = Sequence[Sequence[str]]  # words of the tokens of each row

@@ -19,11 +19,12 @@ from structperc.builder import Builder
 from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.read_options import check_training_files
-from structperc.datamodules.base import BatchForm, SequenceDataModule
+from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
@@ -185,6 +186,10 @@ class BaseTagger(pl.LightningModule, Predictor):
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for data that does not suit the tagger in training (stage "fit") or evaluation."""
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the tagger does not learn from incomplete labels."""
+        raise InputError(f"{place}: {type(self).__name__} needs complete labels; use a Tagger with CRFLoss")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
@@ -292,7 +297,15 @@ class BaseTagger(pl.LightningModule, Predictor):
         data.encode(self.encode_split, stage)
 
     def _check_labels(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for labels missing in the training data; warn of those that occur only in evaluation."""
+        """Raise InputError for incomplete or unknown labels; warn of those that occur only in evaluation."""
+        for split in SPLITS if stage == "fit" else (stage.replace("validate", "dev"),):
+            if data.has(split) and is_incomplete(corpus := data.corpus(split)):
+                place = corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus)))
+                if split != "train":
+                    raise InputError(
+                        f"{place}: incomplete labels cannot be evaluated; give a {split} file without sets"
+                    )
+                self.check_incomplete(place)
         for split in ("train", "dev") if stage == "fit" else ():
             if data.has(split):
                 check_known_labels(data.corpus(split), self.labels)

@@ -14,7 +14,7 @@ from pytorch_lightning.strategies import ParallelStrategy
 from torch import Tensor, nn
 
 from structperc.criteria import CorpusCriterion, without_autocast
-from structperc.criteria.base import best
+from structperc.criteria.base import best, is_allowed
 from structperc.datamodules.base import BatchForm
 from structperc.datamodules.distributed import all_reduce_gradients, all_reduce_sum, process_group
 from structperc.errors import InputError
@@ -269,7 +269,8 @@ class GradientTraining(TrainingMethod):
         labels, valid = found.candidates.labels, found.candidates.valid
         rows = torch.arange(len(labels), device=labels.device)
         chosen = labels[rows, best(found, valid)] if tagger.nonlocal_features else labels[:, 0]
-        wrong = (chosen != found.gold).sum()  # both are 0 in the padding
+        right = chosen == found.gold if found.allowed is None else is_allowed(chosen[:, None], found.allowed)
+        wrong = (~right).sum()  # all are right in the padding
         self.sums.count(updates.sum(), wrong, found.lattice.lengths.sum())
 
     def optimizer_step(self, batch_idx: int, optimizer: Any, closure: Callable[[], Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from structperc.data.json_data import check_fields, check_value
+from structperc.data.output import write_lines
 from structperc.data.read_options import Unit
 from structperc.data.tag_schemes import Scheme
 from structperc.errors import InputError
@@ -81,6 +82,15 @@ def read_configuration(folder: Path) -> ModelConfig:
     if saved[WEIGHTS] != _file_checksum(folder / WEIGHTS):
         raise InputError(f"{WEIGHTS} is damaged (its checksum is wrong); save the model again")
     return ModelConfig(entries, saved[CONFIG] != _checksum(entries))
+
+
+def update_configuration(folder: Path, entries: Mapping[str, Any]) -> None:
+    """Replace entries of the configuration of a saved model; the weights are not changed.
+
+    Raises InputError as `read_configuration` does, and if the file cannot be written.
+    """
+    config = {**read_configuration(folder).entries, **entries}
+    write_lines(folder / CONFIG, [json.dumps(add_checksums(config, folder), ensure_ascii=False)])
 
 
 def _suggestion(folder: Path) -> str:

@@ -28,6 +28,7 @@ from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candid
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
+from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
@@ -39,7 +40,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
+from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
 from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
@@ -268,6 +269,15 @@ class Tagger(BaseTagger):
         if stage == "fit" and isinstance(self.criterion, DistillationLoss) != (self.teacher is not None):
             raise InputError("model.teacher: DistillationLoss needs a teacher, other criteria have none")
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
+        if not self.criterion.supports_incomplete:
+            name = type(self.criterion).__name__
+            raise InputError(f"{place}: {name} needs complete labels; use CRFLoss or a perceptron-like criterion")
+        if self.nonlocal_features:
+            name = type(self.nonlocal_features[0]).__name__
+            raise InputError(f"{place}: {name} needs complete labels; remove model.nonlocal_features")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
         for feature in self.nonlocal_features:
@@ -288,13 +298,24 @@ class Tagger(BaseTagger):
         decoder = self.current_decoder
         if not self.nonlocal_features:
             return decoder.best(self(batch))
-        found, T = [], batch.sentences.shape[1]
-        for part in split_batch(batch, decoder.k):
-            candidates = decoder(self(part))
-            total = self.total_scores(part, candidates)
-            labels = candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
-            found.append(pad(labels, (0, T - labels.shape[1])))
-        return torch.cat(found)
+        T = batch.sentences.shape[1]
+        parts = (self.best_labels(part, self(part), decoder) for part in split_batch(batch, decoder.k))
+        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    @torch.no_grad()
+    def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
+        """Return the labels (B, T) int64 of a decoder's candidate with the highest total score.
+
+        Args:
+            batch: A batch.
+            lattice: Its scores, as the tagger returns them.
+            decoder: Any decoder; with non-local features one that returns candidates, such as `KBest`.
+        """
+        if not self.nonlocal_features:
+            return decoder.best(lattice)
+        candidates = decoder(lattice)
+        total = self.total_scores(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
     def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
         """Return up to k best label sequences of each sentence, best first.
@@ -432,12 +453,12 @@ class Tagger(BaseTagger):
         By default candidates are searched, or are those of the teacher. If the criterion compares sentences, each of
         them is a row.
         """
-        lattice, gold, _ = self.candidates_of.units(self(batch), batch)
+        units = self.candidates_of.units(self(batch), batch)
         if candidates is None and self.teacher is not None:
             candidates = self.teacher.candidates(batch)
         elif candidates is None:
-            candidates = self.candidates_of.training_candidates(lattice, gold)
-        return self.candidates_of.score(batch, lattice, gold, candidates)
+            candidates = self.candidates_of.training_candidates(units)
+        return self.candidates_of.score(batch, units, candidates)
 
     @torch.no_grad()
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
@@ -445,12 +466,13 @@ class Tagger(BaseTagger):
         lattice, gold = scored.lattice, scored.gold
         if self.criterion.augment(lattice, gold) is lattice:
             return scored
-        return self.candidates_of.score(batch, lattice, gold, self.candidates_of.candidates(lattice))
+        units = ComparedSequences(lattice, gold, None, scored.allowed)
+        return self.candidates_of.score(batch, units, self.candidates_of.candidates(lattice))
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
         """Return the gold labels and the candidates of a batch under the current weights, with gradients."""
         assert batch.gold is not None
-        return self.candidates_of.score(batch, lattice, batch.gold, candidates)
+        return self.candidates_of.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
 
     def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
         """Return the results of the searches with and without the cost, with gradients of non-local weights.
@@ -492,11 +514,16 @@ class Tagger(BaseTagger):
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
-        Several processes that learn one sequence at a time average their weights.
+        Several processes that learn one sequence at a time average their weights. Incomplete labels are learned by
+        gradients.
         """
         check_step_size_rule(optimizer)
         trainer = self.attached_trainer
-        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
+        batch_options = trainer is not None and (
+            trainer.gradient_clip_val
+            or trainer.accumulate_grad_batches > 1
+            or is_incomplete(self._data.corpus("train"))
+        )
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
         if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(

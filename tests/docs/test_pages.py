@@ -24,6 +24,7 @@ RUN = (
     "how_to/feature_templates",
     "how_to/hashed_features",
     "how_to/own_data",
+    "how_to/precision_and_recall",
     "how_to/rerank",
     "how_to/scikit_learn",
     "reference/file_formats",
@@ -42,6 +43,7 @@ OVERLAYS = (
     "how_to/neural_encoders",
     "how_to/nonlocal_features",
     "how_to/own_data",
+    "how_to/precision_and_recall",
     "results/recommended",
 )
 TESTED_IN = {  # pages whose code and configurations need a model or files: the test that makes these

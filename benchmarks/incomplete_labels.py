@@ -1,0 +1,76 @@
+"""Train on CoNLL-2003 with a share of the mentions dropped, and compare ways of learning from the rest.
+
+    python -m benchmarks.incomplete_labels write FOLDER --share 0.5 --seed 1
+
+writes FOLDER/as_o.train, where the tokens of dropped mentions are O, and FOLDER/unknown.train, where all tokens outside
+of the remaining mentions are unknown. The development file stays complete.
+"""
+
+import argparse
+import os
+import random
+from pathlib import Path
+
+from structperc.data.conll import read_conll_corpus
+from structperc.data.corpus import Corpus
+from structperc.data.tag_schemes import Span, convert, spans
+
+COLUMNS = ["word", "pos", "chunk", "label"]
+
+
+def drop_mentions(labels: list[str], share: float, generator: random.Random) -> list[Span]:
+    """Return the mentions of a sentence without a random share of them."""
+    return [span for span in spans(labels, "IOB1") if generator.random() >= share]
+
+
+def as_outside(kept: list[Span], length: int) -> list[str]:
+    """Return labels of the remaining mentions, O elsewhere."""
+    labels = ["O"] * length
+    for span in kept:
+        labels[span.start : span.end] = [f"B-{span.type}", *[f"I-{span.type}"] * (span.end - span.start - 1)]
+    return convert(labels, "IOB2", "IOB2")
+
+
+def as_unknown(kept: list[Span], length: int) -> list[str]:
+    """Return labels of the remaining mentions, unknown elsewhere; a mention does not go on after its end."""
+    labels = [label if label != "O" else "?" for label in as_outside(kept, length)]
+    for span in kept:
+        if span.end < length and labels[span.end] == "?":
+            labels[span.end] = f"!I-{span.type}"
+    return labels
+
+
+def write(corpus: Corpus, labels: list[list[str]], file: Path) -> None:
+    """Write a corpus with other labels as a column file with marks of documents."""
+    lines, document = [], -1
+    starts = corpus.sentences.tolist()
+    for number, own in enumerate(labels):
+        if corpus.documents[number] != document:
+            document = corpus.documents[number]
+            lines += ["-DOCSTART- -X- O O", ""]
+        for t, label in enumerate(own, starts[number]):
+            lines.append(" ".join([*(corpus.columns[role][t] for role in COLUMNS[:3]), label]))
+        lines.append("")
+    file.write_text("\n".join(lines))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["write"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--share", type=float, default=0.5, help="share of the mentions to drop")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    source = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003" / "eng.train"
+    corpus = read_conll_corpus(source, COLUMNS, progress=False)
+    generator = random.Random(options.seed)
+    sentences = corpus.sentences_of(corpus.columns["label"])
+    kept = [drop_mentions(labels, options.share, generator) for labels in sentences]
+    for name, labels_of in (("as_o", as_outside), ("unknown", as_unknown)):
+        made = [labels_of(own, len(labels)) for own, labels in zip(kept, sentences, strict=True)]
+        write(corpus, made, options.folder / f"{name}.train")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Criteria on sets of allowed labels, by enumeration."""
+
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from structperc.chain import KBest
+from structperc.criteria import CRFLoss, EntityRatio, HingeLoss, MarginLoss, MCELoss, PerceptronLoss
+from structperc.data import LabelSet
+from structperc.errors import InputError
+from structperc.nn import ChainHead
+from structperc.structures import Lattice
+
+NAMES = ["O", "B-X", "I-X"]
+L, LENGTHS = 3, [3, 1, 2]
+
+
+@pytest.fixture
+def given():
+    """Return logits (3, 3, 3) float64, transitions and sets of labels, the second row complete."""
+    generator = torch.Generator().manual_seed(1)
+    logits, edge = torch.randn(3, 3, L, generator=generator).double(), torch.randn(L, L, generator=generator).double()
+    allowed = torch.zeros(3, 3, L, dtype=torch.bool)
+    allowed[0] = torch.tensor([[1, 1, 1], [1, 0, 1], [1, 1, 0]])
+    allowed[1, 0, 1] = True
+    allowed[2, :2] = torch.tensor([[0, 1, 1], [1, 1, 1]])
+    return logits, edge, allowed
+
+
+def head_of(criterion, edge, k=1):
+    head = ChainHead(NAMES, criterion, search=KBest(k)).double()
+    with torch.no_grad():
+        head.transitions.copy_(edge)
+    return head
+
+
+def paths(logits, edge, allowed, b):
+    """Return the scores of the legal paths of a row: allowed ones, and others, by path."""
+    inside, outside = {}, {}
+    for path in product(range(L), repeat=LENGTHS[b]):
+        if path[0] == 2 or any(a == 0 and c == 2 for a, c in pairwise(path)):
+            continue
+        score = sum(logits[b, t, y] for t, y in enumerate(path)) + sum(edge[a, c] for a, c in pairwise(path))
+        (inside if all(allowed[b, t, y] for t, y in enumerate(path)) else outside)[path] = float(score)
+    return inside, outside
+
+
+def test_partial_likelihood(given):
+    logits, edge, allowed = given
+    losses = head_of(CRFLoss(), edge)(logits, allowed, reduction="none").tolist()
+    for b in range(3):
+        inside, outside = (torch.tensor(list(one.values())).double() for one in paths(logits, edge, allowed, b))
+        wanted = torch.cat([inside, outside]).logsumexp(0) - inside.logsumexp(0)
+        assert losses[b] == pytest.approx(float(wanted), 1e-5)
+
+
+def expected(criterion, inside, outside):
+    """Return the loss of the definition: best allowed path against the best path outside, with its cost."""
+    gold = max(inside, key=inside.get)
+    cost = getattr(criterion, "cost", 0.0)
+    costs = {y: s + cost * sum(a != b for a, b in zip(y, gold, strict=True)) for y, s in outside.items()}
+    gap = inside[gold] - max(costs.values())
+    if isinstance(criterion, MarginLoss):
+        return -gap if gap <= criterion.C else 0.0
+    return max(0.0, -gap)
+
+
+@pytest.mark.parametrize(("criterion", "k"), [(PerceptronLoss(), 1), (MarginLoss(C=2.0), 2), (HingeLoss(1.5), 1)])
+def test_best_allowed_path_against_best_other_path(given, criterion, k):
+    logits, edge, allowed = given
+    for scale in (1.0, -1.0, 0.1):
+        losses = head_of(criterion, edge, k)(scale * logits, allowed, reduction="none")
+        wanted = [expected(criterion, *paths(scale * logits, edge, allowed, b)) for b in range(3)]
+        assert losses.tolist() == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.parametrize("criterion", [CRFLoss(), PerceptronLoss(), MarginLoss(C=2.0), HingeLoss()])
+def test_complete_labels_give_the_same_losses(given, criterion):
+    logits, edge, _ = given
+    gold = torch.tensor([[1, 2, 0], [1, -100, -100], [0, 1, -100]])
+    head = head_of(criterion, edge, 2)
+    sets = torch.nn.functional.one_hot(gold.clamp(min=0), L).bool() & (gold >= 0)[:, :, None]
+    known = head(logits, gold, reduction="none")
+    assert head(logits, sets, reduction="none").tolist() == pytest.approx(known.tolist(), abs=1e-6)
+
+
+def test_gradient_of_partial_likelihood_with_ratio(given):
+    logits, edge, allowed = given
+    head = head_of(CRFLoss(EntityRatio(ratio=0.1, margin=0.0, weight=2.0)), edge)
+    marginals = head.marginals(logits, allowed.any(2))
+    share = float(marginals[..., 1:].sum().detach()) / 6
+    plain = head_of(CRFLoss(), edge)(logits, allowed, reduction="none")
+    penalised = head(logits, allowed, reduction="none")
+    assert (penalised - plain).tolist() == pytest.approx([2 * abs(share - 0.1)] * 3, abs=1e-5)
+
+    def penalty(unary):
+        return head.criterion.entity_ratio(Lattice(unary, edge[None, None], torch.tensor(LENGTHS)))
+
+    assert torch.autograd.gradcheck(penalty, logits.requires_grad_())
+
+
+def test_errors(given):
+    logits, edge, allowed = given
+    with pytest.raises(InputError, match="MCELoss"):
+        head_of(MCELoss(), edge, 2)(logits, allowed)
+    illegal = torch.zeros_like(allowed)
+    illegal[1, :2] = torch.tensor([[1, 0, 0], [0, 0, 1]])
+    with pytest.raises(InputError, match="row 1, position 1"):
+        head_of(CRFLoss(), edge)(logits, illegal)
+    with pytest.raises(InputError, match="EntityRatio"):
+        CRFLoss(EntityRatio()).allocate(LabelSet(("NN", "VB"), "none"))
+    with pytest.raises(InputError, match="ratio"):
+        EntityRatio(ratio=2.0)
