@@ -35,8 +35,8 @@ class FrozenVectors(TokenEmbedder):
     """Vectors of an encoder that is not trained, each computed once and kept in half precision.
 
     vector of a token = ReLU(W dropout(h) + b), with the encoder's vectors h, and W and b trained; without a width it is
-    h itself. Training takes seconds per epoch, since the encoder runs only when a corpus is read. As a token embedder it is an input of `Window`
-    and `BiLSTM`, along with others.
+    h itself. Training takes seconds per epoch, since the encoder runs only when a corpus is read. As a token embedder
+    it is an input of `Window` and `BiLSTM`, along with others.
 
     Vectors take 2 bytes per component: 205 MB for 100,000 tokens and 4 layers of 256 units. They are computed on a GPU
     if there is one.
@@ -67,7 +67,9 @@ class FrozenVectors(TokenEmbedder):
     width: int | None  # type: ignore[assignment]
     projection: nn.Linear | None
 
-    def __init__(self, encoder: Encoder, width: int | None = 200, dropout: float = 0.3, cache: str | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, width: int | None = 200, dropout: float = 0.3, cache: str | None = None
+    ) -> None:
         super().__init__()
         if width is not None and width < 1:
             raise InputError(f"FrozenVectors: width must be >= 1, got {width}")

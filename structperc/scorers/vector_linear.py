@@ -74,7 +74,7 @@ class VectorLinear(SparseLinear):
     def add_features(self, batch: AnyBatch) -> AnyBatch:
         """Return the batch with the components of the vectors as further node features with values."""
         nodes, D = batch.nodes, self.vectors.size
-        values = normalize(self.vectors(self.vectors.numbers(batch)).float()) * self.length  # (n, D)
+        values = normalize(self.vectors(batch.inputs[0]).float()) * self.length  # (n, D)
         first = len(self.node) - D
         own = torch.arange(first, len(self.node), dtype=nodes.ids.dtype, device=nodes.ids.device)
         ends = boundaries(nodes.counts + D).to(nodes.offsets.dtype)

@@ -140,7 +140,9 @@ class CandidateLearner(SequenceLearner):
             gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
-        size = update_local_weights(self.scorer.add_features(sequence), rival, self.scorer, self.optimizer, float(loss), norm)
+        size = update_local_weights(
+            self.scorer.add_features(sequence), rival, self.scorer, self.optimizer, float(loss), norm
+        )
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
         return loss
