@@ -1,4 +1,4 @@
-"""Negative log-likelihoods: random fields (CRF), maximum-entropy taggers (MEMM) and tokens; distillation."""
+"""Negative log-likelihoods: random fields (CRF), with costs, maximum-entropy taggers (MEMM), tokens; distillation."""
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +6,8 @@ from torch.nn.functional import log_softmax
 
 from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
-from structperc.criteria.base import Criterion, without_path
+from structperc.criteria.base import Criterion, add_costs, without_path
+from structperc.criteria.costs import Costs, as_costs
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice, Scored
@@ -108,6 +109,52 @@ class CRFLoss(Criterion):
         losses = (log_z - right).where(log_z != -torch.inf, 0)
         if self.entity_ratio is not None:
             losses = losses + self.entity_ratio(scored.lattice)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
+
+
+class SoftmaxMarginLoss(Criterion):
+    """Softmax-margin loss: a CRF whose wrong label sequences count more by their cost. Gimpel & Smith 2010.
+
+    loss = log sum over y of exp(s(y) + cost(y)) - s(y*), with local scores s and the terms of the cost, which are
+    summed over the tokens. Cost 0 gives `CRFLoss`; for scores and costs multiplied by a large number, the loss divided
+    by it tends to that of `HingeLoss`. It is an
+    upper bound of the hinge and of `RiskLoss`.
+
+    exp(score - log Z) is not calibrated: label sequences of high cost get too little probability.
+
+    Args:
+        cost: cost of each wrong label, or costs of labels or segments.
+
+    Raises:
+        InputError: a negative cost.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import SoftmaxMarginLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> scored = score_candidates(lattice, torch.tensor([[0]]), empty_candidates(lattice))
+        >>> SoftmaxMarginLoss(torch.tensor(4.0).log().item())(scored).exp()  # (2 + 1 * 4) / 2
+        tensor([3.])
+    """
+
+    needs_lattice = True
+    min_candidates = 0
+
+    def __init__(self, cost: float | Costs = 1.0) -> None:
+        super().__init__()
+        self.cost = cost
+        as_costs(cost)  # raises its errors
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the label set of the costs."""
+        if isinstance(self.cost, Costs):
+            self.cost.allocate(labels)
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        log_z = log_partition(add_costs(scored.lattice, scored.gold, as_costs(self.cost)))
+        losses = (log_z - scored.gold_scores).where(log_z != -torch.inf, 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)
 
 

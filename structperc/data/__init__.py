@@ -19,7 +19,15 @@ from typing import Any
 import lazy_loader
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_DATA_MODULES = ("Conll", "Conllu", "Hub", "Synthetic", "Table", "InMemory")  # configurations name them here
+_DATA_MODULES = (
+    "Conll",
+    "Conllu",
+    "Hub",
+    "Synthetic",
+    "Table",
+    "InMemory",
+    "Combined",
+)  # configurations name them here
 
 
 def __getattr__(name: str) -> Any:

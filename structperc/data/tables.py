@@ -27,7 +27,8 @@ from structperc.data.annotations import (
 )
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import parse_json_records
-from structperc.data.tag_schemes import convert, make_label
+from structperc.data.label_sets import convert_label_sets, is_label_set, label_sets_of_spans
+from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
 from structperc.errors import InputError
 
@@ -46,6 +47,7 @@ FORMATS = {
     ".json": "JSON",
 }
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are not columns of tokens
+COMPLETE, NOT = "complete", "not"  # roles of annotated texts with incomplete labels
 EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {  # usual names of columns by role, without _, spaces and capitals
@@ -131,8 +133,9 @@ class TableOptions(NamedTuple):
     def check(self, name: str) -> None:
         """Raise InputError for roles that exclude each other and for unknown text options."""
         given = set(self.columns)
-        if TEXT in given and not given <= {TEXT, SPANS, DOCUMENT}:
-            raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; remove one")
+        of_texts = {TEXT, SPANS, DOCUMENT, *((COMPLETE, NOT) if SPANS in given else ())}
+        if TEXT in given and not given <= of_texts:
+            raise InputError(f"{name}: columns name text and {sorted(given - of_texts)}; remove one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
             raise InputError(f"{name}: columns must name word, or text and spans, and not line; got {sorted(given)}")
         self.text_options.check()
@@ -282,7 +285,8 @@ def _text_rows(
     rows: Iterable[TableRow], options: TableOptions, name: str, on_report: ReportHandler
 ) -> Iterator[TableSentence]:
     """Read a text per row, which is a document unless a column of documents is named."""
-    texts, documents = [], []
+    texts, documents, complete = [], [], []
+    excluded: list[tuple[int, AnnotatedText]] = []  # spans that are not of a type, with the number of their text
     for number, (place, row) in enumerate(rows):
         column = options.columns[TEXT]
         value = _value(row, column, place)
@@ -290,16 +294,52 @@ def _text_rows(
             raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a text; change columns")
         documents.append(_document(row, place, options) if DOCUMENT in options.columns else number)
         texts.append(AnnotatedText(place, value, _spans(row, place, options) if SPANS in options.columns else None))
+        complete.append(_is_complete(row, place, options))
+        excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
     aligned = align_texts(texts, options.text_options, name, on_report)
-    for (place, _, given), document, (text, spans) in zip(texts, documents, aligned, strict=True):
-        words, labels = text.words, ["O"] * len(text.tokens)
-        for first, end, kind in spans:
-            labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
+    wrong = _align_excluded(excluded, options, name, on_report)
+    for number, ((place, _, given), (text, spans)) in enumerate(zip(texts, aligned, strict=True)):
+        words = text.words
+        labels = label_sets_of_spans(len(text.tokens), spans, wrong.get(number, []), complete[number], place)
         for a, b in pairwise(text.sentences):
             columns = {"word": words[a:b]}
             if given is not None:
-                columns["label"] = convert(labels[a:b], "IOB2", options.scheme)
-            yield TableSentence(place, document, columns, _line(place) * (b - a))
+                convert_all = convert_label_sets if any(map(is_label_set, labels[a:b])) else convert
+                columns["label"] = convert_all(labels[a:b], "IOB2", options.scheme)
+            yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
+
+
+def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:
+    """Return False if tokens outside of the spans are unknown."""
+    value = row.get(options.columns.get(COMPLETE, ""), True)
+    if not isinstance(value, bool):
+        raise InputError(
+            f"{place}: column {options.columns[COMPLETE]!r} has {value!r:.40}, not true or false; correct it"
+        )
+    return value
+
+
+def _excluded_spans(row: Mapping[str, Any], text: str, place: str, options: TableOptions) -> list[AnnotatedText]:
+    """Return the text with the spans that are not of a type, for each type: spans of several types may overlap."""
+    if not row.get(options.columns.get(NOT, "")):
+        return []
+    own = options._replace(columns={SPANS: options.columns[NOT]})
+    found = _spans(row, place, own)
+    kinds = sorted({one.type for one in found})
+    return [AnnotatedText(place, text, [one for one in found if one.type == kind]) for kind in kinds]
+
+
+def _align_excluded(
+    excluded: Sequence[tuple[int, AnnotatedText]], options: TableOptions, name: str, on_report: ReportHandler
+) -> dict[int, list[tuple[int, int, str]]]:
+    """Return the spans of tokens that are not of a type, by the number of their text."""
+    if not excluded:
+        return {}
+    aligned = align_texts([text for _, text in excluded], options.text_options, name, on_report)
+    found: dict[int, list[tuple[int, int, str]]] = {}
+    for (number, _), one in zip(excluded, aligned, strict=True):
+        found.setdefault(number, []).extend(one.spans)
+    return found
 
 
 def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[Any]:

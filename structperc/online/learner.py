@@ -10,7 +10,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from structperc.chain import Constraints
-from structperc.criteria import UpdateRule
+from structperc.criteria import Costs, UpdateRule
 from structperc.criteria.base import ComparisonUnit
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
 from structperc.optim import AveragedOptimizer
@@ -32,8 +32,8 @@ class RuleOptions(NamedTuple):
     """Numbers of an `UpdateRule`."""
 
     exclude_gold: bool
-    cost: float
     threshold: float
+    least_cost: float  # of a wrong label
 
 
 class BatchResult(NamedTuple):
@@ -146,12 +146,14 @@ class OnlineLearner(SequenceLearner):
         group, rule = self.optimizer.param_groups[0], self.rule
         step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
+        costs, least = cost_terms(batch, rule.costs, self.scorer)
         updates, wrong = learning_pass(rule.should_update, step_size.size)(
             units,
             features_of(batch),
             *weight_tables(self.scorer, self.optimizer),
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
-            RuleOptions(rule.exclude_gold, float(rule.cost), float(rule.threshold)),
+            RuleOptions(rule.exclude_gold, float(rule.threshold), least),
+            costs,
             step_size.numbers,
             group["steps"],
             losses,
@@ -230,6 +232,19 @@ def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype:
     tables = [None if p is None else get(p) for p in (scorer.node, scorer.edge, scorer.transition)]
     empty = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(tables, empty, strict=True)))
+
+
+def cost_terms(batch: FlatBatch, costs: Costs | None, scorer: SparseLinear) -> tuple[np.ndarray, float]:
+    """Return the costs of the labels of all tokens (n, L), without rows if there are none; and the least of them.
+
+    Sequences without padding are one row: legal gold segments do not cross the boundaries of sentences.
+    """
+    L, gold = scorer.node.shape[1], batch.gold
+    if costs is None:
+        return scorer.node.new_empty(0, L).numpy(), 0.0
+    terms = costs.terms(gold[None], torch.ones_like(gold[None], dtype=torch.bool), L)[0]
+    least = terms.scatter(1, gold[:, None], torch.inf).min() if terms.numel() else 0.0
+    return terms.to(scorer.node.dtype).numpy(), float(least)
 
 
 def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:

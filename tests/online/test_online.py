@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from structperc.chain import KBest
-from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss
+from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
 from structperc.data import Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
@@ -32,6 +32,7 @@ LEARNERS = {  # some of all pairs: each is compiled once
     "averaged": (PerceptronLoss(), Additive),
     "margin": (MarginLoss(3.0), Additive),
     "hinge": (HingeLoss(1.0), Additive),
+    "segment costs": (HingeLoss(SegmentCosts(missed=4.0, wrong_boundary=2.0)), Additive),
     "PA": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA")),
     "PA-I": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA-I", C=0.1)),
     "PA-II": (MarginLoss(1.0), partial(PassiveAggressive, variant="PA-II", C=0.1, average=False)),
@@ -88,8 +89,9 @@ def test_local_weights(name, monkeypatch):
         LocalAndNonlocal(5.0, C_local=9.0, first="local"),
         LocalAndNonlocal(5.0, local="conservative"),
         LocalAndNonlocal(0.0, cost=2.0),
+        LocalAndNonlocal(0.0, cost=SegmentCosts(missed=4.0)),
     ],
-    ids=["4.1", "4.2", "local first", "conservative", "cost"],
+    ids=["4.1", "4.2", "local first", "conservative", "cost", "segment costs"],
 )
 def test_local_and_nonlocal_weights(criterion, monkeypatch):
     def train(size):
@@ -210,8 +212,14 @@ class Costly(MarginLoss):
 
 @pytest.mark.parametrize(
     "criterion",
-    [HingeLoss(1.0), HingeLoss(1.0, unit="sentence"), Costly(5.0), LocalAndNonlocal(0.0, cost=2.0)],
-    ids=["3", "3s", "4.1", "4.2"],
+    [
+        HingeLoss(1.0),
+        HingeLoss(1.0, unit="sentence"),
+        HingeLoss(SegmentCosts(missed=4.0)),
+        Costly(5.0),
+        LocalAndNonlocal(0.0, cost=2.0),
+    ],
+    ids=["3", "3s", "segments", "4.1", "4.2"],
 )
 def test_count_of_wrong_tokens(criterion):
     data = Synthetic(train=12, dev=1, test=1, unit="document")
