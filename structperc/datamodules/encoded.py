@@ -412,6 +412,7 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             inputs,
             None if batch.allowed is None else batch.allowed[places],
             None if batch.weights is None else batch.weights[places],
+            None if batch.possible is None else batch.possible[places],
         )
 
 

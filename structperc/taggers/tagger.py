@@ -16,7 +16,9 @@ from structperc.chain import (
     Constraints,
     Decoder,
     KBest,
+    MinimumSegmentRisk,
     SegmentThreshold,
+    allow,
     kbest,
     log_partition,
     marginals,
@@ -171,7 +173,8 @@ class Tagger(BaseTagger):
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch in which candidates are searched."""
-        return self.candidates_of.lattice(self.scorer(batch), batch)
+        lattice = self.candidates_of.lattice(self.scorer(batch), batch)
+        return lattice if batch.possible is None else allow(lattice, batch.possible)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates, in their order, with the local scores of this tagger; -inf where not valid."""
@@ -310,6 +313,9 @@ class Tagger(BaseTagger):
         Without non-local features these are the best labels by local score.
         """
         decoder = self.current_decoder
+        if batch.possible is not None and isinstance(decoder, MinimumSegmentRisk):
+            name = type(decoder).__name__
+            raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
         if not self.nonlocal_features:
             return decoder.best(self(batch))
         T = batch.sentences.shape[1]
