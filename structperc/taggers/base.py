@@ -25,6 +25,7 @@ from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.possible_labels import possible_masks
 from structperc.data.read_options import check_training_files
+from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
@@ -191,6 +192,10 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Raise InputError, which begins with `place`, if the tagger does not learn from incomplete labels."""
         raise InputError(f"{place}: {type(self).__name__} needs complete labels; use a Tagger with CRFLoss")
 
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError if the tagger does not learn from the weights of a corpus, its column `weight`."""
+        raise InputError(f"{corpus.name}: {type(self).__name__} has no weights; leave weight out of data.columns")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
@@ -298,6 +303,8 @@ class BaseTagger(pl.LightningModule, Predictor):
             self.unit, self.training_files = data.unit, data.training_files()
             self.build_vocabulary(data)
         self._check_labels(data, stage)
+        if stage == "fit" and WEIGHT in data.corpus("train").columns:
+            self.check_weights(data.corpus("train"))
         if stage == "fit":
             check_contracts(self, len(self.labels))
         data.encode(self.encode_split, stage)

@@ -34,6 +34,7 @@ from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
+from structperc.data.weights import first_change
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
@@ -280,6 +281,19 @@ class Tagger(BaseTagger):
         if self.nonlocal_features:
             name = type(self.nonlocal_features[0]).__name__
             raise InputError(f"{place}: {name} needs complete labels; remove model.nonlocal_features")
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError for weights that the criterion does not support: within sequences, or of all kinds."""
+        if self.criterion.corpus_level:
+            raise InputError(f"{corpus.name}: {type(self.criterion).__name__} has no weights; remove the column weight")
+        by_sentence = self.criterion.unit == "sentence" or self.criterion.independent_sentences
+        starts, unit = (corpus.sentences, "sentence") if by_sentence else (corpus.starts, self.unit)
+        if not self.criterion.token_weights and (token := first_change(corpus, starts)) is not None:
+            name = type(self.criterion).__name__
+            raise InputError(
+                f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
+                f"{unit} one weight, or use TokenCrossEntropyLoss or RiskLoss"
+            )
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
