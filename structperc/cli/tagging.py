@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from itertools import count, pairwise
@@ -23,7 +23,9 @@ from structperc.analysis.tag_output import (
 from structperc.cli.arguments import load_biased, load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
+from structperc.data.labels import LabelSet
 from structperc.data.output import check_output_path, open_atomic, write_lines
+from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.splits import chunk_bounds
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
@@ -52,6 +54,7 @@ class OutputOptions(NamedTuple):
     probabilities: bool = False
     min_probability: float | None = None  # of segments that are not in the best label sequence
     bias: str | None = None  # name of a bias, "none" for no bias, or None for the default of the model
+    lexicon: str | None = None  # file of allowed labels of words, see `data.read_lexicon`
 
     def check(self) -> None:
         """Raise InputError for options that exclude each other."""
@@ -195,6 +198,20 @@ class FileTagger:
 
 
 def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
+    """Return the model, and the function that labels a block, with the lexicon if there is one."""
+    tagger, tag = _load_model(model, trusted, output_options)
+    if output_options.lexicon is None:
+        return tagger, tag
+    return tagger, partial(_tag_with_lexicon, tagger.labels, read_lexicon(output_options.lexicon, tagger.labels), tag)
+
+
+def _tag_with_lexicon(
+    labels: LabelSet, lexicon: Mapping[str, Sequence[str]], tag: TagBlock, given: TagInput
+) -> TaggedBlock:
+    return tag(given._replace(corpus=with_lexicon(given.corpus, lexicon, labels)))
+
+
+def _load_model(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if output_options.k is None and not output_options.order:
         tagger = (

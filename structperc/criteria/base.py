@@ -92,6 +92,7 @@ class Criterion(nn.Module, ABC):
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
+    token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
     corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
     unit: ComparisonUnit = "sequence"
     independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
@@ -114,9 +115,15 @@ class Criterion(nn.Module, ABC):
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), and the update mask (B,) bool: True where the loss changes weights."""
 
+    def weighted(self, losses: Tensor, scored: Scored) -> Tensor:
+        """Return the losses (B,) times the weights of the sequences, which are those of their first tokens."""
+        if scored.weights is None or self.token_weights or not scored.gold.shape[1]:
+            return losses
+        return losses * scored.weights[:, 0].to(losses.dtype)
+
     def forward(self, scored: Scored) -> Tensor:
-        """Return the losses (B,) of the sequences."""
-        return self.losses_and_updates(scored)[0]
+        """Return the losses (B,) of the sequences, with their weights."""
+        return self.weighted(self.losses_and_updates(scored)[0], scored)
 
 
 class InferenceCriterion(Criterion):

@@ -101,16 +101,16 @@ class TokenCosts(Costs):
         super().__init__()
         self.cost, self.pairs = cost, pairs
         for name, number in {"cost": cost, **{f"pairs.{key}": number for key, number in (pairs or {}).items()}}.items():
-            _check_number(self, name, number)
+            check_number(self, name, number)
         self.table: Tensor | None = None
 
     def allocate(self, labels: LabelSet) -> None:
         """Compute the costs by gold and predicted label. Raises InputError for an unknown name."""
         table = torch.full((len(labels), len(labels)), float(self.cost), dtype=torch.float64)
         for key, number in (self.pairs or {}).items():
-            gold, _, predicted = key.partition(",")
-            columns = _ids(labels, predicted.strip(), key) if predicted else list(range(len(labels)))
-            table[torch.tensor(_ids(labels, gold.strip(), key))[:, None], torch.tensor(columns)] = number
+            place, (gold, _, predicted) = f"TokenCosts: pairs has {key!r}", key.partition(",")
+            columns = label_ids(labels, predicted.strip(), place) if predicted else list(range(len(labels)))
+            table[torch.tensor(label_ids(labels, gold.strip(), place))[:, None], torch.tensor(columns)] = number
         self.table = table.fill_diagonal_(0)
 
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
@@ -120,17 +120,15 @@ class TokenCosts(Costs):
         return _allocated(self, self.table).to(gold.device)[gold]
 
 
-def _ids(labels: LabelSet, name: str, key: str) -> list[int]:
-    """Return the ids of a label, or of all labels of a type."""
+def label_ids(labels: LabelSet, name: str, place: str) -> list[int]:
+    """Return the ids of a label, or of all labels of a type. Raises InputError, which begins with `place`."""
     if name in labels.names:
         return [labels.index(name)]
     if name in labels.type_names:
         return torch.where(labels.types == labels.type_names.index(name))[0].tolist()
     known = dict.fromkeys((*labels.type_names, *labels.names))
-    raise InputError(
-        f"TokenCosts: pairs has {key!r}, but {name!r} is neither a label nor a type{did_you_mean(name, known)}; "
-        f"there are {', '.join(known)}"
-    )
+    advice = did_you_mean(name, known)
+    raise InputError(f"{place}: {name!r} is neither a label nor a type{advice}; there are {', '.join(known)}")
 
 
 class SegmentCosts(Costs):
@@ -192,13 +190,13 @@ class SegmentCosts(Costs):
         self.types = types
         self.labels: LabelSet | None = None
         for name in ERRORS:
-            _check_number(self, name, getattr(self, name))
+            check_number(self, name, getattr(self, name))
         for kind, numbers in (types or {}).items():
             for name, number in numbers.items():
                 if name not in ERRORS:
                     wrong = f"SegmentCosts: types.{kind} has {name!r}{did_you_mean(name, ERRORS)}"
                     raise InputError(f"{wrong}; its costs are {', '.join(ERRORS)}")
-                _check_number(self, f"types.{kind}.{name}", number)
+                check_number(self, f"types.{kind}.{name}", number)
 
     def allocate(self, labels: LabelSet) -> None:
         """Compute the terms by gold state and predicted label.
@@ -314,6 +312,7 @@ def _allocated(costs: Costs, found: Value | None) -> Value:
     return found
 
 
-def _check_number(costs: Costs, name: str, number: float) -> None:
+def check_number(part: nn.Module, name: str, number: float) -> None:
+    """Raise InputError for a cost or weight that is negative or infinite."""
     if not 0 <= number < torch.inf:
-        raise InputError(f"{type(costs).__name__}: {name} must be >= 0 and finite, got {number}")
+        raise InputError(f"{type(part).__name__}: {name} must be >= 0 and finite, got {number}")

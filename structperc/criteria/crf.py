@@ -7,10 +7,10 @@ from torch.nn.functional import log_softmax
 from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion, add_costs, without_path
-from structperc.criteria.costs import Costs, as_costs
+from structperc.criteria.costs import Costs, as_costs, check_number, label_ids
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored
+from structperc.structures import Lattice, Scored, real_tokens
 
 
 class EntityRatio(nn.Module):
@@ -256,6 +256,15 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
     scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
     scheme; metrics interpret it like conlleval. Set `transitions: false`: a transition matrix is not trained.
 
+    The terms of tokens are multiplied by their weights in the data, and by the weights of their classes.
+
+    Args:
+        class_weights: weights of gold labels, or of types of segments for all of their labels, such as {"PER": 5.0};
+            others are 1.
+
+    Raises:
+        InputError: a negative weight; from `allocate`, an unknown name.
+
     Example:
         >>> import torch
         >>> from structperc.criteria import TokenCrossEntropyLoss, empty_candidates, score_candidates
@@ -266,6 +275,36 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
         >>> (-loss).exp()  # 3/4 * 1/2
         tensor([0.3750])
     """
+
+    token_weights = True
+
+    def __init__(self, class_weights: dict[str, float] | None = None) -> None:
+        super().__init__()
+        self.class_weights = class_weights
+        for name, weight in (class_weights or {}).items():
+            check_number(self, f"class_weights.{name}", weight)
+        self.by_label: Tensor | None = None
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the weights of the labels. Raises InputError for an unknown name."""
+        if self.class_weights is not None:
+            self.by_label = torch.ones(len(labels))
+            for name, weight in self.class_weights.items():
+                self.by_label[label_ids(labels, name, "TokenCrossEntropyLoss: class_weights")] = weight
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        if scored.weights is None and self.by_label is None:
+            return super().losses_and_updates(scored)
+        lattice, gold = scored.lattice, scored.gold
+        logs = lattice.unary.gather(2, gold.unsqueeze(2)).squeeze(2)
+        weights = torch.ones_like(logs) if scored.weights is None else scored.weights.to(logs.dtype)
+        if self.by_label is not None:
+            weights = weights * self.by_label.to(logs)[gold]
+        counted = real_tokens(lattice.lengths, gold.shape[1]) & (weights > 0)
+        losses = -(weights * logs.where(counted, 0)).sum(1)
+        losses = losses.where(~without_path(lattice, losses.detach() == torch.inf), 0)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities; impossible labels stay impossible."""

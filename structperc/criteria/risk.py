@@ -49,8 +49,9 @@ class RiskLoss(_ExpectedCost):
     loss = sum over y of p(y) cost(y), p(y) proportional to exp(s(y) / temperature), with local scores s.
 
     The cost is the sum of its `terms` over the tokens: exact for `TokenCosts`, an upper bound for `SegmentCosts`. The
-    expectation is then exact, sum over t and j of p(y_t = j) cost(t, j). It is not convex: start from a model trained
-    by `CRFLoss` (`model.init_from`), possibly with a temperature that falls from run to run.
+    expectation is then exact, sum over t and j of p(y_t = j) cost(t, j), with weights of tokens as factors. It is not
+    convex: start from a model trained by `CRFLoss` (`model.init_from`), possibly with a temperature that falls from
+    run to run.
 
     Args:
         cost: cost of each wrong label, or costs of labels or segments.
@@ -68,7 +69,7 @@ class RiskLoss(_ExpectedCost):
         tensor([0.5000])
     """
 
-    needs_lattice = True
+    needs_lattice = token_weights = True
     min_candidates = 0
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -77,6 +78,8 @@ class RiskLoss(_ExpectedCost):
         p = marginals(Lattice(unary / self.temperature, edge / self.temperature, lengths))
         real = real_tokens(lengths, unary.shape[1])
         terms = self.costs.terms(scored.gold, real, unary.shape[2]).to(p.dtype)
+        if scored.weights is not None:
+            terms = terms * scored.weights.to(p.dtype).unsqueeze(2)
         losses = (p * terms.where(real.unsqueeze(2), 0)).sum((1, 2))
         return losses, torch.ones_like(losses, dtype=torch.bool)
 

@@ -240,7 +240,8 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
     Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. Costs are
-    (n, L), for the labels of all tokens, without rows if there are none. `step` is the number of previous steps; sums
+    (n, L), for the labels of all tokens, without rows if there are none. A weight of a unit is a factor of its loss and
+    of its changes. `step` is the number of previous steps; sums
     and moved have no rows if they are not stored. It fills the losses (U,) and
     returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
     """
@@ -274,12 +275,13 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
             wrong += _count_errors(unary, edges, gold, rival, gap, rule, len(costs) > 0, ahead, best)
             if not should_update(gap, rule.threshold):
                 continue
-            losses[u] = -gap
+            factor = units.weights[start] if len(units.weights) else 1.0
+            losses[u] = -gap * factor
             if not np.isfinite(gap):
                 return updates, wrong
             updates += 1
             keys, counts, workspace = collect_changes(start, stop, gold, rival, features, sizes, workspace)
-            scale = size(-gap, squared_norm(counts), *numbers)
+            scale = factor * size(losses[u], factor * factor * squared_norm(counts), *numbers)
             apply_changes(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
 
@@ -291,7 +293,8 @@ def local_update(size: Callable[..., float]) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
     Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
-    the change of other weights, numbers and step. It returns the step size.
+    the change of other weights, numbers and step. It returns the step size. A weight of the sequence is a factor of the
+    loss and of the changes.
     """
     size = subkernel_no_alloc(size)
 
@@ -299,7 +302,8 @@ def local_update(size: Callable[..., float]) -> Any:
     def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
         keys, counts, _ = collect_changes(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
-        scale = size(loss, norm + squared_norm(counts), *numbers)
+        factor = units.weights[0] if len(units.weights) else 1.0
+        scale = factor * size(factor * loss, factor * factor * (norm + squared_norm(counts)), *numbers)
         apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 

@@ -26,6 +26,7 @@ class UnitArrays(NamedTuple):
     gold: ndarray  # (n,) int64
     first: ndarray  # (n,) bool, first token of a sentence
     last: ndarray  # (n,) bool, last token of a sentence
+    weights: ndarray = np.empty(0)  # (n,) float64, equal within units; (0,): 1 each
 
 
 class RuleOptions(NamedTuple):
@@ -180,7 +181,7 @@ def update_local_weights(
         norm: squared norm of the change of other weights.
 
     Returns:
-        The step size.
+        The step size, with the weight of the sequence as a factor.
 
     Example:
         >>> import torch
@@ -251,7 +252,8 @@ def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     """Return the sequences of a batch, or their sentences."""
     ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
-    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy())
+    weights = torch.empty(0) if batch.weights is None else batch.weights
+    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights.double().numpy())
 
 
 def features_of(batch: FlatBatch) -> FeatureArrays:

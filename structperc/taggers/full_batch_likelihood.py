@@ -77,6 +77,9 @@ def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> 
     losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
     pairs = unary.new_empty(B, L, L)
     run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, scheme, losses, nodes, pairs)
+    if batch.weights is not None:
+        of_rows = batch.weights[:, 0]
+        losses, nodes, pairs = losses * of_rows, nodes * batch.weights[real][:, None], pairs * of_rows.view(-1, 1, 1)
     return losses, ScoreGradients(nodes, pairs.sum(0))
 
 

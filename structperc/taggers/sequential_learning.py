@@ -132,6 +132,7 @@ class CandidateLearner(SequenceLearner):
     def _move(self, sequence: FlatBatch, scored: Scored, decision: Decision) -> Tensor:
         """Update the weights for a decision, and return the loss (1,)."""
         loss = losses(scored, decision).detach().double()
+        weighted = loss if sequence.weights is None else loss * sequence.weights[:1].double()
         if not loss.isfinite().all():
             return loss
         difference, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
@@ -145,7 +146,7 @@ class CandidateLearner(SequenceLearner):
         )
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
-        return loss
+        return weighted
 
 
 class ParameterAveragingLearner(SequenceLearner):

@@ -8,7 +8,7 @@ import torch
 
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
-from structperc.data import Synthetic
+from structperc.data import Corpus, Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -102,6 +102,46 @@ def test_local_and_nonlocal_weights(criterion, monkeypatch):
         return trainer
 
     compared(train, monkeypatch, exact=True)
+
+
+class Weighted:
+    """Data with weights of sequences."""
+
+    def read(self, split):
+        name, found = super().read(split) or (None, None)
+        if found is None:
+            return None
+        corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
+        weights = np.resize(["2", "0.5", "0", "1"], len(corpus)).repeat(corpus.lengths)
+        return name, corpus.replace_column("weight", weights.tolist())
+
+
+class WeightedSentences(Weighted, Sentences):
+    pass
+
+
+class WeightedDocuments(Weighted, Synthetic):
+    pass
+
+
+@pytest.mark.parametrize("name", ["averaged", "PA-I"])
+def test_weights_of_sentences(name, monkeypatch):
+    made = sentences(20)
+    criterion, optimizer = LEARNERS[name]
+
+    def train(size):
+        data = WeightedSentences(made, batch_size=size)
+        return fit(make_tagger(data, criterion, optimizer, sparse_grad=True), data, 2)
+
+    compared(train, monkeypatch, exact=False)
+
+
+def test_weights_of_documents(monkeypatch):
+    def train(size):
+        data = WeightedDocuments(train=12, dev=1, test=1, unit="document", batch_size=size)
+        return fit(documents_tagger(LocalAndNonlocal(5.0)), data, 2, limit_val_batches=0)
+
+    compared(train, monkeypatch, exact=False)
 
 
 def documents_tagger(criterion, nonlocal_features=(PhraseConsistency, MajorityPhrase)) -> Tagger:
