@@ -5,7 +5,7 @@ Columns    conll, hub, synthetic
 Tables     tables, annotations
 Surveys    survey
 Corpora    corpus, normalise, splits, read_options, arrays
-Labels     tag_schemes, scheme_detection, labels
+Labels     tag_schemes, scheme_detection, labels, possible_labels
 Words      words, lexicon
 Output     output
 
@@ -19,7 +19,15 @@ from typing import Any
 import lazy_loader
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_DATA_MODULES = ("Conll", "Conllu", "Hub", "Synthetic", "Table", "InMemory")  # configurations name them here
+_DATA_MODULES = (
+    "Conll",
+    "Conllu",
+    "Hub",
+    "Synthetic",
+    "Table",
+    "InMemory",
+    "Combined",
+)  # configurations name them here
 
 
 def __getattr__(name: str) -> Any:

@@ -159,6 +159,73 @@ def first_label_set(corpus: Corpus) -> str:
     return next(text for text in corpus.factorize(ALLOWED).distinct if is_label_set(text))
 
 
+def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) -> Corpus:
+    """Return a corpus whose tokens outside of segments may be of all types that it does not annotate.
+
+    Args:
+        corpus: a corpus with labels.
+        scheme: their tag scheme.
+        annotated: the types that the corpus annotates.
+
+    Returns:
+        the corpus with a column `allowed`, in which O is replaced by all labels but those of these types.
+
+    Raises:
+        InputError: labels without a scheme.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
+        >>> open_other_types(corpus, "IOB2", ["PER"]).columns["allowed"]
+        ['B-PER', '!B-PER|I-PER']
+    """
+    if scheme == "none":
+        raise InputError(f"{corpus.name}: annotated_types: labels of scheme none have no types; remove it")
+    labels = corpus.columns[ALLOWED if is_incomplete(corpus) else "label"]
+    other = write_label_set([make_label(letter, kind) for kind in annotated for letter in SCHEMES[scheme]], True)
+    return corpus.replace_column(ALLOWED, [other if label == "O" else label for label in labels])
+
+
+def label_sets_of_spans(
+    length: int,
+    found: Iterable[tuple[int, int, str]],
+    excluded: Iterable[tuple[int, int, str]],
+    complete: bool,
+    place: str,
+) -> list[str]:
+    """Return IOB2 labels and sets for the spans of a text.
+
+    If the annotation is not complete, tokens outside of the spans are unknown, but a span does not go on after its end.
+    An excluded span (start, end, type) means that none of its tokens belongs to a segment of the type.
+
+    Args:
+        length: number of tokens.
+        found: spans of tokens, start <= t < end, that are segments.
+        excluded: spans that are not segments of a type.
+        complete: True if all segments are among `found`.
+        place: beginning of an error message.
+
+    Raises:
+        InputError: a span is also excluded.
+
+    Example:
+        >>> label_sets_of_spans(4, [(0, 1, "PER")], [(2, 3, "ORG")], complete=False, place="train.jsonl:1")
+        ['B-PER', '!I-PER', '!B-ORG|I-ORG', '?']
+    """
+    labels, wrong = ["O" if complete else ""] * length, [set[str]() for _ in range(length + 1)]
+    for first, end, kind in found:
+        labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
+        wrong[end].add(make_label("I", kind))
+    for first, end, kind in excluded:
+        both = {make_label("B", kind), make_label("I", kind)}
+        if both & set(labels[first:end]):
+            raise InputError(
+                f"{place}: tokens {first + 1}..{end} are both {kind} and not {kind}; remove one of the spans"
+            )
+        for t in range(first, end):
+            wrong[t] |= both
+    return [label or write_label_set(names, True) for label, names in zip(labels, wrong, strict=False)]
+
+
 # -- tag schemes ----------------------------------------------------------------------------------------------
 
 

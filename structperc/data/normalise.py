@@ -193,5 +193,7 @@ def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]
             advice = advice_for(label, scheme, corpus.sentences_of(labels))
+            if label[:1] in "?!" or "|" in label:
+                advice = "for incomplete labels, set data.incomplete: true"
             place = corpus.where(labels.index(label))
             raise InputError(f"{place}: {unknown_label_message(label, scheme)}; {advice}")

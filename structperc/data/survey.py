@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from structperc.data.conll import (
 )
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text
+from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_set
 from structperc.data.normalise import check_scheme_labels
 from structperc.data.read_options import LineFormat, ReadOptions
 from structperc.data.scheme_detection import NO_SEGMENT, SchemeFit, fit_scheme, is_label
@@ -72,6 +74,7 @@ class Survey(NamedTuple):
     comments: Sequence[int] = ()  # lines
     header: int = 0  # line of column names; 0: none
     table: TableSurvey | None = None  # for tables
+    sets: Mapping[str, int] = MappingProxyType({})  # tokens by text of their set of labels; O in the corpus
 
     @property
     def labelled(self) -> bool:
@@ -120,9 +123,20 @@ class Survey(NamedTuple):
             places = [*islice(self._unrecognized(), SHOWN + 1)]
             yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])
 
+    def set_remark(self) -> str:
+        """Return a remark about the shares of tokens with incomplete labels."""
+        kinds: Counter[str] = Counter()
+        for text, count in self.sets.items():
+            several = "one of several labels" if not split_label_set(text)[1] else "some labels excluded"
+            kinds["an unknown label" if text == ANY else several] += count
+        shares = (f"{count / self.corpus.tokens:.1%} of the tokens have {kind}" for kind, count in kinds.items())
+        return f"{', '.join(shares)}; set data.incomplete: true to learn from them"
+
     def remarks(self, training: bool = True) -> Iterator[str]:
         """Yield remarks about unusual properties of the file."""
         yield from self.label_remarks()
+        if self.sets:
+            yield self.set_remark()
         only = set(self.counts("label")) if training and self.labelled else set()
         if only == {parse_notation(self.scheme).outside}:
             yield NO_SEGMENT
@@ -182,7 +196,7 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     line_format = detect_line_format(lines, reading.separator, reading.comments)
     given = reading.columns or (header_names(lines[0]) if lines else None)
     columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, line_format) + 1))]
-    corpus = conll_corpus(lines, columns, file, line_format=line_format)
+    corpus, sets = _hide_label_sets(conll_corpus(lines, columns, file, line_format=line_format))
     few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MAX_LABELS]
     fits = {role: fit_scheme(corpus.sentences_of(corpus.columns[role])) for role in few}
     roles = list(given or _detect_roles(corpus, fits))
@@ -197,7 +211,24 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
         other_labels=other_labels,
         comments=comment_line_numbers(lines, line_format),
         header=header_row(lines, line_format),
+        sets=sets,
     )
+
+
+def _hide_label_sets(corpus: Corpus) -> tuple[Corpus, Counter[str]]:
+    """Return a corpus with O in place of sets of labels, and the number of tokens with each set.
+
+    A column has sets of labels if all its strings are labels of segments or sets of them.
+    """
+    counts: Counter[str] = Counter()
+    for role in corpus.columns:
+        distinct = corpus.factorize(role).distinct
+        sets, names = {one for one in distinct if is_label_set(one)}, names_in(distinct) - {"O"}
+        if sets and names and all(any(is_label(one, scheme) for scheme in SEGMENT_SCHEMES) for one in names):
+            texts = corpus.columns[role]
+            counts.update(one for one in texts if one in sets)
+            corpus = corpus.replace_column(role, ["O" if one in sets else one for one in texts])
+    return corpus, counts
 
 
 def inspect_matching_files(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULTS) -> list[Survey]:

@@ -27,8 +27,10 @@ from structperc.data.annotations import (
 )
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import parse_json_records
-from structperc.data.tag_schemes import convert, make_label
+from structperc.data.label_sets import convert_label_sets, is_label_set, label_sets_of_spans
+from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
+from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ FORMATS = {
     ".json": "JSON",
 }
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are not columns of tokens
+COMPLETE, NOT = "complete", "not"  # roles of annotated texts with incomplete labels
 EMPTY_ROWS = ""  # the column of sentences of CSV whose sentences end with an empty row
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {  # usual names of columns by role, without _, spaces and capitals
@@ -131,8 +134,9 @@ class TableOptions(NamedTuple):
     def check(self, name: str) -> None:
         """Raise InputError for roles that exclude each other and for unknown text options."""
         given = set(self.columns)
-        if TEXT in given and not given <= {TEXT, SPANS, DOCUMENT}:
-            raise InputError(f"{name}: columns name text and {sorted(given - {TEXT, SPANS, DOCUMENT})}; remove one")
+        of_texts = {TEXT, SPANS, DOCUMENT, WEIGHT, *((COMPLETE, NOT) if SPANS in given else ())}
+        if TEXT in given and not given <= of_texts:
+            raise InputError(f"{name}: columns name text and {sorted(given - of_texts)}; remove one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
             raise InputError(f"{name}: columns must name word, or text and spans, and not line; got {sorted(given)}")
         self.text_options.check()
@@ -142,7 +146,8 @@ class TableOptions(NamedTuple):
     @property
     def token_columns(self) -> list[tuple[str, str]]:
         """Roles and columns with a string for each token."""
-        return [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
+        own = [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
+        return sorted(own, key=lambda one: one[0] == WEIGHT)  # last, as a row may have one weight for all words
 
 
 class TableSurvey(NamedTuple):
@@ -224,10 +229,12 @@ def table_corpus(
 
 def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
     for place, row in rows:
-        columns = {}
+        columns: dict[str, list[str]] = {}
         for role, column in options.token_columns:
             value = _value(row, column, place)
             values = split_cell(value, f"{place}: column {column!r}") if isinstance(value, str) else value
+            if role == WEIGHT and isinstance(value, float | int):  # of the whole row
+                values = [value] * len(columns["word"])
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a list of strings; change columns")
             columns[role] = [_string(one, role, column, place, options) for one in values]
@@ -282,7 +289,8 @@ def _text_rows(
     rows: Iterable[TableRow], options: TableOptions, name: str, on_report: ReportHandler
 ) -> Iterator[TableSentence]:
     """Read a text per row, which is a document unless a column of documents is named."""
-    texts, documents = [], []
+    texts, documents, complete, weights = [], [], [], []
+    excluded: list[tuple[int, AnnotatedText]] = []  # spans that are not of a type, with the number of their text
     for number, (place, row) in enumerate(rows):
         column = options.columns[TEXT]
         value = _value(row, column, place)
@@ -290,16 +298,55 @@ def _text_rows(
             raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a text; change columns")
         documents.append(_document(row, place, options) if DOCUMENT in options.columns else number)
         texts.append(AnnotatedText(place, value, _spans(row, place, options) if SPANS in options.columns else None))
+        complete.append(_is_complete(row, place, options))
+        weights.append(_value(row, options.columns[WEIGHT], place) if WEIGHT in options.columns else None)
+        excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
     aligned = align_texts(texts, options.text_options, name, on_report)
-    for (place, _, given), document, (text, spans) in zip(texts, documents, aligned, strict=True):
-        words, labels = text.words, ["O"] * len(text.tokens)
-        for first, end, kind in spans:
-            labels[first:end] = [make_label("B", kind), *[make_label("I", kind)] * (end - first - 1)]
+    wrong = _align_excluded(excluded, options, name, on_report)
+    for number, ((place, _, given), (text, spans)) in enumerate(zip(texts, aligned, strict=True)):
+        words = text.words
+        labels = label_sets_of_spans(len(text.tokens), spans, wrong.get(number, []), complete[number], place)
         for a, b in pairwise(text.sentences):
             columns = {"word": words[a:b]}
             if given is not None:
-                columns["label"] = convert(labels[a:b], "IOB2", options.scheme)
-            yield TableSentence(place, document, columns, _line(place) * (b - a))
+                convert_all = convert_label_sets if any(map(is_label_set, labels[a:b])) else convert
+                columns["label"] = convert_all(labels[a:b], "IOB2", options.scheme)
+            if WEIGHT in options.columns:
+                columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)
+            yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
+
+
+def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:
+    """Return False if tokens outside of the spans are unknown."""
+    value = row.get(options.columns.get(COMPLETE, ""), True)
+    if not isinstance(value, bool):
+        raise InputError(
+            f"{place}: column {options.columns[COMPLETE]!r} has {value!r:.40}, not true or false; correct it"
+        )
+    return value
+
+
+def _excluded_spans(row: Mapping[str, Any], text: str, place: str, options: TableOptions) -> list[AnnotatedText]:
+    """Return the text with the spans that are not of a type, for each type: spans of several types may overlap."""
+    if not row.get(options.columns.get(NOT, "")):
+        return []
+    own = options._replace(columns={SPANS: options.columns[NOT]})
+    found = _spans(row, place, own)
+    kinds = sorted({one.type for one in found})
+    return [AnnotatedText(place, text, [one for one in found if one.type == kind]) for kind in kinds]
+
+
+def _align_excluded(
+    excluded: Sequence[tuple[int, AnnotatedText]], options: TableOptions, name: str, on_report: ReportHandler
+) -> dict[int, list[tuple[int, int, str]]]:
+    """Return the spans of tokens that are not of a type, by the number of their text."""
+    if not excluded:
+        return {}
+    aligned = align_texts([text for _, text in excluded], options.text_options, name, on_report)
+    found: dict[int, list[tuple[int, int, str]]] = {}
+    for (number, _), one in zip(excluded, aligned, strict=True):
+        found.setdefault(number, []).extend(one.spans)
+    return found
 
 
 def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[Any]:
@@ -341,7 +388,9 @@ def _document(row: Mapping[str, Any], place: str, options: TableOptions) -> Any:
 
 
 def _string(value: Any, role: str, column: str, place: str, options: TableOptions) -> str:
-    """Return a word or label; integers are replaced by the names of labels."""
+    """Return a word, label or weight; integers are replaced by the names of labels."""
+    if role == WEIGHT and isinstance(value, float | int):
+        return str(value)
     if isinstance(value, int) and not isinstance(value, bool):
         names = options.names.get(role)
         if names is None:

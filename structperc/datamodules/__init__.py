@@ -12,7 +12,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import ProcessGroup, process_group
 from structperc.datamodules.encoded import EncodedCorpus, PrecomputedBatches
 from structperc.datamodules.sampler import LengthBatchSampler, TokenBatchSampler
-from structperc.datamodules.sources import Conll, Conllu, Hub, InMemory, Synthetic, Table
+from structperc.datamodules.sources import Combined, Conll, Conllu, Hub, InMemory, Synthetic, Table
 
 __all__ = [
     "SequenceDataModule",
@@ -22,6 +22,7 @@ __all__ = [
     "Synthetic",
     "Table",
     "InMemory",
+    "Combined",
     "EncodedCorpus",
     "PrecomputedBatches",
     "LengthBatchSampler",

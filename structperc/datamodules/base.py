@@ -12,7 +12,14 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
-from structperc.data.label_sets import ALLOWED, is_incomplete, join_label_sets, names_in, separate_label_sets
+from structperc.data.label_sets import (
+    ALLOWED,
+    is_incomplete,
+    join_label_sets,
+    names_in,
+    open_other_types,
+    separate_label_sets,
+)
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
@@ -79,6 +86,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         cache_workers: Number of processes that fill the cache for a large corpus; the files do not depend on it.
         incomplete: Read labels `?` (unknown), `B-PER|B-ORG` (one of these) and `!B-PER|I-PER` (none of these), see
             `data.label_sets`, in training data. Evaluation needs complete labels.
+        annotated_types: The types that this source annotates, if `Combined` joins it with others: its tokens outside
+            of segments may be of all other types.
 
     Raises:
         InputError: A number is too small, both `batch_size` and `batch_tokens` are given, `predict` is not a split,
@@ -117,6 +126,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         cache: str | None = None,
         cache_workers: int = 1,
         incomplete: bool = False,
+        annotated_types: list[str] | None = None,
     ) -> None:
         super().__init__()
         sizes = (("batch_size", batch_size, 1), ("batch_tokens", batch_tokens, 1))
@@ -146,7 +156,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.eval_batch_size, self.shuffle = eval_batch_size, shuffle
         self.seed, self.predict_split = seed, predict
         self.holdout, self.holdout_seed = holdout, holdout_seed
-        self.types, self.incomplete = types or {}, incomplete
+        self.types, self.incomplete, self.annotated_types = types or {}, incomplete, annotated_types
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
         self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self._corpora: dict[str, Corpus | None] = {}
@@ -236,7 +246,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             found = file_digest(file)
         except OSError as error:
             raise InputError(f"{file}: cannot read this file ({error.strerror})") from None
-        return [found, *source, self.reading, self.scheme, self.strict, self.types, split == "train", self.incomplete]
+        labels = [self.scheme, self.strict, self.types, self.incomplete, self.annotated_types]
+        return [found, *source, self.reading, *labels, split == "train"]
 
     def _held_out(self) -> dict[str, Corpus | None]:
         if self.read("dev") is not None:
@@ -260,6 +271,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         corpus = checked_corpus(corpus, self.reading, self.scheme, UNMARKED, self.strict)
         if sets is not None:
             corpus = join_label_sets(corpus, sets)
+        if self.annotated_types is not None and "label" in corpus.columns:
+            corpus = open_other_types(corpus, self.scheme, self.annotated_types)
         if not self.types or "label" not in corpus.columns:
             return corpus
         if split == "train":

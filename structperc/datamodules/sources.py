@@ -10,9 +10,10 @@ from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOp
 from structperc.data.conll import conllu_corpus, field_count, read_conll_corpus
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import first_lines
+from structperc.data.label_sets import ALLOWED, is_incomplete
 from structperc.data.read_options import DOCSTART, LineFormat, Separator
 from structperc.data.synthetic import synthetic_splits
-from structperc.data.tables import TableOptions, dataset_corpus, read_table
+from structperc.data.tables import COMPLETE, NOT, TableOptions, dataset_corpus, read_table
 from structperc.data.tag_schemes import Scheme
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SPLITS, SequenceDataModule, check_splits
@@ -242,6 +243,8 @@ class Table(FileDataModule):
             split at spaces. With `sentence`, whose value changes at the beginning of a sentence, each row is a token
             (an empty name: an empty row of CSV ends a sentence). {text: text, spans: entities}: each row is a document
             of running text, whose spans have start, end and label. `document` has another value for each document.
+            For incomplete labels, `complete` is false in rows whose tokens outside of the spans are unknown, and `not`
+            has spans whose tokens are not of a type; rows may lack both.
         label_names: Names of labels stored as numbers, by role.
         tokens: Tokenizer of running text: "conll" or "ud", see `structperc.text`.
         sentences: Sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
@@ -277,7 +280,7 @@ class Table(FileDataModule):
         encoding: str = "utf-8",
         **options: Any,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(**with_label_sets(options, columns))
         self.encoding = encoding
         text_options = TextOptions(tokens, sentences, misaligned, overlaps, offsets)
         self.reader = TableOptions(
@@ -289,6 +292,62 @@ class Table(FileDataModule):
     def read_file(self, file: Path) -> Corpus:
         """Return a file as a corpus."""
         return read_table(file, self.reader, self.encoding, self.unit)
+
+
+def with_label_sets(options: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of `SequenceDataModule`, with incomplete labels if columns of annotated texts have them."""
+    sets = {COMPLETE, NOT} & columns.keys()
+    return {**options, "incomplete": True} if sets else dict(options)
+
+
+class Combined(SequenceDataModule):
+    r"""Several sources as one, such as corpora that annotate different types.
+
+    A split consists of this split of all sources that have it, in their order. A source whose `annotated_types` are
+    given has incomplete labels: leave out its development data, or evaluation raises an error.
+
+    Args:
+        sources: The sources, with the same unit, tag scheme and columns.
+        options: Options of `SequenceDataModule`.
+
+    Raises:
+        InputError: No sources, or sources of different units or tag schemes.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("names.txt").write_text("Anna B-PER\nsaw O\nOslo O\n")
+        >>> _ = Path("places.txt").write_text("Oslo B-LOC\nsaw O\nAnna O\n")
+        >>> names = Conll(".", {"train": "names.txt"}, ["word", "label"], annotated_types=["PER"])
+        >>> places = Conll(".", {"train": "places.txt"}, ["word", "label"], annotated_types=["LOC"])
+        >>> data = Combined([names, places])
+        >>> data.label_set().names, data.corpus("train").columns["allowed"][:3]
+        (('O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER'), ['B-PER', '!B-PER|I-PER', '!B-PER|I-PER'])
+    """
+
+    def __init__(self, sources: list[SequenceDataModule], **options: Any) -> None:
+        super().__init__(**options)
+        for number, source in enumerate(sources):
+            for name in ("unit", "scheme"):
+                own, wanted = getattr(source, name), getattr(self, name)
+                if own != wanted:
+                    raise InputError(f"data.sources[{number}].{name} is {own}, but data.{name} is {wanted}; change one")
+        if not sources:
+            raise InputError("data.sources: no sources; give one or more")
+        self.sources = sources
+
+    def read(self, split: str) -> tuple[str, Corpus] | None:
+        """Return a split of all sources that have it; None if none has."""
+        parts = [source.corpus(split) for source in self.sources if source.has(split)]
+        if any(is_incomplete(part) for part in parts):
+            parts = [p if is_incomplete(p) else p.replace_column(ALLOWED, p.columns["label"]) for p in parts]
+        if not parts:
+            return None
+        whole = Corpus.concat(parts)
+        return whole.name, whole
+
+    def _normalise(self, split: str, name: str, found: "Dataset | Corpus") -> Corpus:
+        assert isinstance(found, Corpus)
+        return found
 
 
 class InMemory(SequenceDataModule):
@@ -331,7 +390,7 @@ class InMemory(SequenceDataModule):
     ) -> None:
         from datasets import Dataset, IterableDataset
 
-        super().__init__(**options)
+        super().__init__(**with_label_sets(options, columns))
         given = data if isinstance(data, Mapping) else {"train": data}
         if splits is None:
             splits = {split: name for split in SPLITS for name in DEFAULT_SPLITS[split] if name in given}

@@ -7,7 +7,7 @@ import pytest
 from structperc.data import LabelSet
 from structperc.data.label_sets import allowed_labels, convert_label_sets
 from structperc.data.tag_schemes import convert, first_violation
-from structperc.datamodules import Conll
+from structperc.datamodules import Combined, Conll, Table
 from structperc.errors import InputError
 
 TYPES = ["ORG", "PER"]
@@ -55,6 +55,34 @@ def test_columns(tmp_path, monkeypatch):
     corpus = data.corpus("train")
     assert corpus.columns["allowed"] == ["B-PER", "?", "B-LOC|B-ORG", "O", "B-PER"]  # the last one is repaired
     assert data.label_set().type_names == ("LOC", "ORG", "PER")
+
+
+ROWS = """{"text": "Anna met Jo Fox in Rome.", "spans": [[0, 4, "PER"]], "complete": false, "not": [[9, 15, "ORG"]]}
+{"text": "Yes.", "spans": []}
+"""
+
+
+def test_spans_of_incomplete_texts(tmp_path):
+    (tmp_path / "t.jsonl").write_text(ROWS)
+    columns = {"text": "text", "spans": "spans", "complete": "complete", "not": "not"}
+    corpus = Table(str(tmp_path), {"train": "t.jsonl"}, columns).corpus("train")
+    unknown = ["?"] * 3
+    wanted = ["B-PER", "!I-PER", "!B-ORG|I-ORG", "!B-ORG|I-ORG", *unknown, "O", "O"]
+    assert list(corpus.columns["allowed"]) == wanted
+    (tmp_path / "t.jsonl").write_text(ROWS.replace("9, 15", "0, 4").replace('"ORG"', '"PER"'))
+    with pytest.raises(InputError, match=r"t.jsonl:1"):
+        Table(str(tmp_path), {"train": "t.jsonl"}, columns).corpus("train")
+
+
+def test_combined_corpora(tmp_path):
+    (tmp_path / "a.txt").write_text("Anna B-PER\nsaw O\n")
+    (tmp_path / "b.txt").write_text("Oslo B-LOC\nand O\nAnna B-PER\n")
+    columns = ["word", "label"]
+    names = Conll(str(tmp_path), {"train": "a.txt"}, columns, annotated_types=["PER"])
+    both = Combined([names, Conll(str(tmp_path), {"train": "b.txt", "dev": "b.txt"}, columns)])
+    assert both.corpus("train").columns["allowed"] == ["B-PER", "!B-PER|I-PER", "B-LOC", "O", "B-PER"]
+    assert both.label_set().type_names == ("LOC", "PER")
+    assert "allowed" not in both.corpus("dev").columns
 
 
 def test_errors_name_line_and_token(tmp_path, monkeypatch):
