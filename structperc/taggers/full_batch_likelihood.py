@@ -25,7 +25,7 @@ class ScoreGradients(NamedTuple):
 
 
 class FullBatchLikelihood(FullBatchTraining):
-    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU.
+    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU, with complete labels.
 
     The results are those of `FullBatchTraining` up to rounding.
     """
@@ -49,6 +49,8 @@ def supports_likelihood(tagger: Any) -> bool:
     """Return whether a tagger can learn by `FullBatchLikelihood`."""
     plain = type(tagger.criterion) is CRFLoss and type(tagger.scorer) is SparseLinear and tagger.scorer.edge is None
     if not plain or tagger.nonlocal_features or tagger.teacher is not None:
+        return False
+    if tagger.criterion.entity_ratio is not None or tagger.incomplete:
         return False
     kinds = {(p.device.type, p.dtype) for p in tagger.parameters()}
     return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
