@@ -31,8 +31,8 @@ CriterionUnit = Literal["sequence", "sentence"]
 CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of the lattice; class: types of options
     "structperc.criteria.PerceptronLoss": {},
     "structperc.criteria.MarginLoss": {"C": float, "unit": CriterionUnit},
-    "structperc.criteria.HingeLoss": {"cost": float, "unit": CriterionUnit},
-    "structperc.criteria.CRFLoss": {},
+    "structperc.criteria.HingeLoss": {"cost": float | dict[str, Any], "unit": CriterionUnit},
+    "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None},
 }
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options

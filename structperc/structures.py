@@ -54,7 +54,9 @@ class Batch(NamedTuple):
     words: Words
     inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
     allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; `gold` is then one
+    weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
     #                                of them at each token. None: all labels are known, as `gold`
+    possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
 
 
 class SentenceBoundaries(NamedTuple):
@@ -98,6 +100,7 @@ class FlatBatch(NamedTuple):
     words: Words  # (n,) each
     inputs: tuple[Ragged, ...] = ()
     allowed: Tensor | None = None  # (n, L) bool, see `Batch`
+    weights: Tensor | None = None  # (n,) float32
 
 
 class Lattice(NamedTuple):
@@ -157,6 +160,7 @@ class Scored(NamedTuple):
     candidate_nonlocal: Tensor  # (B, K)
     starts: Tensor | None = None  # (B, T) bool, first tokens of sentences; None: each sequence is one sentence
     allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; None: gold only
+    weights: Tensor | None = None  # (B, T) float32, weights of the tokens, equal within sequences for most criteria
 
 
 def real_tokens(lengths: Tensor, T: int) -> Tensor:

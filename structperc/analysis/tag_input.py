@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
+from structperc.data.annotations import read_spans
 from structperc.data.conll import (
     FileContext,
     conll_corpus,
@@ -21,11 +22,21 @@ from structperc.data.conll import (
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import FileHead, InputFormat, detect_format
 from structperc.data.json_data import parse_json_lines, strings
+from structperc.data.possible_labels import ANY, OR, POSSIBLE, forced_labels
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
+from structperc.data.tag_schemes import Span
 from structperc.data.text_files import Block, Ends, line_ends, nowhere
 from structperc.errors import InputError
 from structperc.predictor import Predictor
-from structperc.text import TokenizedText, align_words, join_words, paragraph_ends, tokenize
+from structperc.text import (
+    TokenizedText,
+    align,
+    align_words,
+    join_words,
+    merge_sentences,
+    paragraph_ends,
+    tokenize,
+)
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS, SentenceSplitter, Tokenizer
 
 PREFIX = f"{PREDICTED}_"  # prefix of new fields of JSON lines whose names are taken
@@ -151,7 +162,7 @@ def _has_new_field(line: str) -> bool:
     return isinstance(row, dict) and not row.keys().isdisjoint(NEW)
 
 
-TEXT_FIELD, TOKENS_FIELD = "text", "tokens"  # fields of JSON lines
+TEXT_FIELD, TOKENS_FIELD, FORCED = "text", "tokens", "forced"  # fields of JSON lines
 
 
 class TagInput(NamedTuple):
@@ -194,7 +205,8 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
 
     A file of running text is one document, and so is each JSON line. The field "tokens" of a line is a sentence, with a
     field for each further column that the tagger reads; otherwise its field "text" is split into tokens and sentences.
-    If both are given, the tokens are aligned with the text. Raises InputError with the place of invalid input.
+    If both are given, the tokens are aligned with the text. The field "forced" has segments, which limit the
+    labels in the column `possible`. Raises InputError with the place of invalid input.
     """
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))
@@ -202,7 +214,12 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
         text = tokenize(block.text, plan.text_options.tokenizer, plan.text_options.split)
         return TagInput(plan, block, _corpus([({}, text)], plan), [text])
     rows = parse_json_lines(block.lines, plan.name, block.first)
-    read = [_record(tagger, record, place, plan.text_options) for place, record in rows]
+    read = [
+        _with_forced(tagger, place, record, *_record(tagger, record, place, plan.text_options))
+        for place, record in rows
+    ]
+    if any(POSSIBLE in columns for columns, _ in read):
+        read = [({POSSIBLE: [ANY] * len(text.tokens), **columns}, text) for columns, text in read]
     numbers = [int(place.rpartition(":")[2]) for place, _ in rows]
     lines = np.repeat(np.array(numbers, np.int64), [len(one.tokens) for _, one in read])
     corpus = replace(_corpus(read, plan), lines=lines)
@@ -242,6 +259,25 @@ def _record(
         if len(values) != len(words):
             raise InputError(f"{place}: field {role!r} has {len(values)} strings for {len(words)} tokens")
     return columns, join_words([words]) if text is None else align_words([words], text, place)
+
+
+def _with_forced(
+    tagger: Predictor, place: str, record: dict[str, Any], columns: dict[str, list[str]], text: TokenizedText
+) -> tuple[dict[str, list[str]], TokenizedText]:
+    """Add a column of allowed labels for the forced segments of a record, whose sentences are joined inside of them."""
+    if FORCED not in record:
+        return columns, text
+    aligned = align(text, read_spans(record[FORCED], FORCED, place, str))
+    if aligned.conflicts:
+        raise InputError(f"{place}: field {FORCED!r}: {aligned.conflicts[0].message}; correct the offsets")
+    text, allowed = merge_sentences(text, aligned.spans), []
+    for first, last in pairwise(text.sentences):
+        own = [Span(kind, a - first, b - first) for a, b, kind in aligned.spans if first <= a < last]
+        try:
+            allowed += forced_labels(last - first, own, tagger.labels)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
+    return {**columns, POSSIBLE: [ANY if one is None else OR.join(one) for one in allowed]}, text
 
 
 def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:

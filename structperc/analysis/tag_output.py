@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD,
 from structperc.data.conll import append_fields, conll_lines, header_line, header_row
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import POSSIBLE
 from structperc.data.read_options import PREDICTED
 from structperc.predictor.base import Prediction, text_spans
 from structperc.reports.html_pages import render, type_colours
@@ -67,6 +69,7 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
+        corpus = replace(corpus, columns={role: own for role, own in corpus.columns.items() if role != POSSIBLE})
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
         if block.first == 1:

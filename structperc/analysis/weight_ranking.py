@@ -109,7 +109,7 @@ def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     if not isinstance(scorer, SparseLinear):
         return
     pairs = [f"{a} {b}" for a in names for b in names]
-    yield _extracted(tagger, "node", scorer.node, names)
+    yield _extracted(tagger, "node", scorer.node[: tagger.features.n_node_features], names)  # without vectors
     if scorer.edge is not None:
         yield _extracted(tagger, "edge", scorer.edge, pairs)
     if scorer.transition is not None:

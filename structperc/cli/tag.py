@@ -31,6 +31,8 @@ def _arguments(parser: CommandParser) -> None:
     parser.add_argument("--probabilities", action="store_true", help=sure)
     add_bias(parser)
     least = "add --probabilities and all other segments with a probability above P to JSON lines"
+    lexicon = "file of allowed labels of words: lines of a word, a tab, and labels such as B-LOC|O"
+    parser.add_argument("--lexicon", metavar="FILE", help=lexicon)
     parser.add_argument("--min-probability", type=float, metavar="P", help=least)
     add_splitting(parser)
     roles = "roles of the file's columns, _ skips one; default: first the columns that the model reads"
@@ -55,7 +57,13 @@ def tag(options: Namespace) -> None:
     from structperc.cli.tagging import FileTagger, OutputOptions, is_folder
 
     output_options = OutputOptions(
-        options.format, options.k, options.order, options.probabilities, options.min_probability, options.bias
+        options.format,
+        options.k,
+        options.order,
+        options.probabilities,
+        options.min_probability,
+        options.bias,
+        options.lexicon,
     )
     text_options = TextSplitting(options.input, options.tokens, options.sentences)
     several = len(options.files) > 1 or os.path.isdir(options.files[0])

@@ -3,10 +3,10 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +23,11 @@ from structperc.analysis.tag_output import (
 from structperc.cli.arguments import load_biased, load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
+from structperc.data.labels import LabelSet
 from structperc.data.output import check_output_path, open_atomic, write_lines
+from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.splits import chunk_bounds
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.loading import load
@@ -51,6 +54,7 @@ class OutputOptions(NamedTuple):
     probabilities: bool = False
     min_probability: float | None = None  # of segments that are not in the best label sequence
     bias: str | None = None  # name of a bias, "none" for no bias, or None for the default of the model
+    lexicon: str | None = None  # file of allowed labels of words, see `data.read_lexicon`
 
     def check(self) -> None:
         """Raise InputError for options that exclude each other."""
@@ -194,6 +198,20 @@ class FileTagger:
 
 
 def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
+    """Return the model, and the function that labels a block, with the lexicon if there is one."""
+    tagger, tag = _load_model(model, trusted, output_options)
+    if output_options.lexicon is None:
+        return tagger, tag
+    return tagger, partial(_tag_with_lexicon, tagger.labels, read_lexicon(output_options.lexicon, tagger.labels), tag)
+
+
+def _tag_with_lexicon(
+    labels: LabelSet, lexicon: Mapping[str, Sequence[str]], tag: TagBlock, given: TagInput
+) -> TaggedBlock:
+    return tag(given._replace(corpus=with_lexicon(given.corpus, lexicon, labels)))
+
+
+def _load_model(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if output_options.k is None and not output_options.order:
         tagger = (
@@ -266,9 +284,9 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
     corpus = given.corpus
     lines = [f"{header_line(['word', PREDICTED])}\n\n"] if given.block.first == 1 else []
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
-    step = max(1, MAX_LISTED // k)
-    slices = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
-    lists = (found for part in slices for found in tagger.candidates(part, k))
+    size = MAX_LISTED // k * corpus.tokens // max(1, len(corpus))  # in tokens
+    bounds = chunk_bounds(corpus, max(1, size), tagger.extent)
+    lists = (found for a, b in pairwise(bounds) for found in tagger.candidates(corpus.slice(a, b), k))
     for sequence, found in zip(words, lists, strict=True):
         for rank, one in enumerate(found, 1):
             log_p = "" if one.log_probability is None else f" log-probability {one.log_probability:.6f}"

@@ -3,7 +3,9 @@
 base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
 perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
 local_and_nonlocal.py   margins of local and of total scores on n-best candidates
-crf.py                  negative log-likelihoods: CRF, MEMM, token cross-entropy, distillation; ratio of entities
+crf.py                  negative log-likelihoods: CRF, softmax-margin, MEMM, tokens, distillation; ratio of entities
+risk.py                 expected costs, of all label sequences or of n-best candidates
+costs.py                costs of wrong labels, and of missed, spurious and wrong segments
 mce.py, wrong_paths.py  minimum classification error, and sums over all wrong paths
 mce_f.py                MCE-F: the F score of the corpus
 priors.py               Gaussian and Laplacian priors of weights
@@ -20,7 +22,15 @@ from structperc.criteria.base import (
     slice_candidates,
     without_autocast,
 )
-from structperc.criteria.crf import CRFLoss, DistillationLoss, EntityRatio, MEMMLoss, TokenCrossEntropyLoss
+from structperc.criteria.costs import Costs, SegmentCosts, TokenCosts
+from structperc.criteria.crf import (
+    CRFLoss,
+    DistillationLoss,
+    EntityRatio,
+    MEMMLoss,
+    SoftmaxMarginLoss,
+    TokenCrossEntropyLoss,
+)
 from structperc.criteria.local_and_nonlocal import LocalAndNonlocal
 from structperc.criteria.mce import (
     Logistic,
@@ -36,6 +46,7 @@ from structperc.criteria.mce import (
 from structperc.criteria.mce_f import CorpusCriterion, MCEFLoss, SegmentCounts, SoftCounts, TokenCounts
 from structperc.criteria.perceptron import ExponentialLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.criteria.priors import Prior
+from structperc.criteria.risk import NBestRiskLoss, RiskLoss
 
 __all__ = [
     "Criterion",
@@ -53,6 +64,12 @@ __all__ = [
     "ExponentialLoss",
     "LocalAndNonlocal",
     "CRFLoss",
+    "SoftmaxMarginLoss",
+    "RiskLoss",
+    "NBestRiskLoss",
+    "Costs",
+    "TokenCosts",
+    "SegmentCosts",
     "EntityRatio",
     "DistillationLoss",
     "MEMMLoss",

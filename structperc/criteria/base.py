@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain import log_partition, path_score
+from structperc.criteria.costs import Costs, as_costs, sum_terms
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored, real_tokens
@@ -26,7 +27,7 @@ class UpdateRule(NamedTuple):
         exclude_gold: the rival is the best wrong candidate; otherwise the best candidate.
         should_update: function of the gap and the threshold, see `PairwiseLoss.should_update`.
         threshold: its second argument.
-        cost: added to the score of a candidate for each of its wrong labels.
+        costs: added to the score of a candidate for its wrong labels; None: no costs.
         unit: unit of comparison, "sequence" or "sentence".
 
     Example:
@@ -39,7 +40,7 @@ class UpdateRule(NamedTuple):
     exclude_gold: bool
     should_update: Callable[..., Any]
     threshold: float = 0.0
-    cost: float = 0.0
+    costs: Costs | None = None
     unit: ComparisonUnit = "sequence"
 
 
@@ -91,6 +92,7 @@ class Criterion(nn.Module, ABC):
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
+    token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
     corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
     unit: ComparisonUnit = "sequence"
     independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences
@@ -113,9 +115,15 @@ class Criterion(nn.Module, ABC):
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), and the update mask (B,) bool: True where the loss changes weights."""
 
+    def weighted(self, losses: Tensor, scored: Scored) -> Tensor:
+        """Return the losses (B,) times the weights of the sequences, which are those of their first tokens."""
+        if scored.weights is None or self.token_weights or not scored.gold.shape[1]:
+            return losses
+        return losses * scored.weights[:, 0].to(losses.dtype)
+
     def forward(self, scored: Scored) -> Tensor:
-        """Return the losses (B,) of the sequences."""
-        return self.losses_and_updates(scored)[0]
+        """Return the losses (B,) of the sequences, with their weights."""
+        return self.weighted(self.losses_and_updates(scored)[0], scored)
 
 
 class InferenceCriterion(Criterion):
@@ -168,7 +176,7 @@ class CandidateLoss(Criterion):
         tensor([1.])
     """
 
-    cost = 0.0  # added to the score of a candidate for each of its wrong labels
+    cost: float | Costs  # of wrong labels, added to the score of a candidate; none by default
     _fixed: tuple[str, ...] = ("losses_and_updates", "forward")
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -188,20 +196,27 @@ class CandidateLoss(Criterion):
         """Return the update rule of local weights, applied after `decide`; None without such updates."""
         return None
 
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the label set of the costs."""
+        if self.costs is not None:
+            self.costs.allocate(labels)
+
+    @property
+    def costs(self) -> Costs | None:
+        """The costs of wrong labels; None without."""
+        return as_costs(getattr(self, "cost", 0.0))
+
     def augment(self, lattice: Lattice, gold: Tensor) -> Lattice:
-        """Return the lattice with `cost` added to the score of every wrong label, given gold labels (B, T) int64."""
-        if not self.cost:
-            return lattice
-        right = nn.functional.one_hot(gold, lattice.unary.shape[-1]).bool()
-        return lattice._replace(unary=lattice.unary + self.cost * ~right)
+        """Return the lattice with costs added to the scores of wrong labels, given gold labels (B, T) int64."""
+        return add_costs(lattice, gold, self.costs)
 
     def add_cost(self, scored: Scored) -> Scored:
-        """Return the candidates with `cost` added to their scores for each wrong label."""
-        if not self.cost:
+        """Return the candidates with the costs of their labels added to their scores."""
+        if self.costs is None:
             return scored
         real = real_tokens(scored.lattice.lengths, scored.gold.shape[1])
-        wrong = ((scored.candidates.labels != scored.gold[:, None]) & real[:, None]).sum(-1)
-        costs = self.cost * wrong.to(scored.gold_scores.dtype)
+        terms = self.costs.terms(scored.gold, real, scored.lattice.unary.shape[2])
+        costs = sum_terms(terms, scored.candidates.labels, real).to(scored.gold_scores.dtype)
         return scored._replace(candidate_scores=scored.candidate_scores + costs)
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -277,7 +292,7 @@ class PairwiseLoss(CandidateLoss):
 
     def rule(self) -> UpdateRule:
         """Return the rule as numbers and a function for a compiled loop."""
-        return UpdateRule(self.exclude_gold, self.should_update, self.threshold, self.cost, self.unit)
+        return UpdateRule(self.exclude_gold, self.should_update, self.threshold, self.costs, self.unit)
 
     def decide(self, scored: Scored) -> Decision:
         """Return the best rival, and update masks from `should_update`."""
@@ -293,6 +308,14 @@ class PairwiseLoss(CandidateLoss):
     def _set_unit(self, unit: ComparisonUnit) -> None:
         check_unit(self, "unit", unit)
         self.unit, self.independent_sentences = unit, unit == "sentence"
+
+
+def add_costs(lattice: Lattice, gold: Tensor, costs: Costs | None) -> Lattice:
+    """Return a lattice with the terms of costs added to its scores, given gold labels (B, T) int64."""
+    if costs is None:
+        return lattice
+    terms = costs.terms(gold, real_tokens(lattice.lengths, gold.shape[1]), lattice.unary.shape[2])
+    return lattice._replace(unary=lattice.unary + terms.to(lattice.unary.dtype))
 
 
 def losses(scored: Scored, decision: Decision) -> Tensor:

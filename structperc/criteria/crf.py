@@ -1,4 +1,4 @@
-"""Negative log-likelihoods: random fields (CRF), maximum-entropy taggers (MEMM) and tokens; distillation."""
+"""Negative log-likelihoods: random fields (CRF), with costs, maximum-entropy taggers (MEMM), tokens; distillation."""
 
 import math
 
@@ -8,10 +8,11 @@ from torch.nn.functional import log_softmax
 
 from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
-from structperc.criteria.base import Criterion, without_path
+from structperc.criteria.base import Criterion, add_costs, without_path
+from structperc.criteria.costs import Costs, as_costs, check_number, label_ids
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored
+from structperc.structures import Lattice, Scored, real_tokens
 
 
 class EntityRatio(nn.Module):
@@ -148,6 +149,52 @@ class CRFLoss(Criterion):
         return losses, torch.ones_like(losses, dtype=torch.bool)
 
 
+class SoftmaxMarginLoss(Criterion):
+    """Softmax-margin loss: a CRF whose wrong label sequences count more by their cost. Gimpel & Smith 2010.
+
+    loss = log sum over y of exp(s(y) + cost(y)) - s(y*), with local scores s and the terms of the cost, which are
+    summed over the tokens. Cost 0 gives `CRFLoss`; for scores and costs multiplied by a large number, the loss divided
+    by it tends to that of `HingeLoss`. It is an
+    upper bound of the hinge and of `RiskLoss`.
+
+    exp(score - log Z) is not calibrated: label sequences of high cost get too little probability.
+
+    Args:
+        cost: cost of each wrong label, or costs of labels or segments.
+
+    Raises:
+        InputError: a negative cost.
+
+    Example:
+        >>> import torch
+        >>> from structperc.criteria import SoftmaxMarginLoss, empty_candidates, score_candidates
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> scored = score_candidates(lattice, torch.tensor([[0]]), empty_candidates(lattice))
+        >>> SoftmaxMarginLoss(torch.tensor(4.0).log().item())(scored).exp()  # (2 + 1 * 4) / 2
+        tensor([3.])
+    """
+
+    needs_lattice = True
+    min_candidates = 0
+
+    def __init__(self, cost: float | Costs = 1.0) -> None:
+        super().__init__()
+        self.cost = cost
+        as_costs(cost)  # raises its errors
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the label set of the costs."""
+        if isinstance(self.cost, Costs):
+            self.cost.allocate(labels)
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        log_z = log_partition(add_costs(scored.lattice, scored.gold, as_costs(self.cost)))
+        losses = (log_z - scored.gold_scores).where(log_z != -torch.inf, 0)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
+
+
 class DistillationLoss(Criterion):
     """Cross-entropy between a teacher's best label sequences and a CRF. Wang et al. 2020 (Top-K), section 3.1.
 
@@ -246,6 +293,15 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
     scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
     scheme; metrics interpret it like conlleval. Set `transitions: false`: a transition matrix is not trained.
 
+    The terms of tokens are multiplied by their weights in the data, and by the weights of their classes.
+
+    Args:
+        class_weights: weights of gold labels, or of types of segments for all of their labels, such as {"PER": 5.0};
+            others are 1.
+
+    Raises:
+        InputError: a negative weight; from `allocate`, an unknown name.
+
     Example:
         >>> import torch
         >>> from structperc.criteria import TokenCrossEntropyLoss, empty_candidates, score_candidates
@@ -256,6 +312,36 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
         >>> (-loss).exp()  # 3/4 * 1/2
         tensor([0.3750])
     """
+
+    token_weights = True
+
+    def __init__(self, class_weights: dict[str, float] | None = None) -> None:
+        super().__init__()
+        self.class_weights = class_weights
+        for name, weight in (class_weights or {}).items():
+            check_number(self, f"class_weights.{name}", weight)
+        self.by_label: Tensor | None = None
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Set the weights of the labels. Raises InputError for an unknown name."""
+        if self.class_weights is not None:
+            self.by_label = torch.ones(len(labels))
+            for name, weight in self.class_weights.items():
+                self.by_label[label_ids(labels, name, "TokenCrossEntropyLoss: class_weights")] = weight
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        if scored.weights is None and self.by_label is None:
+            return super().losses_and_updates(scored)
+        lattice, gold = scored.lattice, scored.gold
+        logs = lattice.unary.gather(2, gold.unsqueeze(2)).squeeze(2)
+        weights = torch.ones_like(logs) if scored.weights is None else scored.weights.to(logs.dtype)
+        if self.by_label is not None:
+            weights = weights * self.by_label.to(logs)[gold]
+        counted = real_tokens(lattice.lengths, gold.shape[1]) & (weights > 0)
+        losses = -(weights * logs.where(counted, 0)).sum(1)
+        losses = losses.where(~without_path(lattice, losses.detach() == torch.inf), 0)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities; impossible labels stay impossible."""

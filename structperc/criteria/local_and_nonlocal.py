@@ -17,6 +17,7 @@ from structperc.criteria.base import (
     local_gap,
     total_gap,
 )
+from structperc.criteria.costs import Costs
 from structperc.criteria.perceptron import MarginLoss
 from structperc.errors import InputError
 from structperc.structures import Scored
@@ -48,9 +49,9 @@ class LocalAndNonlocal(CandidateLoss):
             after the other, after (A) and independently of it, since an update of a document changes little for most
             of its sentences. Sentences are then independent of each other for the local model: a pair of labels on
             both sides of their boundary scores 0.
-        cost: added to the score of every rival for each of its wrong labels, so that the required margins grow with
-            the error, as in `HingeLoss`; candidates are searched with it. 0 is the paper's algorithm. With the
-            optimizer PassiveAggressive set C to 0: its steps restore the margin.
+        cost: number added to the score of every rival for each of its wrong labels, or costs, so that the required
+            margins grow with the error, as in `HingeLoss`; candidates are searched with it. 0 is the paper's algorithm.
+            With the optimizer PassiveAggressive set C to 0: its steps restore the margin.
 
     Raises:
         InputError: a margin or the cost is negative, an option has an invalid value.
@@ -78,11 +79,11 @@ class LocalAndNonlocal(CandidateLoss):
         local: Literal["aggressive", "conservative"] = "aggressive",
         first: Literal["total", "local"] = "total",
         local_unit: ComparisonUnit = "sequence",
-        cost: float = 0.0,
+        cost: float | Costs = 0.0,
     ) -> None:
         super().__init__()
         for name, value in (("C", C), ("C_local", C if C_local is None else C_local), ("cost", cost)):
-            if not value >= 0:
+            if not isinstance(value, Costs) and not value >= 0:
                 raise InputError(f"LocalAndNonlocal: {name} must be >= 0, got {value}")
         if local not in ("aggressive", "conservative"):
             raise InputError(f"LocalAndNonlocal: local must be aggressive or conservative, got {local!r}")
@@ -98,7 +99,7 @@ class LocalAndNonlocal(CandidateLoss):
         """Return the rule of (B) if it compares sentences; None if `decide` applies it."""
         if self.local_unit == "sequence":
             return None
-        return UpdateRule(True, MarginLoss.should_update, self._local_margin, self.cost, "sentence")
+        return UpdateRule(True, MarginLoss.should_update, self._local_margin, self.costs, "sentence")
 
     def decide(self, scored: Scored) -> Decision:
         """Return the rival and the updates of (A) or (B); only those of (A) if (B) compares sentences."""

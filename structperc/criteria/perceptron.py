@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from structperc.criteria.base import ComparisonUnit, Criterion, PairwiseLoss, check_candidates, is_gold
+from structperc.criteria.costs import Costs
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -84,15 +85,15 @@ class MarginLoss(PairwiseLoss):
 
 
 class HingeLoss(PairwiseLoss):
-    """Structured hinge loss with a cost for each wrong label. Taskar et al. 2003.
+    """Structured hinge loss with a cost of wrong labels or segments. Taskar et al. 2003.
 
-    loss = max(0, max_y [s(y) + cost(y)] - s(y*)), cost(y) = cost x number of wrong labels.
+    loss = max(0, max_y [s(y) + cost(y)] - s(y*)); a number is the cost of each wrong label.
 
     With the optimizer PassiveAggressive it is the 1-best algorithm of Crammer et al. 2006. The maximum runs over all
     paths: candidates are searched in the lattice with the cost added, and the best by score plus cost is the rival.
 
     Args:
-        cost: margin for each wrong token.
+        cost: margin for each wrong token, or costs, whose `terms` are summed over the tokens.
         unit: unit of comparison: each "sequence", or each "sentence" of a document. Sentences are then independent
             of each other: a pair of labels on both sides of their boundary scores 0.
 
@@ -111,9 +112,9 @@ class HingeLoss(PairwiseLoss):
         tensor([0.5000])
     """
 
-    def __init__(self, cost: float = 1.0, unit: ComparisonUnit = "sequence") -> None:
+    def __init__(self, cost: float | Costs = 1.0, unit: ComparisonUnit = "sequence") -> None:
         super().__init__()
-        if not cost > 0:
+        if not isinstance(cost, Costs) and not cost > 0:
             raise InputError(f"HingeLoss: cost must be > 0, got {cost}")
         self._set_unit(unit)
         self.cost = cost

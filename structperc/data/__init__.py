@@ -5,7 +5,7 @@ Columns    conll, hub, synthetic
 Tables     tables, annotations
 Surveys    survey
 Corpora    corpus, normalise, splits, read_options, arrays
-Labels     tag_schemes, scheme_detection, labels
+Labels     tag_schemes, scheme_detection, labels, possible_labels
 Words      words, lexicon
 Output     output
 

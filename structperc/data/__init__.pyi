@@ -7,6 +7,8 @@ from .labels import LabelSet as LabelSet
 from .lexicon import LowerCaseLexicon as LowerCaseLexicon
 from .normalise import normalise_labels as normalise_labels
 from .normalise import rename_types as rename_types
+from .possible_labels import forced_labels as forced_labels
+from .possible_labels import read_lexicon as read_lexicon
 from .read_options import ReadOptions as ReadOptions
 from .synthetic import local_f1_bound as local_f1_bound
 from .synthetic import synthetic_splits as synthetic_splits

@@ -30,6 +30,7 @@ from structperc.data.json_data import parse_json_records
 from structperc.data.label_sets import convert_label_sets, is_label_set, label_sets_of_spans
 from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
+from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class TableOptions(NamedTuple):
     def check(self, name: str) -> None:
         """Raise InputError for roles that exclude each other and for unknown text options."""
         given = set(self.columns)
-        of_texts = {TEXT, SPANS, DOCUMENT, *((COMPLETE, NOT) if SPANS in given else ())}
+        of_texts = {TEXT, SPANS, DOCUMENT, WEIGHT, *((COMPLETE, NOT) if SPANS in given else ())}
         if TEXT in given and not given <= of_texts:
             raise InputError(f"{name}: columns name text and {sorted(given - of_texts)}; remove one")
         if not given & {TEXT, "word"} or "line" in given or (SPANS in given and TEXT not in given):
@@ -145,7 +146,8 @@ class TableOptions(NamedTuple):
     @property
     def token_columns(self) -> list[tuple[str, str]]:
         """Roles and columns with a string for each token."""
-        return [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
+        own = [(role, column) for role, column in self.columns.items() if role not in (SENTENCE, DOCUMENT)]
+        return sorted(own, key=lambda one: one[0] == WEIGHT)  # last, as a row may have one weight for all words
 
 
 class TableSurvey(NamedTuple):
@@ -227,10 +229,12 @@ def table_corpus(
 
 def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
     for place, row in rows:
-        columns = {}
+        columns: dict[str, list[str]] = {}
         for role, column in options.token_columns:
             value = _value(row, column, place)
             values = split_cell(value, f"{place}: column {column!r}") if isinstance(value, str) else value
+            if role == WEIGHT and isinstance(value, float | int):  # of the whole row
+                values = [value] * len(columns["word"])
             if not isinstance(values, Sequence):
                 raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a list of strings; change columns")
             columns[role] = [_string(one, role, column, place, options) for one in values]
@@ -285,7 +289,7 @@ def _text_rows(
     rows: Iterable[TableRow], options: TableOptions, name: str, on_report: ReportHandler
 ) -> Iterator[TableSentence]:
     """Read a text per row, which is a document unless a column of documents is named."""
-    texts, documents, complete = [], [], []
+    texts, documents, complete, weights = [], [], [], []
     excluded: list[tuple[int, AnnotatedText]] = []  # spans that are not of a type, with the number of their text
     for number, (place, row) in enumerate(rows):
         column = options.columns[TEXT]
@@ -295,6 +299,7 @@ def _text_rows(
         documents.append(_document(row, place, options) if DOCUMENT in options.columns else number)
         texts.append(AnnotatedText(place, value, _spans(row, place, options) if SPANS in options.columns else None))
         complete.append(_is_complete(row, place, options))
+        weights.append(_value(row, options.columns[WEIGHT], place) if WEIGHT in options.columns else None)
         excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
     aligned = align_texts(texts, options.text_options, name, on_report)
     wrong = _align_excluded(excluded, options, name, on_report)
@@ -306,6 +311,8 @@ def _text_rows(
             if given is not None:
                 convert_all = convert_label_sets if any(map(is_label_set, labels[a:b])) else convert
                 columns["label"] = convert_all(labels[a:b], "IOB2", options.scheme)
+            if WEIGHT in options.columns:
+                columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)
             yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
 
 
@@ -381,7 +388,9 @@ def _document(row: Mapping[str, Any], place: str, options: TableOptions) -> Any:
 
 
 def _string(value: Any, role: str, column: str, place: str, options: TableOptions) -> str:
-    """Return a word or label; integers are replaced by the names of labels."""
+    """Return a word, label or weight; integers are replaced by the names of labels."""
+    if role == WEIGHT and isinstance(value, float | int):
+        return str(value)
     if isinstance(value, int) and not isinstance(value, bool):
         names = options.names.get(role)
         if names is None:

@@ -16,6 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, allowed_labels
 from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
+from structperc.data.weights import token_weights
 from structperc.data.words import word_numbers
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
@@ -28,7 +29,7 @@ PIECE = 2**17  # tokens per piece when features are written to a file
 PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some pieces
 MAX_PLACES = 2**22  # sequences x candidates x tokens: 32 MiB for the labels, about ten times that in all
 NODES, EDGES, TOKENS, WORD_IDS, LABELLED = "nodes", "edges", "tokens", "word_ids", "labelled"
-LABEL_SETS = "label_sets"
+LABEL_SETS, WEIGHTS = "label_sets", "weights"
 
 
 class IdListSource(Protocol):
@@ -47,6 +48,7 @@ class CorpusArrays(NamedTuple):
     word_ids: np.ndarray  # (4, V) int64, see `word_numbers`
     labelled: bool  # False: there are no gold labels, and those in `tokens` are 0
     label_sets: np.ndarray | None = None  # (S, L) bool: label number L + i is any label of set i; None: no sets
+    weights: ArraySource | None = None  # (N,) float32; None: 1 each
 
 
 Encode = Callable[[Corpus, FeatureExtractor, LabelSet], CorpusArrays]
@@ -82,8 +84,16 @@ def encode_arrays(corpus: Corpus, features: FeatureExtractor, labels: LabelSet) 
     words = corpus.factorize("word")
     gold, label_sets = _gold(corpus, labels)
     tokens = MemoryArray(_token_array(corpus, words.numbers, gold))
-    labelled = "label" in corpus.columns
-    return CorpusArrays(encoded.nodes, encoded.edges, tokens, word_numbers(words.distinct), labelled, label_sets)
+    labelled, weights = "label" in corpus.columns, token_weights(corpus)
+    return CorpusArrays(
+        encoded.nodes,
+        encoded.edges,
+        tokens,
+        word_numbers(words.distinct),
+        labelled,
+        label_sets,
+        None if weights is None else MemoryArray(weights),
+    )
 
 
 def write_arrays(
@@ -117,6 +127,8 @@ def write_arrays(
     writer.append(WORD_IDS, word_numbers(corpus.factorize("word").distinct))
     if (label_sets := _gold(corpus, labels)[1]) is not None:
         writer.append(LABEL_SETS, label_sets.astype(np.uint8))
+    if (weights := token_weights(corpus)) is not None:
+        writer.append(WEIGHTS, weights)
     writer.finish({LABELLED: "label" in corpus.columns, EDGES: kind})
 
 
@@ -126,7 +138,8 @@ def load_arrays(folder: ArrayFolder) -> CorpusArrays:
     edges = None if kind is None else nodes if kind == NODES else _load_lists(folder, EDGES)
     label_sets = folder.array(LABEL_SETS).read().astype(bool) if LABEL_SETS in folder else None
     words, labelled = folder.array(WORD_IDS).read(), folder.metadata[LABELLED]
-    return CorpusArrays(nodes, edges, folder.array(TOKENS), words, labelled, label_sets)
+    weights = folder.array(WEIGHTS) if WEIGHTS in folder else None
+    return CorpusArrays(nodes, edges, folder.array(TOKENS), words, labelled, label_sets, weights)
 
 
 class _ListWriter:
@@ -259,8 +272,17 @@ class EncodedCorpus(Dataset[Batch]):
             table = torch.ones(B * T, allowed.shape[1], dtype=torch.bool)
             table[torch.from_numpy(places)] = allowed
             allowed = table.view(B, T, -1)
+        weights = flat.weights
+        if weights is not None:
+            weights = torch.zeros(B * T).index_copy(0, torch.from_numpy(places), weights).view(B, T)
         padded = flat._replace(
-            gold=gold, sentences=sentences, first=first, last=last, words=Words(*words), allowed=allowed
+            gold=gold,
+            sentences=sentences,
+            first=first,
+            last=last,
+            words=Words(*words),
+            allowed=allowed,
+            weights=weights,
         )
         return Batch(*padded) if self.arrays.labelled else Batch(*padded)._replace(gold=None)
 
@@ -273,6 +295,7 @@ class EncodedCorpus(Dataset[Batch]):
             edges = nodes if edges is self.arrays.nodes else edges.take(starts, ends)
         numbers, sentences, words = np.ascontiguousarray(self.arrays.tokens.take(starts, ends).T, np.int64)
         gold, allowed = expand_sets(numbers, self.arrays.label_sets)
+        weights = self.arrays.weights
         first = np.ones(len(gold) + 1, bool)  # True where a sentence begins, and at the end of the batch
         first[1:-1] = sentences[1:] != sentences[:-1]
         first[(ends - starts).cumsum()] = True
@@ -288,6 +311,7 @@ class EncodedCorpus(Dataset[Batch]):
             Words(*torch.from_numpy(self.arrays.word_ids[:, words])),
             tuple(one.take(starts, ends) for one in self.inputs),
             allowed,
+            None if weights is None else torch.from_numpy(weights.take(starts, ends)),
         )
 
 
@@ -387,6 +411,8 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             Words(*(numbers[places] for numbers in batch.words)),
             inputs,
             None if batch.allowed is None else batch.allowed[places],
+            None if batch.weights is None else batch.weights[places],
+            None if batch.possible is None else batch.possible[places],
         )
 
 
@@ -411,14 +437,15 @@ def split_flat(batch: FlatBatch, n: int) -> Iterator[FlatBatch]:
             Words(*(values[tokens] for values in batch.words)),
             inputs,
             None if batch.allowed is None else batch.allowed[tokens],
+            None if batch.weights is None else batch.weights[tokens],
         )
 
 
 def single_sequence(batch: FlatBatch) -> Batch:
     """Return a FlatBatch of one sequence as a Batch without padding; nothing is copied."""
     tokens = {name: getattr(batch, name)[None] for name in ("gold", "sentences", "first", "last")}
-    allowed = None if batch.allowed is None else batch.allowed[None]
-    return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)), allowed=allowed)
+    tokens |= {name: None if (x := getattr(batch, name)) is None else x[None] for name in ("allowed", "weights")}
+    return Batch(*batch)._replace(**tokens, words=Words(*(values[None] for values in batch.words)))
 
 
 def _slice_tokens(batch: Batch | FlatBatch, start: int, stop: int) -> tuple[Ragged, Ragged | None, tuple[Ragged, ...]]:

@@ -34,16 +34,16 @@ logger = logging.getLogger(f"pytorch_lightning.{__name__}")
 class FrozenVectors(TokenEmbedder):
     """Vectors of an encoder that is not trained, each computed once and kept in half precision.
 
-    vector of a token = ReLU(W dropout(h) + b), with the encoder's vectors h, and W and b trained. Training takes
-    seconds per epoch, since the encoder runs only when a corpus is read. As a token embedder it is an input of `Window`
-    and `BiLSTM`, along with others.
+    vector of a token = ReLU(W dropout(h) + b), with the encoder's vectors h, and W and b trained; without a width it is
+    h itself. Training takes seconds per epoch, since the encoder runs only when a corpus is read. As a token embedder
+    it is an input of `Window` and `BiLSTM`, along with others.
 
     Vectors take 2 bytes per component: 205 MB for 100,000 tokens and 4 layers of 256 units. They are computed on a GPU
     if there is one.
 
     Args:
         encoder: encoder of the tokens, such as `Transformer`; `layers` concatenates several layers, which help here.
-        width: D, dimension of the projected vectors.
+        width: D, dimension of the projected vectors; None for vectors that are not projected, as `VectorLinear` reads.
         dropout: share of the components of h that are dropped in training.
         cache: folder for the vectors of all corpora that training reads, for later runs; environment variables are
             expanded. Files depend on the encoder and the corpus. In evaluation mode, such as that of loaded models,
@@ -63,11 +63,15 @@ class FrozenVectors(TokenEmbedder):
         (torch.Size([2, 12]), torch.Size([2, 3]))
     """
 
-    projection: nn.Linear
+    size: int  # dimension of the encoder's vectors
+    width: int | None  # type: ignore[assignment]
+    projection: nn.Linear | None
 
-    def __init__(self, encoder: Encoder, width: int = 200, dropout: float = 0.3, cache: str | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, width: int | None = 200, dropout: float = 0.3, cache: str | None = None
+    ) -> None:
         super().__init__()
-        if width < 1:
+        if width is not None and width < 1:
             raise InputError(f"FrozenVectors: width must be >= 1, got {width}")
         check_share("FrozenVectors: dropout", dropout)
         self.encoder, self.width, self.dropout, self.cache = encoder, width, dropout, cache
@@ -80,7 +84,7 @@ class FrozenVectors(TokenEmbedder):
 
     def to_state(self) -> dict[str, int] | None:
         """Return the dimension of the encoder's vectors; None before `build_vocabulary`."""
-        return {"width": self.projection.in_features} if hasattr(self, "projection") else None
+        return {"width": self.size} if hasattr(self, "size") else None
 
     def load_state(self, state: dict[str, int]) -> None:
         """Create the projection.
@@ -89,7 +93,8 @@ class FrozenVectors(TokenEmbedder):
             InputError: an invalid state.
         """
         check_fields(state, {"width": int}, "FrozenVectors")
-        self.projection = nn.Linear(state["width"], self.width)
+        self.size = state["width"]
+        self.projection = None if self.width is None else nn.Linear(self.size, self.width)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> Self:
@@ -106,7 +111,9 @@ class FrozenVectors(TokenEmbedder):
         return [Ragged.from_counts(vectors.view(torch.int16), torch.ones(corpus.tokens, dtype=torch.int64))]
 
     def forward(self, numbers: Ragged) -> Tensor:
-        """Return the projected vectors (n, D) of n tokens."""
+        """Return the vectors (n, D) of n tokens."""
+        if self.projection is None:
+            return numbers.ids.view(torch.float16).to(torch.get_default_dtype())
         hidden = numbers.ids.view(torch.float16).to(self.projection.weight.dtype)
         return self.projection(nn.functional.dropout(hidden, self.dropout, self.training)).relu()
 
@@ -116,8 +123,8 @@ class FrozenVectors(TokenEmbedder):
     def _vectors(self, corpus: Corpus, inputs: Sequence[Ragged]) -> Tensor:
         """Return the encoder's vectors (N, D') float16 of all tokens."""
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        before = self.projection.weight.device
-        vectors = torch.zeros(corpus.tokens, self.projection.in_features, dtype=torch.float16)
+        before = next((p.device for p in self.encoder.parameters()), torch.device("cpu"))
+        vectors = torch.zeros(corpus.tokens, self.size, dtype=torch.float16)
         self.encoder.to(device)
         try:
             with bar(None, "computing vectors", corpus.tokens) as shown:
@@ -132,7 +139,7 @@ class FrozenVectors(TokenEmbedder):
         """Return the vectors of a file, or compute them and write the file."""
         folder = expand_path(str(self.cache))
         file = folder / f"vectors-{_digest(self.encoder, corpus, inputs)}.safetensors"
-        if (found := _read(file, (corpus.tokens, self.projection.in_features))) is not None:
+        if (found := _read(file, (corpus.tokens, self.size))) is not None:
             return found
         vectors = self._vectors(corpus, inputs)
         if self.training:

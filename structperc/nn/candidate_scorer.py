@@ -32,6 +32,7 @@ class ComparedSequences(NamedTuple):
     gold: Tensor  # (B, T) int64, 0 in the padding
     places: Tensor | None  # (B, T) int64, places of the sentences' tokens in the flattened batch; None: sequences
     allowed: Tensor | None = None  # (B, T, L) bool, see `Scored`
+    weights: Tensor | None = None  # (B, T), see `Scored`
 
 
 class CandidateScorer:
@@ -79,16 +80,18 @@ class CandidateScorer:
         With incomplete labels, the gold labels are the best path of allowed labels, if the criterion compares paths.
         """
         assert batch.gold is not None
-        gold, places, allowed = batch.gold, None, batch.allowed
+        gold, places, allowed, weights = batch.gold, None, batch.allowed, batch.weights
         if self.criterion.unit == "sentence":
             lattice, places = split_sentences(lattice, batch.first)
             real = real_tokens(lattice.lengths, places.shape[1])
             gold = gold.flatten()[places].where(real, 0)
             if allowed is not None:
                 allowed = allowed.flatten(0, 1)[places] | ~real[:, :, None]
+            if weights is not None:
+                weights = weights.flatten()[places]
         if allowed is not None and self.criterion.min_candidates:
             gold = best_allowed(lattice, allowed)
-        return ComparedSequences(lattice, gold, places, allowed)
+        return ComparedSequences(lattice, gold, places, allowed, weights)
 
     @torch.no_grad()
     def candidates(self, lattice: Lattice) -> Candidates:
@@ -125,6 +128,7 @@ class CandidateScorer:
         """
         gold = units.gold
         scored = score_candidates(units.lattice, gold, candidates)._replace(allowed=units.allowed)
+        scored = scored._replace(weights=units.weights)
         if self.criterion.unit == "sentence":
             return scored
         scored = scored._replace(starts=batch.first)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from structperc.chain import (
     Constraints,
     KBest,
+    allow,
     exportable_marginals,
     exportable_viterbi,
     kbest,
@@ -31,6 +32,7 @@ from structperc.nn.inputs import (
     check_gold,
     check_legal,
     check_logits,
+    check_possible,
     check_shapes,
     check_state,
     label_set,
@@ -228,6 +230,7 @@ class ChainHead(nn.Module):
         *,
         words: RowWords | None = None,
         sentences: Tensor | None = None,
+        allowed: Tensor | None = None,
     ) -> Tensor:
         """Return the best label sequence of each row.
 
@@ -238,12 +241,13 @@ class ChainHead(nn.Module):
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
             words: the words of the tokens of each row; for non-local features.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+            allowed: (B, T, L) bool, labels that may be predicted, such as those of a dictionary; by default, all.
 
         Returns:
             Labels (B, T) int64, -100 at positions without a token.
 
         Raises:
-            InputError: wrong shapes.
+            InputError: wrong shapes; on a CPU also a token for which `allowed` and the tag scheme leave no label.
             InvalidScoreError: on a CPU, a logit of +inf or NaN at a token.
 
         Example:
@@ -255,6 +259,9 @@ class ChainHead(nn.Module):
             tensor([[   1, -100,    2]])
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
+        if allowed is not None:
+            check_possible(allowed, logits, places, batch, self.labels)
+            lattice = allow(lattice, places.gather(allowed))
         if self.nonlocal_features:
             return places.scatter(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
         return places.scatter(self._search(_best, logits, places, lattice)[1])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import first_impossible
 from structperc.data.words import word_numbers
 from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
@@ -118,6 +119,43 @@ def check_logits(logits: Tensor, places: TokenPositions) -> None:
         found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
         advice = "scores must be finite, or -inf for impossible labels; after training, use a lower learning rate"
         raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
+
+
+def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
+    """Check that a mask of allowed labels leaves a label for each token, on a CPU also in the tag scheme.
+
+    Args:
+        allowed: (B, T, L) bool.
+        logits: (B, T, L).
+        places: positions of the tokens.
+        batch: chains with first and last tokens of sentences.
+        labels: the label set.
+
+    Raises:
+        InputError: another type or shape, or a token without a label; with its position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_possible, label_set
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
+        >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
+        >>> allowed = torch.tensor([[[True, False, False], [False, False, True]]])
+        >>> check_possible(allowed, torch.zeros(1, 2, 3), places, batch, labels)
+        Traceback (most recent call last):
+        structperc.errors.InputError: allowed: row 0, position 1: no label is left; IOB2 does not allow I-PER here
+    """
+    if allowed.dtype != torch.bool or allowed.shape != logits.shape:
+        found, wanted = f"{allowed.dtype} {tuple(allowed.shape)}", tuple(logits.shape)
+        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, that of logits; got {found}")
+    if logits.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    masks = places.gather(allowed).numpy()
+    place = first_impossible(masks, places.mask.numpy(), batch.first.numpy(), batch.last.numpy(), labels)
+    if place is not None:
+        own = "|".join(labels.names[i] for i in masks[place].nonzero()[0])
+        reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
+        position = int(places.order[place])
+        raise InputError(f"allowed: row {place[0]}, position {position}: no label is left; {reason}")
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:

@@ -239,20 +239,22 @@ def _mark(keys, counts, sizes, tables):
 def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    Its arguments are units, features, weights, sums, moved, scheme, rule, numbers, step and losses. `step` is the
-    number of previous steps; sums and moved have no rows if they are not stored. It fills the losses (U,) and
+    Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. Costs are
+    (n, L), for the labels of all tokens, without rows if there are none. A weight of a unit is a factor of its loss and
+    of its changes. `step` is the number of previous steps; sums
+    and moved have no rows if they are not stored. It fills the losses (U,) and
     returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
     @kernel
-    def learn(units, features, weights, sums, moved, scheme, rule, numbers, step, losses):
+    def learn(units, features, weights, sums, moved, scheme, rule, costs, numbers, step, losses):
         L, updates, wrong = weights.node.shape[1], 0, 0
         T = longest_sequence(units.bounds)
         each = T if len(weights.edge) else 1
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
         ahead = padded_array(T, L, unary), padded_array(T, L, unary), np.empty(T, weights.node.dtype)
-        searched = np.empty_like(unary) if rule.cost > 0 else unary
+        searched = np.empty_like(unary) if len(costs) else unary
         rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
         workspace = empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
@@ -264,21 +266,22 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
                 continue
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
-            if rule.cost > 0:
-                _add_cost(unary, gold, rule.cost, searched)
+            if len(costs):
+                _add_costs(unary, costs[start:stop], searched)
             exists = find_rival(searched, edges, length, gold, rule.exclude_gold, ahead, rival)
             gap -= path_score(searched, edges, rival, length)
             if not exists or _count_differences(gold, rival) == 0:
                 continue
-            wrong += _count_errors(unary, edges, gold, rival, gap, rule, ahead, best)
+            wrong += _count_errors(unary, edges, gold, rival, gap, rule, len(costs) > 0, ahead, best)
             if not should_update(gap, rule.threshold):
                 continue
-            losses[u] = -gap
+            factor = units.weights[start] if len(units.weights) else 1.0
+            losses[u] = -gap * factor
             if not np.isfinite(gap):
                 return updates, wrong
             updates += 1
             keys, counts, workspace = collect_changes(start, stop, gold, rival, features, sizes, workspace)
-            scale = size(-gap, squared_norm(counts), *numbers)
+            scale = factor * size(losses[u], factor * factor * squared_norm(counts), *numbers)
             apply_changes(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
 
@@ -290,7 +293,8 @@ def local_update(size: Callable[..., float]) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
     Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
-    the change of other weights, numbers and step. It returns the step size.
+    the change of other weights, numbers and step. It returns the step size. A weight of the sequence is a factor of the
+    loss and of the changes.
     """
     size = subkernel_no_alloc(size)
 
@@ -298,7 +302,8 @@ def local_update(size: Callable[..., float]) -> Any:
     def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
         keys, counts, _ = collect_changes(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
-        scale = size(loss, norm + squared_norm(counts), *numbers)
+        factor = units.weights[0] if len(units.weights) else 1.0
+        scale = factor * size(factor * loss, factor * factor * (norm + squared_norm(counts)), *numbers)
         apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)
         return scale
 
@@ -306,24 +311,24 @@ def local_update(size: Callable[..., float]) -> Any:
 
 
 @subkernel_no_alloc
-def _add_cost(unary, gold, cost, total):
-    """Fill total (T, L) with unary (T, L) plus a cost for every wrong label, given gold (T,)."""
-    for t in range(len(gold)):
+def _add_costs(unary, costs, total):
+    """Fill total (T, L) with unary (T, L) plus costs (T, L)."""
+    for t in range(len(costs)):
         for j in range(unary.shape[1]):
-            total[t, j] = unary[t, j] + (cost if j != gold[t] else 0.0)
+            total[t, j] = unary[t, j] + costs[t, j]
 
 
 @kernel
-def _count_errors(unary, edges, gold, rival, gap, rule, workspace, best):
+def _count_errors(unary, edges, gold, rival, gap, rule, costly, workspace, best):
     """Return the number of wrong labels of the best path without cost, given gold (T,), rival (T,) and gap.
 
-    With a cost that path is computed, in best (T,), unless the rival leads gold by less than one cost: a path that
-    leads gold in score leads it by at least one cost more in score plus cost.
+    With costs that path is computed, in best (T,), unless the rival leads gold by less than the least cost: a path that
+    leads gold in score leads it by at least that cost more in score plus cost.
     """
-    if rule.cost > 0:
-        if -gap < rule.cost:
+    if costly:
+        if -gap < rule.least_cost:
             return 0
-        exclude_gold = rule.cost < 0  # False, but no literal, for which `find_rival` would be compiled once more
+        exclude_gold = rule.least_cost < 0  # False, but no literal, for which `find_rival` would be compiled once more
         find_rival(unary, edges, len(gold), gold, exclude_gold, workspace, best)
         return _count_differences(gold, best)
     if rule.exclude_gold and not _precedes(gap, gold, rival):

@@ -10,7 +10,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from structperc.chain import Constraints
-from structperc.criteria import UpdateRule
+from structperc.criteria import Costs, UpdateRule
 from structperc.criteria.base import ComparisonUnit
 from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
 from structperc.optim import AveragedOptimizer
@@ -26,14 +26,15 @@ class UnitArrays(NamedTuple):
     gold: ndarray  # (n,) int64
     first: ndarray  # (n,) bool, first token of a sentence
     last: ndarray  # (n,) bool, last token of a sentence
+    weights: ndarray = np.empty(0)  # (n,) float64, equal within units; (0,): 1 each
 
 
 class RuleOptions(NamedTuple):
     """Numbers of an `UpdateRule`."""
 
     exclude_gold: bool
-    cost: float
     threshold: float
+    least_cost: float  # of a wrong label
 
 
 class BatchResult(NamedTuple):
@@ -146,12 +147,14 @@ class OnlineLearner(SequenceLearner):
         group, rule = self.optimizer.param_groups[0], self.rule
         step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
+        costs, least = cost_terms(batch, rule.costs, self.scorer)
         updates, wrong = learning_pass(rule.should_update, step_size.size)(
             units,
             features_of(batch),
             *weight_tables(self.scorer, self.optimizer),
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
-            RuleOptions(rule.exclude_gold, float(rule.cost), float(rule.threshold)),
+            RuleOptions(rule.exclude_gold, float(rule.threshold), least),
+            costs,
             step_size.numbers,
             group["steps"],
             losses,
@@ -178,7 +181,7 @@ def update_local_weights(
         norm: squared norm of the change of other weights.
 
     Returns:
-        The step size.
+        The step size, with the weight of the sequence as a factor.
 
     Example:
         >>> import torch
@@ -232,11 +235,25 @@ def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype:
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(tables, empty, strict=True)))
 
 
+def cost_terms(batch: FlatBatch, costs: Costs | None, scorer: SparseLinear) -> tuple[np.ndarray, float]:
+    """Return the costs of the labels of all tokens (n, L), without rows if there are none; and the least of them.
+
+    Sequences without padding are one row: legal gold segments do not cross the boundaries of sentences.
+    """
+    L, gold = scorer.node.shape[1], batch.gold
+    if costs is None:
+        return scorer.node.new_empty(0, L).numpy(), 0.0
+    terms = costs.terms(gold[None], torch.ones_like(gold[None], dtype=torch.bool), L)[0]
+    least = terms.scatter(1, gold[:, None], torch.inf).min() if terms.numel() else 0.0
+    return terms.to(scorer.node.dtype).numpy(), float(least)
+
+
 def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     """Return the sequences of a batch, or their sentences."""
     ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
-    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy())
+    weights = torch.empty(0) if batch.weights is None else batch.weights
+    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights.double().numpy())
 
 
 def features_of(batch: FlatBatch) -> FeatureArrays:

@@ -10,6 +10,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import with_allowed
 from structperc.data.splits import Extent
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
@@ -288,17 +289,33 @@ class Predictor(ABC):
         parts = prediction.split(np.diff(corpus.sentences).tolist())
         return [Entities(part.spans or [], part.probability or 0.0) for part in parts]
 
-    def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
+    def tag(
+        self,
+        sentences: Iterable[Sentence],
+        documents: Iterable[int] | None = None,
+        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
+    ) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
 
         Args:
             sentences: lists of words, or {column: strings}.
             documents: id of the document of each sentence.
+            allowed: for each sentence None, or for each token the names of the labels that may be predicted, None for
+                all; see `data.read_lexicon` and `data.forced_labels`.
 
         Raises:
-            InputError: a string in place of a list of words, a missing column, or another number of documents.
+            InputError: a string in place of a list of words, a missing column, another number of documents or tokens,
+                an unknown label, or a token for which no label is left.
+
+        Example:
+            >>> from structperc.sklearn import SequenceTagger
+            >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+            >>> tagger.tag([["Anna", "slept"]], allowed=[[["B-LOC", "O"], None]])
+            [['B-LOC', 'O']]
         """
-        return self.label(self.read(sentences, documents))
+        corpus = self.read(sentences, documents)
+        return self.label(corpus if allowed is None else with_allowed(corpus, allowed))
 
     def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
         """Yield the names of the best labels of each sentence, with constant memory.

@@ -21,12 +21,13 @@ class SequenceBounds(NamedTuple):
 
 
 @kernel
-def best_labels(sequences, features, weights, scheme, independent, labels):
+def best_labels(sequences, features, weights, scheme, independent, possible, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Of labels with equal scores the lowest one wins.
     Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
-    keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0.
+    keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0. Labels outside of
+    possible (n, L) bool, unless it is empty, are not predicted.
     -> the first token with a score of +inf, where the search ends, or -1.
     """
     bounds = sequences.bounds
@@ -37,7 +38,7 @@ def best_labels(sequences, features, weights, scheme, independent, labels):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
         for t in range(length):
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
@@ -50,7 +51,7 @@ def best_labels(sequences, features, weights, scheme, independent, labels):
 
 @kernel
 def label_probabilities(
-    sequences, features, weights, scheme, independent, segmentation, labels, tokens, segments, logs, threshold
+    sequences, features, weights, scheme, independent, possible, segmentation, labels, tokens, segments, logs, threshold
 ):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
@@ -68,7 +69,7 @@ def label_probabilities(
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
@@ -90,12 +91,16 @@ def _lattice(bounds, weights, independent):
 
 
 @subkernel
-def _score(start, length, sequences, features, weights, scheme, independent, unary, edges):
+def _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
     """Write the scores of the tokens from start on to unary and edges."""
     score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
     for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
             edges[t] = 0
+    for t in range(length if len(possible) else 0):
+        for j in range(unary.shape[1]):
+            if not possible[start + t, j]:
+                unary[t, j] = -np.inf
 
 
 @subkernel

@@ -7,6 +7,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import possible_masks
 from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
@@ -109,7 +110,9 @@ class SparsePredictor(Predictor):
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
         sequences, scheme = SequenceBounds(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
-        scores = sequences, self._features(corpus), self._weights, scheme, self._independent
+        masks = possible_masks(corpus, self.labels)
+        possible = np.ones((0, len(self.labels)), bool) if masks is None else masks
+        scores = sequences, self._features(corpus), self._weights, scheme, self._independent, possible
         invalid = best_labels(*scores, best)
         if invalid >= 0:
             raise InvalidScoreError(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")

@@ -39,6 +39,7 @@ from structperc.reranking.reranker import (
     train_first_models,
 )
 from structperc.structures import Batch, Candidates, Lattice
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
@@ -263,6 +264,10 @@ class GlobalReranker(Tagger):
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for training without candidate lists of the training data."""
         check_lists(self.lists, data, stage)
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError: candidate lists have no weights."""
+        BaseTagger.check_weights(self, corpus)
 
     def finalize(self) -> None:
         """Remove strings without weights, and store the names of the others. Training cannot be resumed afterwards."""

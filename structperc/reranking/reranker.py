@@ -28,6 +28,7 @@ from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBa
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
 
@@ -175,6 +176,10 @@ class Reranker(Tagger):
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for training without candidate lists of the training data."""
         check_lists(self.lists, data, stage)
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError: candidate lists have no weights."""
+        BaseTagger.check_weights(self, corpus)
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
 

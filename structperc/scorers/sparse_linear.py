@@ -3,7 +3,7 @@
 `sum_features` sums weight rows over ragged lists of feature ids, with a sparse gradient.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from structperc.errors import InputError
 from structperc.ragged import Ragged, spread
 from structperc.scorers.base import Scorer
-from structperc.structures import Batch, Lattice, real_tokens
+from structperc.structures import Batch, FlatBatch, Lattice, real_tokens
+
+AnyBatch = TypeVar("AnyBatch", Batch, FlatBatch)
 
 
 class _EntryGradSum(torch.autograd.Function):
@@ -153,6 +155,10 @@ class SparseLinear(Scorer):
         self.node = nn.Parameter(torch.zeros(n_node, n_labels))
         self.edge = nn.Parameter(torch.zeros(n_edge, n_labels * n_labels)) if n_edge else None
         self.transition = nn.Parameter(torch.zeros(n_labels, n_labels)) if self.transitions else None
+
+    def add_features(self, batch: AnyBatch) -> AnyBatch:
+        """Return the batch with the node features that the scorer computes itself; by default there are none."""
+        return batch
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch, with zeros in the padding.

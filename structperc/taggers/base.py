@@ -23,7 +23,9 @@ from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
+from structperc.data.possible_labels import possible_masks
 from structperc.data.read_options import check_training_files
+from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
@@ -190,6 +192,10 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Raise InputError, which begins with `place`, if the tagger does not learn from incomplete labels."""
         raise InputError(f"{place}: {type(self).__name__} needs complete labels; use a Tagger with CRFLoss")
 
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError if the tagger does not learn from the weights of a corpus, its column `weight`."""
+        raise InputError(f"{corpus.name}: {type(self).__name__} has no weights; leave weight out of data.columns")
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError if the tagger does not support sequences of this unit, "sentence" or "document"."""
 
@@ -248,14 +254,19 @@ class BaseTagger(pl.LightningModule, Predictor):
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.
 
-        The tagger is in evaluation mode until the last batch is taken.
+        Labels are limited to those of the column `possible`, if there is one (`data.possible_labels`). The tagger is in
+        evaluation mode until the last batch is taken.
         """
         if not corpus.tokens:
             return
-        rows = self.encode(corpus)
+        rows, masks = self.encode(corpus), possible_masks(corpus, self.labels)
         with evaluation_mode(self):
             for order in LengthBatchSampler(corpus.lengths, batch_size, shuffle=False):
-                yield self.transfer_batch_to_device(rows[order], self.device, 0)
+                batch = rows[order]
+                if masks is not None:
+                    places, real = padded_places(torch.from_numpy(corpus.starts)[order], batch.lengths)
+                    batch = batch._replace(possible=torch.from_numpy(masks)[places] | ~real.unsqueeze(2))
+                yield self.transfer_batch_to_device(batch, self.device, 0)
 
     # -- vocabulary ------------------------------------------------------------------------------------------
 
@@ -292,6 +303,8 @@ class BaseTagger(pl.LightningModule, Predictor):
             self.unit, self.training_files = data.unit, data.training_files()
             self.build_vocabulary(data)
         self._check_labels(data, stage)
+        if stage == "fit" and WEIGHT in data.corpus("train").columns:
+            self.check_weights(data.corpus("train"))
         if stage == "fit":
             check_contracts(self, len(self.labels))
         data.encode(self.encode_split, stage)

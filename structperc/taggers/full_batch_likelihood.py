@@ -30,8 +30,13 @@ class FullBatchLikelihood(FullBatchTraining):
     The results are those of `FullBatchTraining` up to rounding.
     """
 
+    _batch: Batch | None = None  # of the last step, until `backward`
+    _gradients: ScoreGradients
+
     def step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the summed loss of a batch, a scalar, with a gradient of the prior only; keep the other gradients."""
+        if batch.allowed is not None:  # incomplete labels
+            return super().step(batch, batch_idx)
         losses, self._gradients = likelihood(self.tagger.scorer, self.tagger.constraints, batch)
         self._batch = batch
         self.sums.count(torch.tensor(len(losses)))
@@ -41,16 +46,15 @@ class FullBatchLikelihood(FullBatchTraining):
         """Add the gradients of the last step and of the prior to those of the batches before."""
         if loss.requires_grad:
             super().backward(loss, *args, **options)
-        add_gradients(self.tagger.scorer, self._batch, self._gradients)
-        del self._batch, self._gradients
+        if self._batch is not None:
+            add_gradients(self.tagger.scorer, self._batch, self._gradients)
+        self._batch = None
 
 
 def supports_likelihood(tagger: Any) -> bool:
     """Return whether a tagger can learn by `FullBatchLikelihood`."""
     plain = type(tagger.criterion) is CRFLoss and type(tagger.scorer) is SparseLinear and tagger.scorer.edge is None
-    if not plain or tagger.nonlocal_features or tagger.teacher is not None:
-        return False
-    if tagger.criterion.entity_ratio is not None or tagger.incomplete:
+    if not plain or tagger.criterion.entity_ratio or tagger.nonlocal_features or tagger.teacher is not None:
         return False
     kinds = {(p.device.type, p.dtype) for p in tagger.parameters()}
     return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
@@ -73,6 +77,9 @@ def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> 
     losses, nodes = unary.new_empty(B, dtype=torch.float64), torch.empty_like(unary)
     pairs = unary.new_empty(B, L, L)
     run_in_threads(likelihood_gradients, B, 8 * T * L * L, units, unary, edges, scheme, losses, nodes, pairs)
+    if batch.weights is not None:
+        of_rows = batch.weights[:, 0]
+        losses, nodes, pairs = losses * of_rows, nodes * batch.weights[real][:, None], pairs * of_rows.view(-1, 1, 1)
     return losses, ScoreGradients(nodes, pairs.sum(0))
 
 

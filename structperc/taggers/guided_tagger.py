@@ -101,10 +101,12 @@ class GuidedTagger(BaseTagger):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
         """Return the labels (B, T) int64 under the current weights."""
-        return self.guided.decode(batch).labels
+        return self.predict_batch(batch)[0]
 
     def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
         """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
+        if batch.possible is not None:
+            raise InputError("a guided tagger does not support allowed labels; use a Tagger, or leave them out")
         decoded = self.guided.decode(batch)
         return decoded.labels, decoded.order
 

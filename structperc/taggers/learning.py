@@ -252,6 +252,7 @@ class GradientTraining(TrainingMethod):
         scored = tagger.score_batch(batch, self.known_candidates(batch_idx))
         with without_autocast(tagger.device):  # only the scorer may run in half precision
             losses, updates = tagger.criterion.losses_and_updates(scored)
+            losses = tagger.criterion.weighted(losses, scored)
         self.count(batch, scored, updates)
         return self.add(losses, batch, batch_idx)
 

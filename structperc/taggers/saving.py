@@ -15,7 +15,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
 from structperc.errors import InputError
-from structperc.scorers import SparseLinear
+from structperc.scorers import SparseLinear, VectorLinear
 from structperc.taggers.model_format import (
     CONFIG,
     FEATURE_PREFIX,
@@ -150,7 +150,7 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     scorer = tagger.scorer
     if not below >= 0:
         raise InputError(f"--below must be >= 0, got {below}")
-    if not isinstance(scorer, SparseLinear):
+    if not isinstance(scorer, SparseLinear) or isinstance(scorer, VectorLinear):
         raise InputError(f"{type(scorer).__name__} cannot be pruned; only SparseLinear can")
     weights_of = {"node": scorer.node} if scorer.edge is None else {"node": scorer.node, "edge": scorer.edge}
     tables = {kind: table.where(table.abs() >= below, 0.0) for kind, table in weights_of.items()}

@@ -12,16 +12,17 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.chain import Constraints
-from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
+from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss, UpdateRule
 from structperc.criteria.base import best, losses
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
-from structperc.scorers import Scorer, SparseLinear
+from structperc.scorers import Scorer, SparseLinear, VectorLinear
 from structperc.structures import Batch, FlatBatch, Scored
 
+COMPONENTS = 2**22  # of the vectors of tokens that are features at a time
 FIRST_SYNCS = 4  # per process in the first epoch
 
 
@@ -42,17 +43,45 @@ def sequence_learner(
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
     learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
-    if type(scorer) is not SparseLinear or learned != {*scorer.parameters(), *nonlocal_weights}:
+    if type(scorer) not in (SparseLinear, VectorLinear):
+        return None
+    assert isinstance(scorer, SparseLinear)
+    if learned != {*(p for p in scorer.parameters() if p.requires_grad), *nonlocal_weights}:
         return None
     if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
         return None
     if isinstance(criterion, PairwiseLoss) and not nonlocal_weights:
-        return OnlineLearner(scorer, constraints, criterion.rule(), optimizer)
+        return _local_learner(scorer, constraints, criterion.rule(), optimizer)
     if isinstance(criterion, CandidateLoss):
         rule = criterion.local_rule()
-        local = rule and OnlineLearner(scorer, constraints, rule, optimizer)
+        local = rule and _local_learner(scorer, constraints, rule, optimizer)
         return CandidateLearner(compare, criterion, scorer, nonlocal_weights, optimizer, local)
     return None
+
+
+def _local_learner(
+    scorer: SparseLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+) -> SequenceLearner:
+    learner = OnlineLearner(scorer, constraints, rule, optimizer)
+    return VectorLearner(learner, scorer) if isinstance(scorer, VectorLinear) else learner
+
+
+class VectorLearner(SequenceLearner):
+    """Learner of a `VectorLinear`: adds the components of vectors as features, to parts that limit memory.
+
+    Args:
+        learner: Learner of a batch with all features.
+        scorer: Scorer that adds the features.
+    """
+
+    def __init__(self, learner: SequenceLearner, scorer: VectorLinear) -> None:
+        self.learner, self.scorer = learner, scorer
+
+    def learn(self, batch: FlatBatch) -> BatchResult:
+        """Learn the sequences of a batch in their order."""
+        n = 1 + len(batch.gold) * self.scorer.vectors.size // COMPONENTS
+        parts = split_flat(batch, min(n, len(batch.lengths)))
+        return merge_results([self.learner.learn(self.scorer.add_features(part)) for part in parts])
 
 
 class CandidateLearner(SequenceLearner):
@@ -78,7 +107,7 @@ class CandidateLearner(SequenceLearner):
         scorer: SparseLinear,
         nonlocal_weights: Sequence[Tensor],
         optimizer: AveragedOptimizer,
-        local: OnlineLearner | None = None,
+        local: SequenceLearner | None = None,
     ) -> None:
         self.compare, self.criterion, self.scorer = compare, criterion, scorer
         self.nonlocal_weights, self.optimizer, self.local = nonlocal_weights, optimizer, local
@@ -103,6 +132,7 @@ class CandidateLearner(SequenceLearner):
     def _move(self, sequence: FlatBatch, scored: Scored, decision: Decision) -> Tensor:
         """Update the weights for a decision, and return the loss (1,)."""
         loss = losses(scored, decision).detach().double()
+        weighted = loss if sequence.weights is None else loss * sequence.weights[:1].double()
         if not loss.isfinite().all():
             return loss
         difference, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
@@ -111,10 +141,12 @@ class CandidateLearner(SequenceLearner):
             gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
-        size = update_local_weights(sequence, rival, self.scorer, self.optimizer, float(loss), norm)
+        size = update_local_weights(
+            self.scorer.add_features(sequence), rival, self.scorer, self.optimizer, float(loss), norm
+        )
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
-        return loss
+        return weighted
 
 
 class ParameterAveragingLearner(SequenceLearner):

@@ -16,7 +16,9 @@ from structperc.chain import (
     Constraints,
     Decoder,
     KBest,
+    MinimumSegmentRisk,
     SegmentThreshold,
+    allow,
     kbest,
     log_partition,
     marginals,
@@ -32,6 +34,7 @@ from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
+from structperc.data.weights import first_change
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
@@ -170,7 +173,8 @@ class Tagger(BaseTagger):
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch in which candidates are searched."""
-        return self.candidates_of.lattice(self.scorer(batch), batch)
+        lattice = self.candidates_of.lattice(self.scorer(batch), batch)
+        return lattice if batch.possible is None else allow(lattice, batch.possible)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates, in their order, with the local scores of this tagger; -inf where not valid."""
@@ -278,6 +282,19 @@ class Tagger(BaseTagger):
             name = type(self.nonlocal_features[0]).__name__
             raise InputError(f"{place}: {name} needs complete labels; remove model.nonlocal_features")
 
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError for weights that the criterion does not support: within sequences, or of all kinds."""
+        if self.criterion.corpus_level:
+            raise InputError(f"{corpus.name}: {type(self.criterion).__name__} has no weights; remove the column weight")
+        by_sentence = self.criterion.unit == "sentence" or self.criterion.independent_sentences
+        starts, unit = (corpus.sentences, "sentence") if by_sentence else (corpus.starts, self.unit)
+        if not self.criterion.token_weights and (token := first_change(corpus, starts)) is not None:
+            name = type(self.criterion).__name__
+            raise InputError(
+                f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
+                f"{unit} one weight, or use TokenCrossEntropyLoss or RiskLoss"
+            )
+
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
         for feature in self.nonlocal_features:
@@ -296,6 +313,9 @@ class Tagger(BaseTagger):
         Without non-local features these are the best labels by local score.
         """
         decoder = self.current_decoder
+        if batch.possible is not None and isinstance(decoder, MinimumSegmentRisk):
+            name = type(decoder).__name__
+            raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
         if not self.nonlocal_features:
             return decoder.best(self(batch))
         T = batch.sentences.shape[1]

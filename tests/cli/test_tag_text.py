@@ -208,3 +208,30 @@ def test_tokens_and_sentences_are_options(run, file, model):
     assert sentences() == sentences("--sentences", "one") == [one + other]
     assert sentences("--sentences", "lines") == [one, other]
     assert sentences("--tokens", "ud") == [["Anna", "waits", "for", "-", "her", *other]]
+
+
+def test_alternatives_above_a_probability(run, fails, file, model, tagger):
+    (row,) = objects(
+        run("tag", model, file(TEXT), "--input", "text", "--format", "jsonl", "--min-probability", "0.001")
+    )
+    found = tagger.annotate(TEXT, min_probability=0.001)
+    assert [(one["start"], one["end"], one["type"], one["best"]) for one in row["spans"]] == [
+        (*one[:3], one.best) for one in found
+    ]
+    assert not all(one.best for one in found)
+    assert 0 < row["probability"] < 1
+    assert "--format" in fails("tag", model, file(TEXT), "--min-probability", "0.1")
+
+
+def test_lexicon_and_forced_segments(run, fails, file, model, tmp_path):
+    lexicon, rows = tmp_path / "lexicon.tsv", [{"text": "Anna waits.", "forced": [[5, 10, "LOC"]]}, {"text": "Anna"}]
+    lexicon.write_text("Anna\tO\n", encoding="utf-8")
+    text = file("".join(json.dumps(row) + "\n" for row in rows))
+    found = objects(run("tag", model, text, "--lexicon", lexicon))
+    assert [[(one["start"], one["end"], one["type"]) for one in row["spans"]] for row in found] == [
+        [(5, 10, "LOC")],
+        [],
+    ]
+    assert "allowed" not in run("tag", model, text, "--format", "columns")
+    lexicon.write_text("waits\tO\n", encoding="utf-8")
+    assert ":1: no label is left for 'waits'" in fails("tag", model, text, "--lexicon", lexicon)

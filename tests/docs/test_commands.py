@@ -115,6 +115,8 @@ def test_tagging_new_text(here, ran, structperc_says):
     structperc_says(*fit, *SHORT, *FEW, "--data.train=100")
     assert ran("get_started/tag")
     assert ran("how_to/confidence")
+    (here / "lexicon.tsv").write_text("Lindal\tB-PER|I-PER\nplan\tO\n", encoding="utf-8")
+    assert ran("how_to/dictionaries")
 
     (here / "new.txt").write_text("Nothing\nwas\nheard\nfrom\nLindal\n.\n", encoding="utf-8")
     assert len(without_names(structperc_says("tag", "runs/words/1/model", "new.txt")).strip().splitlines()) == 6

@@ -451,3 +451,32 @@ def test_invalid_arguments(wrong, complaint):
 def test_words_of_tokens(words, complaint):
     with pytest.raises(InputError, match=complaint):
         some_head(nonlocal_features=[PhraseConsistency()]).decode(X, words=words)
+
+
+def test_allowed_labels_of_decode():
+    """The best of the k best label sequences that the mask allows; positions without a token are not limited."""
+    torch.manual_seed(4)
+    head, logits = ChainHead(["O", "B-PER", "I-PER"]), torch.randn(6, 4, 3)
+    mask = torch.tensor([True, False, True, True]).expand(6, 4)
+    allowed = (torch.rand(6, 4, 3) < 0.5) | (torch.arange(3) < 2)  # O and B-PER everywhere
+    allowed[:, 1] = False
+    every = head.kbest(logits, 27, mask)
+    own = every.labels.clamp(min=0)
+    fits = (allowed[:, None].expand(-1, 27, -1, -1).gather(3, own[..., None])[..., 0] | ~mask[:, None]).all(2)
+    expected = every.labels[torch.arange(6), (fits & every.valid).int().argmax(1)]
+    assert head.decode(logits, mask, allowed=allowed).tolist() == expected.tolist()
+    allowed[2, 3] = torch.tensor([False, False, True])
+    allowed[2, 2] = torch.tensor([True, False, False])
+    with pytest.raises(InputError, match="row 2, position 3"):
+        head.decode(logits, mask, allowed=allowed)
+    with pytest.raises(InputError, match="allowed"):
+        head.decode(logits, mask, allowed=allowed[0])
+
+
+def test_entities_have_positions_in_the_row():
+    head = ChainHead(["O", "B-PER", "I-PER"])
+    logits = torch.tensor([[[0.0, 3.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 3.0]]])
+    (found,) = head.entities(logits, torch.tensor([[True, False, True]]), min_probability=0.01)
+    assert [(one.start, one.end, one.best) for one in found.spans] == [(0, 1, False), (0, 3, True), (2, 3, False)]
+    sure = head.segment_confidence(logits, torch.tensor([[1, 0, 2]]), torch.tensor([[True, False, True]]))
+    assert found.spans[1].probability == pytest.approx(float(sure[0, 0]))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from structperc.chain import KBest
-from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss
-from structperc.data import Synthetic
+from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
+from structperc.data import Corpus, Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -32,6 +32,7 @@ LEARNERS = {  # some of all pairs: each is compiled once
     "averaged": (PerceptronLoss(), Additive),
     "margin": (MarginLoss(3.0), Additive),
     "hinge": (HingeLoss(1.0), Additive),
+    "segment costs": (HingeLoss(SegmentCosts(missed=4.0, wrong_boundary=2.0)), Additive),
     "PA": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA")),
     "PA-I": (HingeLoss(1.0), partial(PassiveAggressive, variant="PA-I", C=0.1)),
     "PA-II": (MarginLoss(1.0), partial(PassiveAggressive, variant="PA-II", C=0.1, average=False)),
@@ -88,8 +89,9 @@ def test_local_weights(name, monkeypatch):
         LocalAndNonlocal(5.0, C_local=9.0, first="local"),
         LocalAndNonlocal(5.0, local="conservative"),
         LocalAndNonlocal(0.0, cost=2.0),
+        LocalAndNonlocal(0.0, cost=SegmentCosts(missed=4.0)),
     ],
-    ids=["4.1", "4.2", "local first", "conservative", "cost"],
+    ids=["4.1", "4.2", "local first", "conservative", "cost", "segment costs"],
 )
 def test_local_and_nonlocal_weights(criterion, monkeypatch):
     def train(size):
@@ -100,6 +102,46 @@ def test_local_and_nonlocal_weights(criterion, monkeypatch):
         return trainer
 
     compared(train, monkeypatch, exact=True)
+
+
+class Weighted:
+    """Data with weights of sequences."""
+
+    def read(self, split):
+        name, found = super().read(split) or (None, None)
+        if found is None:
+            return None
+        corpus = found if isinstance(found, Corpus) else Corpus.from_dataset(found, self.unit, name)
+        weights = np.resize(["2", "0.5", "0", "1"], len(corpus)).repeat(corpus.lengths)
+        return name, corpus.replace_column("weight", weights.tolist())
+
+
+class WeightedSentences(Weighted, Sentences):
+    pass
+
+
+class WeightedDocuments(Weighted, Synthetic):
+    pass
+
+
+@pytest.mark.parametrize("name", ["averaged", "PA-I"])
+def test_weights_of_sentences(name, monkeypatch):
+    made = sentences(20)
+    criterion, optimizer = LEARNERS[name]
+
+    def train(size):
+        data = WeightedSentences(made, batch_size=size)
+        return fit(make_tagger(data, criterion, optimizer, sparse_grad=True), data, 2)
+
+    compared(train, monkeypatch, exact=False)
+
+
+def test_weights_of_documents(monkeypatch):
+    def train(size):
+        data = WeightedDocuments(train=12, dev=1, test=1, unit="document", batch_size=size)
+        return fit(documents_tagger(LocalAndNonlocal(5.0)), data, 2, limit_val_batches=0)
+
+    compared(train, monkeypatch, exact=False)
 
 
 def documents_tagger(criterion, nonlocal_features=(PhraseConsistency, MajorityPhrase)) -> Tagger:
@@ -210,8 +252,14 @@ class Costly(MarginLoss):
 
 @pytest.mark.parametrize(
     "criterion",
-    [HingeLoss(1.0), HingeLoss(1.0, unit="sentence"), Costly(5.0), LocalAndNonlocal(0.0, cost=2.0)],
-    ids=["3", "3s", "4.1", "4.2"],
+    [
+        HingeLoss(1.0),
+        HingeLoss(1.0, unit="sentence"),
+        HingeLoss(SegmentCosts(missed=4.0)),
+        Costly(5.0),
+        LocalAndNonlocal(0.0, cost=2.0),
+    ],
+    ids=["3", "3s", "segments", "4.1", "4.2"],
 )
 def test_count_of_wrong_tokens(criterion):
     data = Synthetic(train=12, dev=1, test=1, unit="document")

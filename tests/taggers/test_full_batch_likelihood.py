@@ -1,5 +1,6 @@
 """Compiled full-batch training of a CRF against the gradients of autograd."""
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -49,6 +50,9 @@ def tagger_of(corpus: Corpus, values: bool, transitions: bool) -> Tagger:
 @pytest.mark.parametrize("unit", ["sentence", "document"])
 def test_loss_and_gradients(unit, values, transitions):
     corpus = Corpus.from_sentences(SENTENCES, documents=[0, 0, 1], unit=unit)
+    if values:
+        weights = np.repeat(["2", "0.5", "1"][: len(corpus)], corpus.lengths)
+        corpus = corpus.replace_column("weight", weights.tolist())
     tagger = tagger_of(corpus, values, transitions)
     assert supports_likelihood(tagger)
     (batch,) = PrecomputedBatches(tagger.encode(corpus), [range(len(corpus))])

@@ -1,0 +1,231 @@
+"""Labels that may be predicted: entries of a dictionary, labels of single tokens, forced segments.
+
+In a corpus they are a column `possible` of labels separated by "|", such as "B-PER|O", or "?" for all labels.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from structperc.data.corpus import Column, Corpus
+from structperc.data.label_sets import ANY, OR, allowed_labels
+from structperc.data.labels import LabelSet
+from structperc.data.tag_schemes import Span, convert
+from structperc.data.text_files import read_lines
+from structperc.errors import InputError
+
+POSSIBLE = "possible"  # role of the column
+
+
+def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None] | None]) -> Corpus:
+    """Return a corpus with the labels that may be predicted, in the column `possible`.
+
+    Args:
+        corpus: R sentences.
+        allowed: for each sentence the names of the labels of each token, or None for all labels; None for a sentence
+            without restrictions.
+
+    Raises:
+        InputError: another number of sentences or tokens, or a string in place of a list of labels.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> from structperc.data.possible_labels import with_allowed
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}])
+        >>> with_allowed(corpus, [[["B-PER", "B-LOC"], None], None]).columns["possible"]
+        ['B-PER|B-LOC', '?', '?']
+    """
+    given, lengths = list(allowed), np.diff(corpus.sentences).tolist()
+    if len(given) != len(lengths):
+        raise InputError(f"allowed: there are {len(given)} lists for {len(lengths)} sentences; give None for no limits")
+    found: list[str] = []
+    for number, (length, own) in enumerate(zip(lengths, given, strict=True), 1):
+        tokens = [None] * length if own is None else list(own)
+        if len(tokens) != length:
+            raise InputError(f"allowed: sentence {number} has {length} tokens, but the list has {len(tokens)}")
+        if wrong := next((one for one in tokens if isinstance(one, str)), None):
+            raise InputError(f"allowed: sentence {number} has the string {wrong!r}; give a list of labels, or None")
+        found += [ANY if one is None else OR.join(one) for one in tokens]
+    return corpus.replace_column(POSSIBLE, found)
+
+
+def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
+    """Return a corpus in which only labels in masks (N, L) bool may be predicted, besides former restrictions."""
+    known = _masks(corpus, labels)
+    rows, numbers = np.unique(masks if known is None else masks & known, axis=0, return_inverse=True)
+    texts = [ANY if row.all() else OR.join(np.array(labels.names)[row]) for row in rows]
+    return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
+
+
+def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
+    """Return masks (N, L) bool of the labels that may be predicted; None if all may.
+
+    Args:
+        corpus: N tokens; without a column `possible`, all labels may be predicted.
+        labels: the L labels.
+
+    Raises:
+        InputError: an unknown label; a token for which no label is left, because its list is empty or because the tag
+            scheme excludes all that are in it after those of the tokens before it.
+
+    Example:
+        >>> from structperc import Corpus, LabelSet
+        >>> from structperc.data.possible_labels import possible_masks
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "possible": ["B-PER", "?"]}])
+        >>> possible_masks(corpus, LabelSet(("O", "B-PER", "I-PER"))).astype(int).tolist()
+        [[0, 1, 0], [1, 1, 1]]
+    """
+    masks = _masks(corpus, labels)
+    if masks is None or masks.all():
+        return None
+    limited = np.concatenate([[0], (~masks.all(1)).cumsum()])[corpus.sentences]
+    rows = np.flatnonzero(np.diff(limited))  # sentences with restrictions
+    starts, lengths = corpus.sentences[rows], np.diff(corpus.sentences)[rows]
+    steps = np.arange(lengths.max())
+    real, last = steps < lengths[:, None], steps == lengths[:, None] - 1
+    places = np.where(real, starts[:, None] + steps, 0)
+    found = first_impossible(masks[places], real, np.broadcast_to(steps == 0, real.shape), last, labels)
+    if found is None:
+        return masks
+    token = int(places[found])
+    own = OR.join(np.array(labels.names)[masks[token]])
+    reason = f"{labels.scheme} does not allow {own} here" if own else "the lists of allowed labels have none in common"
+    raise InputError(f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r}: {reason}")
+
+
+def first_impossible(
+    masks: np.ndarray, real: np.ndarray, first: np.ndarray, last: np.ndarray, labels: LabelSet
+) -> tuple[int, int] | None:
+    """Return row and token of the first token for which a tag scheme leaves no label, None if there is none.
+
+    Args:
+        masks: (B, T, L) bool, allowed labels.
+        real: (B, T) bool, False in the padding.
+        first: (B, T) bool, first tokens of sentences.
+        last: (B, T) bool, last tokens of sentences.
+        labels: the L labels.
+    """
+    start, transition, end = labels.allowed
+    impossible, before = np.zeros(real.shape, bool), np.ones((len(masks), len(labels)), bool)
+    for t in range(real.shape[1]):
+        follows = np.where(first[:, t, None], start, before.astype(np.float32) @ transition > 0)
+        here = masks[:, t] & follows & (end | ~last[:, t, None])
+        impossible[:, t] = real[:, t] & ~here.any(1)
+        before = here
+    rows, tokens = impossible.nonzero()
+    return (int(rows[0]), int(tokens[0])) if len(rows) else None
+
+
+def _masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
+    """Return the masks (N, L) bool of the column `possible`, None without one. Raises InputError for unknown labels."""
+    if POSSIBLE not in corpus.columns:
+        return None
+    distinct, numbers = corpus.factorize(POSSIBLE)
+    table = np.zeros((len(distinct), len(labels)), bool)
+    for number, text in enumerate(distinct):
+        if text:  # otherwise no label is possible
+            place = int(np.argmax(numbers == number))
+            table[number] = allowed_labels(text, labels, lambda place=place: corpus.where(place))  # type: ignore[misc]
+    return table[numbers]
+
+
+def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None) -> dict[str, list[str]]:
+    r"""Return the labels of each word of a dictionary file: lines of a word, a tab, and labels separated by "|".
+
+    Args:
+        file: the file; a word may have several lines.
+        labels: the label set.
+        encoding: encoding of the file, by default UTF-8.
+
+    Raises:
+        InputError: the file cannot be read, a line without a tab, or an unknown label.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from structperc import LabelSet
+        >>> from structperc.data import read_lexicon
+        >>> _ = Path("lexicon.tsv").write_text("Oslo\tB-LOC\nParis\tB-LOC|B-PER\n")
+        >>> read_lexicon("lexicon.tsv", LabelSet(("O", "B-LOC", "B-PER")))
+        {'Oslo': ['B-LOC'], 'Paris': ['B-LOC', 'B-PER']}
+    """
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(read_lines(file, encoding), 1):
+        word, _, text = line.partition("\t")
+        if not line.strip():
+            continue
+        names = list(filter(None, text.strip().split(OR)))
+        if not word or not names:
+            raise InputError(f"{file}:{number}: expected a word, a tab and labels such as B-LOC|O, got {line!r:.60}")
+        labels.encode(names, f"{file}:{number}")
+        found[word] = list(dict.fromkeys([*found.get(word, []), *names]))
+    return found
+
+
+def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: LabelSet) -> Corpus:
+    """Return a corpus in which the words of a lexicon may only have its labels, besides former restrictions.
+
+    Args:
+        corpus: the corpus.
+        lexicon: label names of words; other words may have all labels.
+        labels: the label set.
+
+    Example:
+        >>> from structperc import Corpus, LabelSet
+        >>> from structperc.data.possible_labels import with_lexicon
+        >>> corpus = Corpus.from_sentences([{"word": ["Oslo", "slept"]}])
+        >>> with_lexicon(corpus, {"Oslo": ["B-LOC"]}, LabelSet(("O", "B-LOC"))).columns["possible"]
+        ['B-LOC', '?']
+    """
+    words, numbers = corpus.factorize("word")
+    table = np.ones((len(words), len(labels)), bool)
+    for number, word in enumerate(words):
+        if word in lexicon:
+            table[number] = False
+            table[number, labels.encode(lexicon[word], f"lexicon, word {word!r}")] = True
+    return restrict(corpus, labels, table[numbers])
+
+
+def forced_labels(length: int, segments: Iterable[Span], labels: LabelSet) -> list[list[str] | None]:
+    """Return the labels of each token of a sentence that allow exactly these segments, for `tag(..., allowed=)`.
+
+    The tokens of each segment have its labels. The tokens next to it have no label that would extend it. Where the
+    segment begins with I in IOB1, the token before it is not of its type: there, an adjacent segment of its type is
+    possible only if it is forced, too.
+
+    Args:
+        length: number of tokens of the sentence.
+        segments: (type, start, end), tokens start <= t < end.
+        labels: the label set.
+
+    Raises:
+        InputError: a segment outside of the sentence, of an unknown type, or that overlaps another one; labels without
+            a tag scheme.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.data import Span, forced_labels
+        >>> forced_labels(3, [Span("PER", 0, 2)], LabelSet(("O", "B-PER", "I-PER")))
+        [['B-PER'], ['I-PER'], ['O', 'B-PER']]
+    """
+    if labels.scheme == "none":
+        raise InputError("forced: the labels of this model have no tag scheme, so they have no segments")
+    given, iob2 = sorted(segments, key=lambda span: span.start), ["O"] * length
+    for kind, start, end in given:
+        if not 0 <= start < end <= length:
+            raise InputError(f"forced: the segment {start}..{end} is not within the {length} tokens of the sentence")
+        if kind not in labels.type_names:
+            raise InputError(f"forced: unknown type {kind!r}; the model has {', '.join(labels.type_names)}")
+        if any(name != "O" for name in iob2[start:end]):
+            raise InputError(f"forced: the segment {start}..{end} overlaps another one")
+        iob2[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    written = labels.encode(convert(iob2, "IOB2", labels.scheme), "forced")
+    inside = np.array([name != "O" for name in iob2])
+    masks = ~inside[:, None] | (np.arange(len(labels)) == written[:, None])
+    types, opening = labels.segmentation
+    for _, start, end in given:
+        if start and not inside[start - 1]:
+            masks[start - 1] &= opening[:, written[start]]
+        if end < length and not inside[end]:
+            masks[end] &= (types < 0) | opening[written[end - 1]]
+    return [None if mask.all() else np.array(labels.names)[mask].tolist() for mask in masks]

@@ -1,0 +1,87 @@
+"""Dictionaries, forced segments and masks of allowed labels, against an enumeration of all legal label sequences."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from structperc import Corpus, LabelSet
+from structperc.data import forced_labels, read_lexicon, spans
+from structperc.data.possible_labels import first_impossible, possible_masks, with_allowed, with_lexicon
+from structperc.data.tag_schemes import Span, first_violation
+from structperc.errors import InputError
+
+SETS = {
+    scheme: LabelSet.from_corpus(["B-P", "B-L"] if scheme != "IOB1" else ["I-P", "I-L"], scheme)
+    for scheme in ("IOB1", "IOB2", "IOBES")
+}
+
+
+def legal_sequences(labels, n):
+    return [path for path in product(labels.names, repeat=n) if first_violation(path, labels.scheme) is None]
+
+
+@pytest.mark.parametrize("scheme", SETS)
+@pytest.mark.parametrize(
+    "forced", [[Span("P", 1, 3)], [Span("P", 1, 2), Span("P", 2, 3)], [Span("L", 0, 1)], [Span("P", 3, 4)]]
+)
+def test_forced_segments_allow_exactly_the_sequences_with_them(scheme, forced):
+    labels = SETS[scheme]
+    allowed = forced_labels(4, forced, labels)
+    left = {
+        path
+        for path in legal_sequences(labels, 4)
+        if all(own is None or name in own for name, own in zip(path, allowed, strict=True))
+    }
+    expected = {path for path in legal_sequences(labels, 4) if set(forced) <= set(spans(path))}
+    if scheme == "IOB1":  # no segment of the type touches it on the left unless it is forced
+        kind, start, _ = forced[0]
+        expected = {path for path in expected if not any(s[::2] == (kind, start) for s in spans(path))}
+    assert left == expected
+    assert left
+
+
+@pytest.mark.parametrize("segments", [[Span("P", 2, 5)], [Span("X", 0, 1)], [Span("P", 0, 2), Span("L", 1, 3)]])
+def test_invalid_forced_segments(segments):
+    with pytest.raises(InputError, match="forced"):
+        forced_labels(4, segments, SETS["IOB2"])
+
+
+@pytest.mark.parametrize("scheme", SETS)
+def test_first_impossible_token_by_enumeration(scheme):
+    labels, draw, T = SETS[scheme], np.random.default_rng(1), 3
+    masks = draw.random((60, T, len(labels))) < 0.2
+    steps = np.arange(T)
+    for mask in masks:
+        found = first_impossible(mask[None], np.ones((1, T), bool), steps[None] == 0, steps[None] == T - 1, labels)
+        left = [p for p in legal_sequences(labels, T) if mask[steps, labels.encode(p)].all()]
+        assert (found is None) == bool(left)
+
+
+def test_errors_name_the_token():
+    corpus = Corpus.from_sentences([{"word": ["He"]}, {"word": ["saw", "Anna"]}])
+    labels = SETS["IOB2"]
+    for allowed in ([None, [["O"], ["I-P"]]], [None, [None, []]]):
+        with pytest.raises(InputError, match=r"sentence 2, token 2.*'Anna'"):
+            possible_masks(with_allowed(corpus, allowed), labels)
+    with pytest.raises(InputError, match=r"sentence 1, token 1.*B-X"):
+        possible_masks(with_allowed(corpus, [[["B-X"]], None]), labels)
+    for allowed in ([None], [None, [None]], [None, ["O", None]]):
+        with pytest.raises(InputError, match="allowed"):
+            with_allowed(corpus, allowed)
+
+
+def test_restrictions_are_combined():
+    corpus = with_allowed(Corpus.from_sentences([{"word": ["Oslo", "Bo"]}]), [[["B-L", "O"], None]])
+    found = with_lexicon(corpus, {"Oslo": ["B-L", "B-P"]}, SETS["IOB2"])
+    assert list(found.columns["possible"]) == ["B-L", "?"]
+    with pytest.raises(InputError, match=r"token 1.*'Oslo'"):
+        possible_masks(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
+
+
+@pytest.mark.parametrize("line", ["Oslo B-L", "Oslo\t", "\tB-L", "Oslo\tB-X"])
+def test_invalid_lines_of_a_lexicon(line, tmp_path):
+    file = tmp_path / "lexicon.tsv"
+    file.write_text(f"Bo\tB-P|O\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"lexicon\.tsv:2"):
+        read_lexicon(file, SETS["IOB2"])

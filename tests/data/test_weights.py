@@ -1,0 +1,63 @@
+"""Weights of tokens and sequences from files, up to mini-batches."""
+
+import json
+
+import pytest
+
+from structperc.criteria import CRFLoss, MCEFLoss, TokenCrossEntropyLoss
+from structperc.data import LabelSet
+from structperc.datamodules import Conll, EncodedCorpus, Table
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from tests.tiny import make_tagger
+
+COLUMNS = {"word": "tokens", "label": "tags", "weight": "weight"}
+
+
+def table(tmp_path, rows, columns):
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Table(str(tmp_path), {"train": "train.jsonl"}, columns)
+
+
+def test_weights_of_rows_and_tokens(tmp_path):
+    rows = [
+        {"weight": 2.5, "tokens": ["Anna", "left"], "tags": ["B-PER", "O"]},
+        {"weight": [1, 0.5], "tokens": ["Yes", "!"], "tags": ["O", "O"]},
+    ]
+    assert table(tmp_path, rows, COLUMNS).corpus("train").columns["weight"] == ["2.5", "2.5", "1", "0.5"]
+    texts = [{"text": "Anna left.", "entities": [{"start": 0, "end": 4, "label": "PER"}], "weight": 3}]
+    columns = {"text": "text", "spans": "entities", "weight": "weight"}
+    assert table(tmp_path, texts, columns).corpus("train").columns["weight"] == ["3", "3", "3"]
+
+
+def conll(tmp_path, text):
+    (tmp_path / "train.txt").write_text(text)
+    return Conll(str(tmp_path), {"train": "train.txt"}, ["word", "weight", "label"])
+
+
+def test_weights_in_batches(tmp_path):
+    corpus = conll(tmp_path, "Yes 3 O\n\nAnna 2 B-PER\nleft 0.5 O\n").corpus("train")
+    features = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
+    features.fit(corpus)
+    rows = EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER")))
+    assert rows[[0, 1]].weights.tolist() == [[3.0, 0.0], [2.0, 0.5]]
+    assert rows.flat([1, 0]).weights.tolist() == [2.0, 0.5, 3.0]
+
+
+@pytest.mark.parametrize("weight", ["-1", "high", "nan", "inf"])
+def test_error_of_a_wrong_weight_names_its_line(tmp_path, weight):
+    data = conll(tmp_path, f"Anna 1 B-PER\nleft {weight} O\n")
+    with pytest.raises(InputError, match=r"train.txt:2"):
+        make_tagger(data, CRFLoss()).check_weights(data.corpus("train"))
+
+
+def test_criteria_without_weights_of_tokens(tmp_path):
+    different, equal = (conll(tmp_path, f"Yes 3 O\n\nAnna 2 B-PER\nleft {w} O\n").corpus("train") for w in ("1", "2"))
+    data = conll(tmp_path, "Anna 2 B-PER\n")
+    tagger = make_tagger(data, CRFLoss())
+    tagger.check_weights(equal)
+    with pytest.raises(InputError, match=r"train.txt:4"):
+        tagger.check_weights(different)
+    make_tagger(data, TokenCrossEntropyLoss()).check_weights(different)
+    with pytest.raises(InputError, match="MCEFLoss"):
+        make_tagger(data, MCEFLoss()).check_weights(equal)
