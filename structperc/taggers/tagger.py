@@ -94,8 +94,15 @@ class Tagger(BaseTagger):
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
         parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer.
 
+    Attributes:
+        biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the tagger.
+        default_bias: Name of the one that is used, see `use_bias`; None: `decoder`.
+        temperature: Number by which scores are divided to be log-probabilities, or None; see `fit_temperature`. It is
+            saved with the tagger, and changes no label.
+
     Raises:
-        InputError: The criterion needs more candidates than the search returns, or does not support non-local features.
+        InputError: The criterion needs more candidates than the search returns, or does not support non-local features
+            or a decoder with them.
 
     Example:
         >>> import pytorch_lightning as pl

@@ -194,7 +194,7 @@ def test_tag_k_best_reads_whole_documents(run, file, tmp_path, monkeypatch):
     tagger.allocate(LabelSet(("O", "B-PER")))
     torch.nn.init.normal_(tagger.scorer.node)
     tagger.save(tmp_path / "model")
-    path = file("Then\nFord\nleft\n\nford\nspoke\n")
+    path = file("-DOCSTART-\n\nThen\nFord\nleft\n\nford\nspoke\n")
     whole = run("tag", tmp_path / "model", path, "-k", "1")
     monkeypatch.setattr(tagging, "MAX_LISTED", 1)
     assert run("tag", tmp_path / "model", path, "-k", "1") == whole
