@@ -538,6 +538,11 @@ class Tagger(BaseTagger):
         self.bind_optimizer(optimizer)
         return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
+    @property
+    def incomplete(self) -> bool:
+        """True if the labels of the trainer's training data are incomplete."""
+        return self.attached_trainer is not None and is_incomplete(self._data.corpus("train"))
+
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
@@ -546,11 +551,8 @@ class Tagger(BaseTagger):
         """
         check_step_size_rule(optimizer)
         trainer = self.attached_trainer
-        batch_options = trainer is not None and (
-            trainer.gradient_clip_val
-            or trainer.accumulate_grad_batches > 1
-            or is_incomplete(self._data.corpus("train"))
-        )
+        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
+        batch_options = batch_options or self.incomplete
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
         if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(
