@@ -1,3 +1,6 @@
+from .abstention import abstention as abstention
+from .abstention import abstention_lines as abstention_lines
+from .abstention import plot_abstention as plot_abstention
 from .bias_fitting import SegmentCounter as SegmentCounter
 from .bias_fitting import cost_goal as cost_goal
 from .bias_fitting import f_goal as f_goal

@@ -160,12 +160,15 @@ def _reliability_arguments(parser: CommandParser) -> None:
     parser.add_argument("--types", action="store_true", help="also for the segments of each type")
     parser.add_argument("--plot", metavar="FILE", help="write reliability diagrams: .png, .svg, .pdf")
     parser.add_argument("--csv", metavar="FILE", help="write the bins")
+    dropped = "print scores when segments of low probability are dropped, and write a figure of them"
+    parser.add_argument("--abstention", metavar="FILE", help=dropped)
 
 
 @command("MODEL [MODEL ...] FILE", "confidence against accuracy", _reliability_arguments)
 def reliability(options: Namespace) -> None:
     """Compare the confidence of predicted labels and segments with their accuracy, without and with a temperature."""
 
+    from structperc.analysis.abstention import abstention, abstention_lines, plot_abstention
     from structperc.analysis.calibration import HEADER, bin_rows, plot_reliability, reliability, reliability_lines
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
@@ -175,8 +178,9 @@ def reliability(options: Namespace) -> None:
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)
+    check_figure(options.abstention)
     check_output_path(options.csv)
-    found = []
+    found, curves = [], []
     for model, name in zip(options.models, short_names(options.models), strict=True):
         tagger = Tagger.load(model, trusted=options.trust)
         corpus, fitted = read_gold(tagger, options.file, read_options(options)), tagger.temperature
@@ -184,8 +188,12 @@ def reliability(options: Namespace) -> None:
             tagger.temperature = temperature
             title = name if fitted is None else f"{name}, temperature {temperature or 1:.3g}"
             found.append(reliability(tagger, corpus, options.bins, title, types=options.types))
+        if options.abstention:
+            curves.append((name, abstention(tagger, corpus)))
+    if options.abstention:
+        write_figure(options.abstention, plot_abstention(curves))
     if options.plot:
         write_figure(options.plot, plot_reliability([(one.name, one.levels) for one in found]))
     if options.csv:
         write_csv(options.csv, HEADER, bin_rows(found))
-    print("\n".join(reliability_lines(found)))
+    print("\n".join([*reliability_lines(found), *abstention_lines(curves)]))

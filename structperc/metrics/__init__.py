@@ -10,9 +10,11 @@ seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
 calibration.py    how often confidences are right
+abstention.py     scores when segments of low probability are dropped
 """
 
 from structperc.chain.confidence import segment_confidence, token_confidence
+from structperc.metrics.abstention import AbstentionPoint, abstention_curve
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
 from structperc.metrics.calibration import Calibration, Reliability, bin_sums
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
@@ -82,6 +84,8 @@ __all__ = [
     "compare_all",
     "token_confidence",
     "segment_confidence",
+    "AbstentionPoint",
+    "abstention_curve",
     "bin_sums",
     "Calibration",
     "Reliability",

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 
+from structperc.analysis.abstention import abstention
 from structperc.analysis.calibration import reliability
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, PerceptronLoss
@@ -192,3 +193,16 @@ def test_bad_input(fails, folder, tmp_path):
     assert "'label'" in fails(model, file, "--columns", "word")
     assert "nowhere" in fails(model, file, "--csv", tmp_path / "nowhere" / "r.csv")
     assert ".xyz" in fails(model, file, "--plot", tmp_path / "r.xyz")
+
+
+def test_abstention_of_a_model(short):
+    """Segments dropped by hand: those of the tagger, against the gold ones."""
+    tagger = made(short, CRFLoss())
+    probabilities, right = zip(*by_hand(tagger, short)[1], strict=True)
+    gold = sum(len(spans(labels)) for _, labels in SHORT)
+    curve = abstention(tagger, short, points=len(right))
+    assert [(one.n, one.correct, one.gold) for one in curve] == [
+        (len(kept), sum(kept), gold)
+        for one in curve
+        if (kept := [good for p, good in zip(probabilities, right, strict=True) if p >= one.probability - 1e-6])
+    ]
