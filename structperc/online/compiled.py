@@ -239,10 +239,10 @@ def _mark(keys, counts, sizes, tables):
 def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. A weight of a unit is a factor of its loss and
-    of its changes. `step` is the number of previous steps; sums
-    and moved have no rows if they are not stored. It fills the losses (U,) and
-    returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
+    Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. A weight of
+    a unit is a factor of its loss and of its changes. `step` is the number of previous steps; sums and moved have no
+    rows if they are not stored. It fills the losses (U,) and returns the numbers of updates and of wrong labels of the
+    best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
