@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +27,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.splits import chunk_bounds
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.loading import load
@@ -283,9 +284,9 @@ def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
     corpus = given.corpus
     lines = [f"{header_line(['word', PREDICTED])}\n\n"] if given.block.first == 1 else []
     words = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
-    step = max(1, MAX_LISTED // k)
-    slices = (corpus.slice(a, min(a + step, len(corpus))) for a in range(0, len(corpus), step))
-    lists = (found for part in slices for found in tagger.candidates(part, k))
+    size = MAX_LISTED // k * corpus.tokens // max(1, len(corpus))  # in tokens
+    bounds = chunk_bounds(corpus, max(1, size), tagger.extent)
+    lists = (found for a, b in pairwise(bounds) for found in tagger.candidates(corpus.slice(a, b), k))
     for sequence, found in zip(words, lists, strict=True):
         for rank, one in enumerate(found, 1):
             log_p = "" if one.log_probability is None else f" log-probability {one.log_probability:.6f}"

@@ -1,5 +1,7 @@
 """Negative log-likelihoods: random fields (CRF), with costs, maximum-entropy taggers (MEMM), tokens; distillation."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax
@@ -76,8 +78,18 @@ class CRFLoss(Criterion):
     With incomplete labels it is the partial likelihood (Bellare & McCallum 2007; Tsuboi et al. 2008), log Z - log Z',
     where Z' is the sum over the paths of allowed labels: the probability that one of them is right.
 
+    Without tokens labelled O, Z' is largest if entities are everywhere. Two numbers prevent that. `missed_share` is the
+    share m of the entities that the annotation lacks, at random: each entity of a path that begins at a token which
+    may be O or not has probability m of not being labelled, so that Z' = sum over the allowed paths of exp(s(y)) m^n
+    with n such entities. This is the likelihood of the annotation (after Elkan & Noto 2008); m = 0 takes unknown tokens
+    as O. `entity_ratio` is a penalty of the expected share of entity tokens.
+
     Args:
-        entity_ratio: penalty of the share of entity tokens, for training data without tokens labelled O.
+        entity_ratio: the penalty, or None.
+        missed_share: m, 0..1; 1: nothing is known about it.
+
+    Raises:
+        InputError: a share outside 0..1.
 
     Example:
         >>> import torch
@@ -93,19 +105,44 @@ class CRFLoss(Criterion):
     supports_incomplete = True
     min_candidates = 0
 
-    def __init__(self, entity_ratio: EntityRatio | None = None) -> None:
+    beginning: Tensor
+
+    def __init__(self, entity_ratio: EntityRatio | None = None, missed_share: float = 1.0) -> None:
         super().__init__()
-        self.entity_ratio = entity_ratio
+        if not 0 <= missed_share <= 1:
+            raise InputError(f"CRFLoss: missed_share must be in 0..1, got {missed_share}")
+        self.entity_ratio, self.missed_share = entity_ratio, missed_share
 
     def allocate(self, labels: LabelSet) -> None:
-        """Set the label set of the penalty."""
+        """Set the label set.
+
+        Raises:
+            InputError: a share of missed entities, but labels that do not show where entities begin.
+        """
         if self.entity_ratio is not None:
             self.entity_ratio.allocate(labels)
+        if self.missed_share < 1:
+            beginning = (labels.types >= 0) & labels.opening.all(0)
+            if (
+                labels.types[beginning].unique().tolist() != list(range(len(labels.type_names)))
+                or "O" not in labels.names
+            ):
+                raise InputError(f"CRFLoss: missed_share needs a scheme such as IOB2 or IOBES, not {labels.scheme}")
+            self.register_buffer("beginning", beginning, persistent=False)
+            self.outside = labels.index("O")
+
+    def allowed_lattice(self, lattice: Lattice, allowed: Tensor) -> Lattice:
+        """Return the lattice of the allowed paths, with log m for each entity that the annotation lacks."""
+        if self.missed_share < 1:
+            missing = allowed[:, :, self.outside, None] & self.beginning
+            log_m = math.log(self.missed_share) if self.missed_share else -math.inf
+            lattice = lattice._replace(unary=torch.where(missing, lattice.unary + log_m, lattice.unary))
+        return allow(lattice, allowed)
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
         log_z, allowed = log_partition(scored.lattice), scored.allowed
-        right = scored.gold_scores if allowed is None else log_partition(allow(scored.lattice, allowed))
+        right = scored.gold_scores if allowed is None else log_partition(self.allowed_lattice(scored.lattice, allowed))
         losses = (log_z - right).where(log_z != -torch.inf, 0)
         if self.entity_ratio is not None:
             losses = losses + self.entity_ratio(scored.lattice)

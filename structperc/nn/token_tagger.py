@@ -1,6 +1,7 @@
 """A transformer with a chain of labels on top, for the Trainer of transformers and for training loops of one's own."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -121,7 +122,7 @@ class TokenTagger(nn.Module):
             model: folder of a saved model and its tokenizer (environment variables are expanded), or an id of the hub;
                 or the folder of a saved tagger, which has its own options.
             labels: names of the labels in the order of their numbers, a mapping of numbers to names (id2label), or a
-                LabelSet.
+                LabelSet; by default the id2label of a token classifier.
             scheme: tag scheme, if `labels` are names.
             criterion: the loss; by default CRFLoss, or that of a saved tagger.
             transitions: if True, train the scores of label pairs.
@@ -145,11 +146,12 @@ class TokenTagger(nn.Module):
             if labels is not None:
                 raise InputError(f"labels: the tagger in {name} has its own; leave them out, or name another model")
             return cls._load(expand_path(name), criterion)
-        if labels is None:
-            raise InputError(f"labels: {name} is not a saved TokenTagger; give the names of the labels")
-        head = ChainHead(labels, criterion, transitions=transitions, scheme=scheme)
+        if labels is not None:  # before the model is loaded
+            head = ChainHead(labels, criterion, transitions=transitions, scheme=scheme)
         encoder = Transformer(name, revision, window=window, overlap=overlap, frozen=frozen)
         network, tokenizer = load_pretrained(name, revision)
+        if labels is None:
+            head = ChainHead(_named_labels(network, name), criterion, transitions=transitions, scheme=scheme)
         encoder.set_network(network, tokenizer, PROBE)
         return cls(encoder, head, tokenizer, dropout).eval()
 
@@ -404,6 +406,14 @@ class TokenTagger(nn.Module):
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"{folder}: not a readable tagger ({reason}); save it again") from None
         return tagger.eval()
+
+
+def _named_labels(network: Any, name: str) -> dict[int, str]:
+    """Return the id2label of a token classifier. Raises InputError for the names that a model without labels has."""
+    labels = dict(network.config.id2label)
+    if all(re.fullmatch(r"LABEL_\d+", one) for one in labels.values()):
+        raise InputError(f"labels: {name} is neither a TokenTagger nor a classifier with labels; give their names")
+    return labels
 
 
 class _Input(NamedTuple):

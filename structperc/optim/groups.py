@@ -96,9 +96,11 @@ class ParameterGroups:
     def _members(self, module: nn.Module) -> dict[tuple[tuple[str, float], ...], list[tuple[str, nn.Parameter]]]:
         """Return names and parameters by their options."""
         named = dict(module.named_parameters())
-        for prefix in [*self.rates, *self.decay]:
-            if not any(_fits(prefix, name) for name in named):
-                raise InputError(f"ParameterGroups: no parameter begins with {prefix!r}; {_choices(prefix, named)}")
+        for option, entries in {"rates": self.rates, "decay": self.decay}.items():
+            for prefix in entries:
+                if not any(_fits(prefix, name) for name in named):
+                    known = _choices(prefix, named)
+                    raise InputError(f"ParameterGroups: no parameter begins with {prefix!r}; change {option}: {known}")
         factors, plain = self._layer_factors(module), set(_names_without_decay(module))
         found: dict[tuple[tuple[str, float], ...], list[tuple[str, nn.Parameter]]] = {}
         for name, p in named.items():

@@ -25,7 +25,7 @@ class ScoreGradients(NamedTuple):
 
 
 class FullBatchLikelihood(FullBatchTraining):
-    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU.
+    """Full-batch training by `CRFLoss` of a `SparseLinear` without edge features, on a CPU, with complete labels.
 
     The results are those of `FullBatchTraining` up to rounding.
     """

@@ -94,8 +94,15 @@ class Tagger(BaseTagger):
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
         parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer.
 
+    Attributes:
+        biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the tagger.
+        default_bias: Name of the one that is used, see `use_bias`; None: `decoder`.
+        temperature: Number by which scores are divided to be log-probabilities, or None; see `fit_temperature`. It is
+            saved with the tagger, and changes no label.
+
     Raises:
-        InputError: The criterion needs more candidates than the search returns, or does not support non-local features.
+        InputError: The criterion needs more candidates than the search returns, or does not support non-local features
+            or a decoder with them.
 
     Example:
         >>> import pytorch_lightning as pl
@@ -531,6 +538,11 @@ class Tagger(BaseTagger):
         self.bind_optimizer(optimizer)
         return optimizer if self.lr_scheduler is None else with_scheduler(self.lr_scheduler, optimizer, self.trainer)
 
+    @property
+    def incomplete(self) -> bool:
+        """True if the labels of the trainer's training data are incomplete."""
+        return self.attached_trainer is not None and is_incomplete(self._data.corpus("train"))
+
     def bind_optimizer(self, optimizer: Optimizer) -> None:
         """Choose the training method: one sequence at a time if the parts support it, else by gradients.
 
@@ -539,11 +551,8 @@ class Tagger(BaseTagger):
         """
         check_step_size_rule(optimizer)
         trainer = self.attached_trainer
-        batch_options = trainer is not None and (
-            trainer.gradient_clip_val
-            or trainer.accumulate_grad_batches > 1
-            or is_incomplete(self._data.corpus("train"))
-        )
+        batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
+        batch_options = batch_options or self.incomplete
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
         if found is not None and process_group().size > 1:
             found = ParameterAveragingLearner(

@@ -9,8 +9,16 @@ import sys
 import threading
 
 import pytest
+import torch
 
+from structperc import Corpus, FeatureExtractor, LabelSet
+from structperc.chain import KBest
+from structperc.cli import tagging
 from structperc.cli.main import main
+from structperc.criteria import CRFLoss
+from structperc.features.documents import CaseElsewhere
+from structperc.scorers import SparseLinear
+from structperc.taggers import Tagger
 from structperc.training.predictions import short_names
 from tests.tiny import without_names
 
@@ -176,6 +184,22 @@ def test_tag_k_best(run, file, model, tagger):
         assert float(match[2]) == pytest.approx(one.score, rel=1e-5)
         assert float(match[3]) == pytest.approx(one.log_probability, abs=1e-6)
         assert [line.split()[1] for line in lines] == one.labels
+
+
+def test_tag_k_best_reads_whole_documents(run, file, tmp_path, monkeypatch):
+    corpus = Corpus.from_sentences([{"word": ["Then", "Ford", "left"]}, {"word": ["ford", "spoke"]}], documents=[0, 0])
+    features = FeatureExtractor(["case[0]"], cutoff=1, documents={"case": CaseElsewhere()})
+    features.fit(corpus)
+    tagger = Tagger(features, SparseLinear(), CRFLoss(), KBest(1))
+    tagger.allocate(LabelSet(("O", "B-PER")))
+    torch.nn.init.normal_(tagger.scorer.node)
+    tagger.save(tmp_path / "model")
+    path = file("-DOCSTART-\n\nThen\nFord\nleft\n\nford\nspoke\n")
+    whole = run("tag", tmp_path / "model", path, "-k", "1")
+    monkeypatch.setattr(tagging, "MAX_LISTED", 1)
+    assert run("tag", tmp_path / "model", path, "-k", "1") == whole
+    monkeypatch.setattr(tagging, "chunk_bounds", lambda *given: [0, 1, 2])
+    assert run("tag", tmp_path / "model", path, "-k", "1") != whole
 
 
 def test_tag_k_best_of_perceptron(run, file, trained):

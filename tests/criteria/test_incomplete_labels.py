@@ -1,5 +1,6 @@
 """Criteria on sets of allowed labels, by enumeration."""
 
+import math
 from itertools import pairwise, product
 
 import pytest
@@ -53,6 +54,21 @@ def test_partial_likelihood(given):
         inside, outside = (torch.tensor(list(one.values())).double() for one in paths(logits, edge, allowed, b))
         wanted = torch.cat([inside, outside]).logsumexp(0) - inside.logsumexp(0)
         assert losses[b] == pytest.approx(float(wanted), 1e-5)
+
+
+def test_missed_entities_have_their_probability(given):
+    logits, edge, allowed = given
+    losses = head_of(CRFLoss(missed_share=0.25), edge)(logits, allowed, reduction="none").tolist()
+    for b in range(3):
+        inside, outside = paths(logits, edge, allowed, b)
+        missed = [sum(y == 1 and bool(allowed[b, t, 0]) for t, y in enumerate(path)) for path in inside]
+        scores = torch.tensor([*inside.values(), *outside.values()]).double()
+        observed = torch.tensor([s + math.log(0.25) * n for s, n in zip(inside.values(), missed, strict=True)])
+        assert losses[b] == pytest.approx(float(scores.logsumexp(0) - observed.double().logsumexp(0)), 1e-5)
+    as_outside = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 0, 0]])  # m = 0: unknown tokens are O
+    found = head_of(CRFLoss(missed_share=0.0), edge)(logits, allowed, reduction="none").tolist()
+    assert found[1] == pytest.approx(losses[1])
+    assert found[0] == pytest.approx(head_of(CRFLoss(), edge)(logits[:1], as_outside[:1]).item(), 1e-5)
 
 
 def expected(criterion, inside, outside):

@@ -267,6 +267,11 @@ def test_labels_of_new_and_saved_taggers(bert, trained, tmp_path):
         TokenTagger.from_pretrained(tmp_path, labels=LABELS)
 
 
+def test_labels_of_a_token_classifier(tmp_path):
+    save_bert(tmp_path, id2label=dict(enumerate(LABELS)))
+    assert TokenTagger.from_pretrained(tmp_path).labels.names == tuple(LABELS)
+
+
 # -- a real encoder -------------------------------------------------------------------------------------------
 
 

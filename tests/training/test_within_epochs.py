@@ -30,6 +30,12 @@ LEARNERS = {
         "--model.optimizer=torch.optim.SGD",
         "--model.optimizer.lr=0.1",
     ],
+    "evaluated within epochs": [
+        LIKELIHOOD,
+        "--model.optimizer=torch.optim.SGD",
+        "--model.optimizer.lr=0.1",
+        "--trainer.val_check_interval=2",
+    ],
     "in turn": [
         LIKELIHOOD,
         f"--model.optimizer={OPTIM}SequentialOptimizers",

@@ -1,0 +1,57 @@
+"""Training on incomplete labels by each training method."""
+
+import logging
+
+import pytest
+from pytorch_lightning import Trainer
+
+from structperc import FeatureExtractor, Tagger
+from structperc.chain import KBest
+from structperc.criteria import CRFLoss, EntityRatio, LocalAndNonlocal, MarginLoss, PerceptronLoss
+from structperc.datamodules import Conll
+from structperc.errors import InputError
+from structperc.optim import LBFGS, Perceptron
+from structperc.scorers import SparseLinear
+
+
+def fit(folder, text, criterion, optimizer, k=1, **splits):
+    (folder / "t.conll").write_text(text)
+    data = Conll(
+        str(folder), {"train": "t.conll", **splits}, ["word", "label"], incomplete=True, shuffle=False, batch_size=2
+    )
+    scorer = SparseLinear(sparse_grad=optimizer is Perceptron)
+    features = FeatureExtractor(["w[0]"], cutoff=1)
+    tagger = Tagger(features, scorer, criterion, KBest(k), optimizer)
+    options = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    trainer = Trainer(max_epochs=4, logger=False, accelerator="cpu", **options)
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    trainer.fit(tagger, data)
+    return tagger
+
+
+def moved(tagger):
+    return any(bool(p.any()) for p in tagger.parameters())
+
+
+def test_full_batches_and_compiled_loops_do_not_take_sets_as_labels(tmp_path):
+    unknown = "Anna ?\nleft ?\n\nAnna O|B-PER\n"
+    assert not moved(fit(tmp_path, unknown, CRFLoss(), LBFGS))  # the loss is 0
+    assert not moved(fit(tmp_path, unknown, PerceptronLoss(), Perceptron))  # the best path, all O, is allowed
+    assert moved(fit(tmp_path, unknown, CRFLoss(EntityRatio(ratio=0.15, margin=0.0)), LBFGS))
+
+
+@pytest.mark.parametrize(("criterion", "k"), [(PerceptronLoss(), 1), (MarginLoss(C=1.0), 2)])
+def test_perceptrons_learn_ambiguous_labels(tmp_path, criterion, k):
+    text = "Anna B-PER|B-ORG\nleft O\n\nAnna B-PER\n\nOslo !O\nleft ?\n\nFord B-ORG\n"
+    tagger = fit(tmp_path, text, criterion, Perceptron, k)
+    first, left = tagger.tag([["Anna", "left"]])[0]
+    assert first in ("B-PER", "B-ORG")
+    assert left == "O"
+    assert tagger.tag([["Oslo"]])[0][0] != "O"
+
+
+def test_unsupported_parts_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"t.conll:1.*LocalAndNonlocal"):
+        fit(tmp_path, "Anna B-PER|O\n", LocalAndNonlocal(1.0), Perceptron, 2)
+    with pytest.raises(InputError, match=r"t.conll:1.*dev"):
+        fit(tmp_path, "Anna ?\nleft B-PER\n", CRFLoss(), LBFGS, dev="t.conll")
