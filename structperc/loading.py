@@ -32,7 +32,7 @@ CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of
     "structperc.criteria.PerceptronLoss": {},
     "structperc.criteria.MarginLoss": {"C": float, "unit": CriterionUnit},
     "structperc.criteria.HingeLoss": {"cost": float | dict[str, Any], "unit": CriterionUnit},
-    "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None},
+    "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None, "missed_share": float},
 }
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
