@@ -318,7 +318,7 @@ def _text_rows(
 
 def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:
     """Return False if tokens outside of the spans are unknown."""
-    value = row.get(options.columns.get(COMPLETE, ""), True)
+    value = row.get(options.columns[COMPLETE], True) if COMPLETE in options.columns else True
     if not isinstance(value, bool):
         raise InputError(
             f"{place}: column {options.columns[COMPLETE]!r} has {value!r:.40}, not true or false; correct it"
