@@ -32,8 +32,9 @@ CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of
     "structperc.criteria.PerceptronLoss": {},
     "structperc.criteria.MarginLoss": {"C": float, "unit": CriterionUnit},
     "structperc.criteria.HingeLoss": {"cost": float | dict[str, Any], "unit": CriterionUnit},
-    "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None},
+    "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None, "missed_share": float},
 }
+ADDED = {"entity_ratio", "missed_share"}  # options that older models do not have
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
@@ -97,7 +98,9 @@ def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
     if not matches_type(part, dict[str, Any]) or part.keys() != {CLASS, OPTIONS} or part[CLASS] not in list(classes):
         return False
     types, given = classes[part[CLASS]], part[OPTIONS]
-    return matches_type(given, dict[str, Any]) and types.keys() == given.keys() and _of_types(given, types)
+    if not matches_type(given, dict[str, Any]) or not types.keys() - ADDED <= given.keys() <= types.keys():
+        return False
+    return _of_types(given, types)
 
 
 def _is_user_criterion(part: Any) -> bool:

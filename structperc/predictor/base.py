@@ -260,6 +260,7 @@ class Predictor(ABC):
         sentences: Iterable[Sentence],
         documents: Iterable[int] | None = None,
         min_probability: float | None = None,
+        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
     ) -> list[Entities]:
         """Return the segments of each sentence with their probabilities, and the probability of its labels.
 
@@ -270,6 +271,7 @@ class Predictor(ABC):
             sentences: lists of words, or {column: strings}.
             documents: id of the document of each sentence.
             min_probability: add all other segments with a probability above this number.
+            allowed: labels that may be predicted, as in `tag`; all probabilities are then conditional on them.
 
         Raises:
             InputError: as `tag`, or a tagger without probabilities.
@@ -283,6 +285,7 @@ class Predictor(ABC):
             [('PER', 0, 1, True), ('LOC', 0, 1, False)]
         """
         corpus = self.read(sentences, documents)
+        corpus = corpus if allowed is None else with_allowed(corpus, allowed)
         prediction = self.predict(corpus, True, min_probability)
         if prediction.spans is None:
             prediction = prediction.with_spans(corpus, [])

@@ -1,5 +1,6 @@
 """Allowed labels in predictions: the best label sequence of all that are allowed, with and without PyTorch."""
 
+import math
 import random
 
 import pytest
@@ -53,6 +54,15 @@ def test_the_best_of_the_allowed_sequences(tmp_path):
             for own, given in zip(every, allowed, strict=True)
         ]
         assert made.tag(SENTENCES, allowed=allowed) == expected == light.tag(SENTENCES, allowed=allowed)
+
+
+def test_probabilities_are_conditional():
+    """On the allowed labels: shares of the sum over the allowed label sequences."""
+    made, allowed = tagger(Tagger, *PARTS), random_lists(2)
+    every = made.kbest(SENTENCES, k=5**3)
+    for own, given, found in zip(every, allowed, made.entities(SENTENCES, allowed=allowed), strict=True):
+        left = [math.exp(one.log_probability) for one in own if possible(one.labels, given)]
+        assert found.probability == pytest.approx(left[0] / sum(left), rel=1e-4)
 
 
 def test_candidates_for_nonlocal_features_are_allowed_ones():
