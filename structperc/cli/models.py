@@ -90,7 +90,7 @@ def _calibrate_arguments(parser: CommandParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help=plot)
 
 
-@command("MODEL FILE", "a bias for recall or precision, and a temperature", _calibrate_arguments)
+@command("MODEL FILE", "a bias for recall or precision", _calibrate_arguments)
 def calibrate(options: Namespace) -> None:
     """Fit a bias for recall or precision, and a temperature, on development data, and save them with the model."""
     from pathlib import Path

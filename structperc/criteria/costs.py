@@ -33,6 +33,8 @@ class Costs(nn.Module, ABC):
         [[0.0, 1.0, 2.0]]
     """
 
+    least = 0.0  # no wrong label costs less
+
     def allocate(self, labels: LabelSet) -> None:
         """Set the label set. Raises InputError for labels that the costs do not support."""
 
@@ -48,6 +50,19 @@ class Costs(nn.Module, ABC):
         Returns:
             (B, T, L) float64, arbitrary in the padding.
         """
+
+    def rows(self, gold: Tensor, L: int) -> tuple[Tensor, Tensor]:
+        """Return the terms as rows of a table, for compiled loops.
+
+        Args:
+            gold: (n,) int64, labels of legal sequences without padding, one after the other.
+            L: number of labels.
+
+        Returns:
+            A table (m, L) float64, and the row of each token, (n,) int64.
+        """
+        terms = self.terms(gold[None], torch.ones_like(gold[None], dtype=torch.bool), L)[0]
+        return terms, torch.arange(len(gold), device=gold.device)
 
     def forward(self, gold: Tensor, labels: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the costs of label sequences.
@@ -102,6 +117,7 @@ class TokenCosts(Costs):
         self.cost, self.pairs = cost, pairs
         for name, number in {"cost": cost, **{f"pairs.{key}": number for key, number in (pairs or {}).items()}}.items():
             check_number(self, name, number)
+        self.least = min([cost, *(pairs or {}).values()])
         self.table: Tensor | None = None
 
     def allocate(self, labels: LabelSet) -> None:
@@ -115,9 +131,16 @@ class TokenCosts(Costs):
 
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the cost of each label at each token, (B, T, L) float64."""
-        if not self.pairs:  # needs no label set
-            return (nn.functional.one_hot(gold, L) == 0) * torch.tensor(self.cost, dtype=torch.float64)
-        return _allocated(self, self.table).to(gold.device)[gold]
+        return self._table(L).to(gold.device)[gold]
+
+    def rows(self, gold: Tensor, L: int) -> tuple[Tensor, Tensor]:
+        """Return the costs by gold and predicted label, and the gold labels."""
+        return self._table(L), gold
+
+    def _table(self, L: int) -> Tensor:
+        if not self.pairs and (self.table is None or len(self.table) != L):  # needs no label set
+            self.table = torch.full((L, L), float(self.cost), dtype=torch.float64).fill_diagonal_(0)
+        return _allocated(self, self.table)
 
 
 def label_ids(labels: LabelSet, name: str, place: str) -> list[int]:

@@ -318,7 +318,7 @@ def _text_rows(
 
 def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:
     """Return False if tokens outside of the spans are unknown."""
-    value = row.get(options.columns.get(COMPLETE, ""), True)
+    value = row.get(options.columns[COMPLETE], True) if COMPLETE in options.columns else True
     if not isinstance(value, bool):
         raise InputError(
             f"{place}: column {options.columns[COMPLETE]!r} has {value!r:.40}, not true or false; correct it"
@@ -328,7 +328,7 @@ def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> b
 
 def _excluded_spans(row: Mapping[str, Any], text: str, place: str, options: TableOptions) -> list[AnnotatedText]:
     """Return the text with the spans that are not of a type, for each type: spans of several types may overlap."""
-    if not row.get(options.columns.get(NOT, "")):
+    if NOT not in options.columns or not row.get(options.columns[NOT]):
         return []
     own = options._replace(columns={SPANS: options.columns[NOT]})
     found = _spans(row, place, own)

@@ -239,11 +239,10 @@ def _mark(keys, counts, sizes, tables):
 def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
     """Return the compiled loop over the units of a batch, for an update rule and a step-size rule.
 
-    Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. Costs are
-    (n, L), for the labels of all tokens, without rows if there are none. A weight of a unit is a factor of its loss and
-    of its changes. `step` is the number of previous steps; sums
-    and moved have no rows if they are not stored. It fills the losses (U,) and
-    returns the numbers of updates and of wrong labels of the best paths. It stops after a loss that is not finite.
+    Its arguments are units, features, weights, sums, moved, scheme, rule, costs, numbers, step and losses. A weight of
+    a unit is a factor of its loss and of its changes. `step` is the number of previous steps; sums and moved have no
+    rows if they are not stored. It fills the losses (U,) and returns the numbers of updates and of wrong labels of the
+    best paths. It stops after a loss that is not finite.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
@@ -254,7 +253,8 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
         each = T if len(weights.edge) else 1
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((each, L, L), weights.node.dtype)
         ahead = padded_array(T, L, unary), padded_array(T, L, unary), np.empty(T, weights.node.dtype)
-        searched = np.empty_like(unary) if len(costs) else unary
+        costly = len(costs.table) > 0
+        searched = np.empty_like(unary) if costly else unary
         rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
         workspace = empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
@@ -266,13 +266,13 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
                 continue
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
-            if len(costs):
-                _add_costs(unary, costs[start:stop], searched)
+            if costly:
+                _add_costs(unary, costs.table, costs.rows[start:stop], searched)
             exists = find_rival(searched, edges, length, gold, rule.exclude_gold, ahead, rival)
             gap -= path_score(searched, edges, rival, length)
             if not exists or _count_differences(gold, rival) == 0:
                 continue
-            wrong += _count_errors(unary, edges, gold, rival, gap, rule, len(costs) > 0, ahead, best)
+            wrong += _count_errors(unary, edges, gold, rival, gap, rule, costly, ahead, best)
             if not should_update(gap, rule.threshold):
                 continue
             factor = units.weights[start] if len(units.weights) else 1.0
@@ -311,11 +311,11 @@ def local_update(size: Callable[..., float]) -> Any:
 
 
 @subkernel_no_alloc
-def _add_costs(unary, costs, total):
-    """Fill total (T, L) with unary (T, L) plus costs (T, L)."""
-    for t in range(len(costs)):
+def _add_costs(unary, table, rows, total):
+    """Fill total (T, L) with unary (T, L) plus the rows (T,) of a table of costs (m, L)."""
+    for t in range(len(rows)):
         for j in range(unary.shape[1]):
-            total[t, j] = unary[t, j] + costs[t, j]
+            total[t, j] = unary[t, j] + table[rows[t], j]
 
 
 @kernel

@@ -18,6 +18,8 @@ from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SparseLinear
 from structperc.structures import FlatBatch
 
+NO_WEIGHTS = np.empty(0)
+
 
 class UnitArrays(NamedTuple):
     """Sequences or sentences in the order of learning: unit u has the tokens bounds[u], ..., bounds[u + 1] - 1."""
@@ -26,7 +28,14 @@ class UnitArrays(NamedTuple):
     gold: ndarray  # (n,) int64
     first: ndarray  # (n,) bool, first token of a sentence
     last: ndarray  # (n,) bool, last token of a sentence
-    weights: ndarray = np.empty(0)  # (n,) float64, equal within units; (0,): 1 each
+    weights: ndarray = NO_WEIGHTS  # (n,) float64, equal within units; (0,): 1 each
+
+
+class CostRows(NamedTuple):
+    """Costs of the labels of all tokens, as rows of a table without rows if there are no costs."""
+
+    table: ndarray  # (m, L) float64
+    rows: ndarray  # (n,) int64
 
 
 class RuleOptions(NamedTuple):
@@ -147,13 +156,13 @@ class OnlineLearner(SequenceLearner):
         group, rule = self.optimizer.param_groups[0], self.rule
         step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
         losses = np.zeros(len(units.bounds) - 1)
-        costs, least = cost_terms(batch, rule.costs, self.scorer)
+        costs = cost_rows(batch, rule.costs, self.scorer.node.shape[1])
         updates, wrong = learning_pass(rule.should_update, step_size.size)(
             units,
             features_of(batch),
             *weight_tables(self.scorer, self.optimizer),
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
-            RuleOptions(rule.exclude_gold, float(rule.threshold), least),
+            RuleOptions(rule.exclude_gold, float(rule.threshold), rule.costs.least if rule.costs else 0.0),
             costs,
             step_size.numbers,
             group["steps"],
@@ -235,25 +244,22 @@ def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype:
     return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(tables, empty, strict=True)))
 
 
-def cost_terms(batch: FlatBatch, costs: Costs | None, scorer: SparseLinear) -> tuple[np.ndarray, float]:
-    """Return the costs of the labels of all tokens (n, L), without rows if there are none; and the least of them.
+def cost_rows(batch: FlatBatch, costs: Costs | None, L: int) -> CostRows:
+    """Return the costs of the labels of all tokens.
 
-    Sequences without padding are one row: legal gold segments do not cross the boundaries of sentences.
+    Sequences without padding are one row of gold labels: legal gold segments do not cross the boundaries of sentences.
     """
-    L, gold = scorer.node.shape[1], batch.gold
     if costs is None:
-        return scorer.node.new_empty(0, L).numpy(), 0.0
-    terms = costs.terms(gold[None], torch.ones_like(gold[None], dtype=torch.bool), L)[0]
-    least = terms.scatter(1, gold[:, None], torch.inf).min() if terms.numel() else 0.0
-    return terms.to(scorer.node.dtype).numpy(), float(least)
+        return CostRows(np.empty((0, L)), batch.gold.numpy())
+    return CostRows(*(part.numpy() for part in costs.rows(batch.gold, L)))
 
 
 def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     """Return the sequences of a batch, or their sentences."""
     ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
-    weights = torch.empty(0) if batch.weights is None else batch.weights
-    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights.double().numpy())
+    weights = NO_WEIGHTS if batch.weights is None else batch.weights.double().numpy()
+    return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights)
 
 
 def features_of(batch: FlatBatch) -> FeatureArrays:

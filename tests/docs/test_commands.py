@@ -124,9 +124,7 @@ def test_tagging_new_text(here, ran, structperc_says):
 
 
 def test_more_recall(here, ran, structperc_says):
-    *_, module = blocks("how_to/more_recall", "python")
     (config,) = blocks("how_to/more_recall", "yaml")
-    (here / "recall_loss.py").write_text(module, encoding="utf-8")
     (here / "recall.yaml").write_text(config, encoding="utf-8")
     crf, beta, _, mce_f, own = commands("how_to/more_recall")[:5]
     fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=15"]

@@ -36,6 +36,7 @@ OVERLAYS = (
     "get_started/train",
     "how_to/add_a_part",
     "how_to/choose_a_learner",
+    "how_to/costs",
     "how_to/feature_templates",
     "how_to/guided_tagging",
     "how_to/hashed_features",
