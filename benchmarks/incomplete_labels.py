@@ -18,6 +18,25 @@ from structperc.data.tag_schemes import Span, convert, spans
 COLUMNS = ["word", "pos", "chunk", "label"]
 
 
+RESULTS = {  # F1 on the development file by share of dropped mentions, seed 1
+    "dropped mentions are O": {0.0: 88.68, 0.1: 85.03, 0.3: 74.55, 0.5: 53.23, 0.7: 22.23, 0.9: 4.82},
+    "unknown, missed_share": {0.0: 88.68, 0.1: 88.67, 0.3: 87.62, 0.5: 85.07, 0.7: 76.35, 0.9: 54.13},
+}
+
+
+def draw(image: Path) -> None:
+    """Draw F1 against the share of dropped mentions."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for name, scores in RESULTS.items():
+        axes.plot([100 * share for share in scores], list(scores.values()), marker="o", label=name)
+    axes.set(xlabel="dropped mentions (%)", ylabel="F1 on the development file", ylim=(0, 100))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(image, dpi=150)
+
+
 def drop_mentions(labels: list[str], share: float, generator: random.Random) -> list[Span]:
     """Return the mentions of a sentence without a random share of them."""
     return [span for span in spans(labels, "IOB1") if generator.random() >= share]
@@ -56,12 +75,15 @@ def write(corpus: Corpus, labels: list[list[str]], file: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["write"])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("command", choices=["write", "draw"])
+    parser.add_argument("place", type=Path, help="folder of the files, or image")
     parser.add_argument("--share", type=float, default=0.5, help="share of the mentions to drop")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.command == "draw":
+        draw(options.place)
+        return
+    options.place.mkdir(parents=True, exist_ok=True)
     source = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003" / "eng.train"
     corpus = read_conll_corpus(source, COLUMNS, progress=False)
     generator = random.Random(options.seed)
@@ -69,7 +91,7 @@ def main() -> None:
     kept = [drop_mentions(labels, options.share, generator) for labels in sentences]
     for name, labels_of in (("as_o", as_outside), ("unknown", as_unknown)):
         made = [labels_of(own, len(labels)) for own, labels in zip(kept, sentences, strict=True)]
-        write(corpus, made, options.folder / f"{name}.train")
+        write(corpus, made, options.place / f"{name}.train")
 
 
 if __name__ == "__main__":

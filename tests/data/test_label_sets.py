@@ -6,6 +6,7 @@ import pytest
 
 from structperc.data import LabelSet
 from structperc.data.label_sets import allowed_labels, convert_label_sets
+from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import convert, first_violation
 from structperc.datamodules import Combined, Conll, Table
 from structperc.errors import InputError
@@ -72,6 +73,14 @@ def test_spans_of_incomplete_texts(tmp_path):
     (tmp_path / "t.jsonl").write_text(ROWS.replace("9, 15", "0, 4").replace('"ORG"', '"PER"'))
     with pytest.raises(InputError, match=r"t.jsonl:1"):
         Table(str(tmp_path), {"train": "t.jsonl"}, columns).corpus("train")
+
+
+def test_survey_counts_sets_and_words_are_no_sets(tmp_path):
+    (tmp_path / "t.conll").write_text("Anna B-PER\n? ?\nOslo B-LOC|B-ORG\n? O\n")
+    survey = inspect_file(str(tmp_path / "t.conll"))
+    assert dict(survey.sets) == {"?": 1, "B-LOC|B-ORG": 1}
+    assert (survey.scheme, survey.illegal) == ("IOB2", [])
+    assert list(survey.corpus.columns["word"]) == ["Anna", "?", "Oslo", "?"]
 
 
 def test_combined_corpora(tmp_path):

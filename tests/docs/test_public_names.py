@@ -14,6 +14,7 @@ INNER = {
     "structperc.features.resources",
     "structperc.ops.cuda",
     "structperc.reranking.boosting",
+    "structperc.taggers.full_batch_likelihood",
     "structperc.training.program",
 }
 
