@@ -1,4 +1,4 @@
-"""The pictures of the pages about concepts: `python -m docs.figures` draws them into docs/images.
+"""The pictures of the documentation that need no training: `python -m docs.figures` draws them into docs/images.
 
 The same version of matplotlib draws the same bytes each time.
 
@@ -7,6 +7,7 @@ is needed. Coordinates of drawings are inches.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from structperc.reports.figures import COLOURS, open_frame
+from structperc.reports.figures import COLOURS, open_frame, plain_log_ticks, series_style
 
 FOLDER = Path(__file__).parent / "images"
 BLUE, ORANGE, GREEN, PINK, PURPLE, BROWN, BLACK = COLOURS
@@ -378,9 +379,56 @@ def design() -> Figure:
     return figure
 
 
+RESULTS = Path(__file__).parent / "results" / "pretrained.md"
+
+
+def result_tables(path: Path) -> dict[str, list[tuple[str, float, float]]]:
+    """Return the rows (name, score, tokens per second) of each table of a page that has both, by its heading."""
+    found: dict[str, list[tuple[str, float, float]]] = {}
+    for part in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"]
+        if lines and "tokens/s" in lines[0]:
+            speed = lines[0].index("tokens/s")
+            rows = [(row[0], float(row[1]), row[speed].replace(",", "")) for row in lines[2:]]
+            heading = part.splitlines()[0]
+            found[heading] = [(name, score, float(count)) for name, score, count in rows if count]
+    return found
+
+
+def pretrained() -> Figure:
+    """Scores of the tables of results/pretrained.md over tokens per second."""
+    tables = result_tables(RESULTS)
+    names = list(dict.fromkeys(name for rows in tables.values() for name, *_ in rows))
+    figure = Figure(figsize=(9, 5.8), layout="constrained", facecolor="white")
+    panels = figure.subplots(1, len(tables), squeeze=False)[0]
+    for ax, (heading, rows) in zip(panels, tables.items(), strict=True):
+        for name, score, speed in rows:
+            ax.plot(speed, score, **{**series_style(names.index(name)), "linestyle": "none"}, label=name)
+        ax.set_xscale("log")
+        ax.margins(0.12)
+        ax.set(title=heading.split(":")[0], xlabel="tokens per second")
+        plain_log_ticks(ax.xaxis, 4)
+        open_frame(ax)
+    panels[0].set_ylabel("F1, accuracy (%)")
+    marks = {label: mark for ax in panels for mark, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(marks.values()), list(marks), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     draw.__name__: draw
-    for draw in (overview, lattice_and_search, losses, online_learning, features, nbest, guided, evaluation, design)
+    for draw in (
+        overview,
+        lattice_and_search,
+        losses,
+        online_learning,
+        features,
+        nbest,
+        guided,
+        evaluation,
+        design,
+        pretrained,
+    )
 }
 
 
@@ -396,7 +444,7 @@ def write(folder: Path, names: Sequence[str] = tuple(FIGURES)) -> list[Path]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m docs.figures", description="Draw the pictures of the concepts.")
+    parser = argparse.ArgumentParser(prog="python -m docs.figures", description="Draw pictures of the documentation.")
     parser.add_argument("--only", nargs="+", default=list(FIGURES), choices=list(FIGURES), help="names; by default all")
     FOLDER.mkdir(exist_ok=True)
     for path in write(FOLDER, parser.parse_args().only):
