@@ -11,13 +11,9 @@ import os
 import random
 from pathlib import Path
 
-from structperc.data.conll import read_conll_corpus
-from structperc.data.corpus import Corpus
-from structperc.data.tag_schemes import Span, convert, spans
+from structperc.data import Conll, Corpus, Span, spans
 
 COLUMNS = ["word", "pos", "chunk", "label"]
-
-
 RESULTS = {  # F1 on the development file by share of dropped mentions, seed 1
     "dropped mentions are O": {0.0: 88.68, 0.1: 85.03, 0.3: 74.55, 0.5: 53.23, 0.7: 22.23, 0.9: 4.82},
     "unknown, missed_share": {0.0: 88.68, 0.1: 88.67, 0.3: 87.62, 0.5: 85.07, 0.7: 76.35, 0.9: 54.13},
@@ -39,7 +35,7 @@ def draw(image: Path) -> None:
 
 def drop_mentions(labels: list[str], share: float, generator: random.Random) -> list[Span]:
     """Return the mentions of a sentence without a random share of them."""
-    return [span for span in spans(labels, "IOB1") if generator.random() >= share]
+    return [span for span in spans(labels, "IOB2") if generator.random() >= share]
 
 
 def as_outside(kept: list[Span], length: int) -> list[str]:
@@ -47,7 +43,7 @@ def as_outside(kept: list[Span], length: int) -> list[str]:
     labels = ["O"] * length
     for span in kept:
         labels[span.start : span.end] = [f"B-{span.type}", *[f"I-{span.type}"] * (span.end - span.start - 1)]
-    return convert(labels, "IOB2", "IOB2")
+    return labels
 
 
 def as_unknown(kept: list[Span], length: int) -> list[str]:
@@ -84,8 +80,8 @@ def main() -> None:
         draw(options.place)
         return
     options.place.mkdir(parents=True, exist_ok=True)
-    source = Path(os.environ["STRUCTPERC_DATA"]) / "conll2003" / "eng.train"
-    corpus = read_conll_corpus(source, COLUMNS, progress=False)
+    folder = str(Path(os.environ["STRUCTPERC_DATA"]) / "conll2003")
+    corpus = Conll(folder, {"train": "eng.train"}, COLUMNS, labels="IOB1").corpus("train")
     generator = random.Random(options.seed)
     sentences = corpus.sentences_of(corpus.columns["label"])
     kept = [drop_mentions(labels, options.share, generator) for labels in sentences]
