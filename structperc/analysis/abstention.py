@@ -48,7 +48,16 @@ def abstention(tagger: Tagger, corpus: Corpus, points: int = 20) -> list[Abstent
 
 
 def abstention_lines(curves: Sequence[Curve]) -> Iterator[str]:
-    """Yield a table of the shares of kept segments for each model, in per cent."""
+    """Yield the lines of a table of the shares of kept segments for each model, in per cent.
+
+    Args:
+        curves: Name and points of each model.
+
+    Example:
+        >>> from structperc.metrics import AbstentionPoint
+        >>> [line.split() for line in abstention_lines([("CRF", [AbstentionPoint(2, 2, 5, 4, 0.9)])])][2:]
+        [['kept', 'probability', 'precision', 'recall', 'F1'], ['50.00', '0.9000', '100.00', '40.00', '57.14']]
+    """
     for name, points in curves:
         rows = [["kept", "probability", "precision", "recall", "F1"]]
         for point in points:

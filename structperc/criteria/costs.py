@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -122,12 +123,13 @@ class TokenCosts(Costs):
 
     def allocate(self, labels: LabelSet) -> None:
         """Compute the costs by gold and predicted label. Raises InputError for an unknown name."""
-        table = torch.full((len(labels), len(labels)), float(self.cost), dtype=torch.float64)
+        table = np.full((len(labels), len(labels)), float(self.cost))
         for key, number in (self.pairs or {}).items():
             place, (gold, _, predicted) = f"TokenCosts: pairs has {key!r}", key.partition(",")
             columns = label_ids(labels, predicted.strip(), place) if predicted else list(range(len(labels)))
-            table[torch.tensor(label_ids(labels, gold.strip(), place))[:, None], torch.tensor(columns)] = number
-        self.table = table.fill_diagonal_(0)
+            table[np.ix_(label_ids(labels, gold.strip(), place), columns)] = number
+        np.fill_diagonal(table, 0)
+        self.table = torch.from_numpy(table)
 
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the cost of each label at each token, (B, T, L) float64."""
@@ -148,7 +150,7 @@ def label_ids(labels: LabelSet, name: str, place: str) -> list[int]:
     if name in labels.names:
         return [labels.index(name)]
     if name in labels.type_names:
-        return torch.where(labels.types == labels.type_names.index(name))[0].tolist()
+        return np.flatnonzero(labels.segmentation.types == labels.type_names.index(name)).tolist()
     known = dict.fromkeys((*labels.type_names, *labels.names))
     advice = did_you_mean(name, known)
     raise InputError(f"{place}: {name!r} is neither a label nor a type{advice}; there are {', '.join(known)}")
@@ -238,10 +240,11 @@ class SegmentCosts(Costs):
                 advice = did_you_mean(kind, labels.type_names)
                 raise InputError(f"SegmentCosts: types has {kind!r}{advice}, but the types are {known}")
         self.labels = labels
-        self.missed_by_type, self.spurious_by_type, self.wrong_type_by_type, self.boundary_by_type = (
-            self._by_type(name, labels) for name in ERRORS
-        )
-        self.table, self.after = self._tables(labels)
+        with torch.device("cpu"):  # a model that is loaded is built without memory first
+            self.missed_by_type, self.spurious_by_type, self.wrong_type_by_type, self.boundary_by_type = (
+                self._by_type(name, labels) for name in ERRORS
+            )
+            self.table, self.after = self._tables(labels)
 
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the terms of each label at each token, (B, T, L) float64."""
@@ -282,7 +285,8 @@ class SegmentCosts(Costs):
 
         State 0 is outside of segments; 1 + 4 c + s is a token s of a segment of type c: its ONLY, FIRST, INNER, LAST.
         """
-        C, opening, types = len(labels.type_names), opening_labels(labels), labels.types
+        C, opening = len(labels.type_names), opening_labels(labels)
+        types = torch.from_numpy(labels.segmentation.types)
         outside, continuing = types < 0, (types >= 0) & ~opening
         table = torch.zeros(1 + 4 * C, len(labels), dtype=torch.float64)
         table[0] = torch.where(opening, self.spurious_by_type[types], 0)
@@ -325,7 +329,8 @@ class _Segments:
 
 def opening_labels(labels: LabelSet) -> Tensor:
     """Return a mask (L,) bool of the labels that begin a segment after any label."""
-    return labels.opening.all(0) & (labels.types >= 0)
+    types, opening = labels.segmentation
+    return torch.from_numpy(opening.all(0) & (types >= 0))
 
 
 def _allocated(costs: Costs, found: Value | None) -> Value:

@@ -122,13 +122,11 @@ class CRFLoss(Criterion):
         if self.entity_ratio is not None:
             self.entity_ratio.allocate(labels)
         if self.missed_share < 1:
-            beginning = (labels.types >= 0) & labels.opening.all(0)
-            if (
-                labels.types[beginning].unique().tolist() != list(range(len(labels.type_names)))
-                or "O" not in labels.names
-            ):
+            types, opening = labels.segmentation
+            beginning = (types >= 0) & opening.all(0)
+            if set(types[beginning].tolist()) != set(range(len(labels.type_names))) or "O" not in labels.names:
                 raise InputError(f"CRFLoss: missed_share needs a scheme such as IOB2 or IOBES, not {labels.scheme}")
-            self.register_buffer("beginning", beginning, persistent=False)
+            self.register_buffer("beginning", torch.from_numpy(beginning), persistent=False)
             self.outside = labels.index("O")
 
     def allowed_lattice(self, lattice: Lattice, allowed: Tensor) -> Lattice:

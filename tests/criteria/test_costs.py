@@ -6,23 +6,28 @@ import math
 import pytest
 import torch
 
-from structperc.chain import kbest
+from structperc import Corpus, FeatureExtractor
+from structperc.chain import KBest, kbest
 from structperc.criteria import (
     Costs,
     CRFLoss,
+    EntityRatio,
     HingeLoss,
     NBestRiskLoss,
     RiskLoss,
     SegmentCosts,
     SoftmaxMarginLoss,
     TokenCosts,
+    TokenCrossEntropyLoss,
     empty_candidates,
     score_candidates,
 )
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
+from structperc.scorers import SparseLinear
 from structperc.structures import Lattice
+from structperc.taggers import Tagger
 from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
@@ -189,3 +194,29 @@ def test_risk_of_sequences_without_a_path_is_zero():
     for criterion in (SoftmaxMarginLoss(), RiskLoss(), NBestRiskLoss()):
         scored = score_candidates(lattice, torch.zeros(1, 2).long(), kbest(lattice, 3))
         assert criterion(scored).tolist() == [0.0]
+
+
+# -- saved taggers --------------------------------------------------------------------------------------------
+
+SAVED = {
+    "token costs": lambda: HingeLoss(TokenCosts(1.0, {"X,O": 5.0})),
+    "segment costs": lambda: SoftmaxMarginLoss(SegmentCosts(types={"Y": {"missed": 5.0}})),
+    "risk": lambda: NBestRiskLoss(SegmentCosts(missed=2.0)),
+    "class weights": lambda: TokenCrossEntropyLoss(class_weights={"X": 2.0}),
+    "missed entities": lambda: CRFLoss(missed_share=0.5),
+    "share of entities": lambda: CRFLoss(EntityRatio()),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_saved_and_loaded(name, tmp_path):
+    features, words = FeatureExtractor(["w[0]"], cutoff=1), ["Anna", "saw"]
+    features.fit(Corpus.from_sentences([{"word": words}]))
+    scorer = SparseLinear(transitions=name != "class weights")
+    tagger = Tagger(features, scorer, SAVED[name](), KBest(2))
+    tagger.allocate(TWO_TYPES)
+    torch.nn.init.normal_(tagger.scorer.node)
+    tagger.save(tmp_path)
+    loaded = Tagger.load(tmp_path)
+    assert loaded.tag([words]) == tagger.tag([words])
+    assert loaded.description()["criterion"] == tagger.description()["criterion"]
