@@ -133,7 +133,7 @@ class TokenCosts(Costs):
 
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the cost of each label at each token, (B, T, L) float64."""
-        return self._table(L).to(gold.device)[gold]
+        return self._table(L).to(gold.device, non_blocking=True)[gold]
 
     def rows(self, gold: Tensor, L: int) -> tuple[Tensor, Tensor]:
         """Return the costs by gold and predicted label, and the gold labels."""
@@ -249,23 +249,29 @@ class SegmentCosts(Costs):
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the terms of each label at each token, (B, T, L) float64."""
         labels = _allocated(self, self.labels)
-        kinds, opening = labels.types.to(gold.device)[gold].where(real, -1), opening_labels(labels).to(gold.device)
+        kinds, opening = (
+            labels.types.to(gold.device, non_blocking=True)[gold].where(real, -1),
+            opening_labels(labels).to(gold.device, non_blocking=True),
+        )
         continues = (kinds >= 0) & ~opening[gold]
         followed = shift(continues, -1, False)
         state = torch.where(continues, torch.where(followed, INNER, LAST), torch.where(followed, FIRST, ONLY))
         rows = torch.where(kinds >= 0, 1 + 4 * kinds + state, 0)
         ended = shift(torch.where(followed, -1, kinds), 1, -1)  # type of the segment that ends before a token
-        return self.table.to(gold.device)[rows] + self.after.to(gold.device)[1 + ended]
+        return (
+            self.table.to(gold.device, non_blocking=True)[rows]
+            + self.after.to(gold.device, non_blocking=True)[1 + ended]
+        )
 
     def forward(self, gold: Tensor, labels: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the costs of label sequences by comparing segments, (B, K) float64."""
         label_set, device = _allocated(self, self.labels), gold.device
         right, found = (_Segments(one, real.unsqueeze(1), label_set) for one in (gold.unsqueeze(1), labels))
         same = found.first & (right.end == found.end)
-        types = label_set.types.to(device)
+        types = label_set.types.to(device, non_blocking=True)
         kinds, others = (types[one].where(real.unsqueeze(1), -1) for one in (gold.unsqueeze(1), labels))
         missed, spurious, wrong_type, boundary = (
-            table.to(device)
+            table.to(device, non_blocking=True)
             for table in (self.missed_by_type, self.spurious_by_type, self.wrong_type_by_type, self.boundary_by_type)
         )
         unequal = torch.where(found.inside_of(right), boundary[kinds], missed[kinds])
@@ -316,7 +322,7 @@ class _Segments:
         T, real = labels.shape[2], real.expand_as(labels)
         places = torch.arange(T, device=labels.device)
         self.first, last = segment_boundaries(labels, real, (places == 0).expand_as(labels), label_set)
-        self.inside = real & (label_set.types.to(labels.device)[labels] >= 0)
+        self.inside = real & (label_set.types.to(labels.device, non_blocking=True)[labels] >= 0)
         self.end = torch.where(last, places, T).flip(2).cummin(2).values.flip(2)  # of the segment that begins at t
 
     def inside_of(self, other: "_Segments") -> Tensor:

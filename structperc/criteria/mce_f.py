@@ -92,6 +92,10 @@ class CorpusCriterion(Criterion):
         rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
         return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
 
+    def weighted(self, losses: Tensor, scored: Scored) -> Tensor:
+        """Return the losses (B,): sequences have no weights."""
+        return losses
+
     def rates(self, totals: Tensor) -> Tensor:
         """Return d objective / d totals (S,) at totals (S,), a constant; 0 where the objective is not defined."""
         if not self.defined(totals):

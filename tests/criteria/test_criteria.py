@@ -24,10 +24,13 @@ from structperc.criteria import (
     MCEFLoss,
     MCELoss,
     MEMMLoss,
+    NBestRiskLoss,
     PerceptronLoss,
     PowerMean,
     PowerRatio,
+    RiskLoss,
     Sigmoid,
+    SoftmaxMarginLoss,
     SoftMaxMeasure,
     TokenCounts,
     TokenCrossEntropyLoss,
@@ -55,6 +58,9 @@ SUMS: list[Criterion] = [
     DistillationLoss(gold_share=0.3),
     MEMMLoss(),
     TokenCrossEntropyLoss(),
+    SoftmaxMarginLoss(0.7),
+    RiskLoss(0.7),
+    NBestRiskLoss(0.7),
     LocalAndNonlocal(2.0),
     MCELoss(),
     MCELoss(MaxMeasure(), Logistic(2.0, 0.3)),
@@ -95,6 +101,13 @@ def brute_force(criterion, lattice, gold, b):
         return max(everything[path] + criterion.cost * cost[path] for path in everything) - everything[right]
     if isinstance(criterion, MCELoss):
         return smoothed(criterion.smoothing, misclassification(criterion.measure, everything, right))
+    if isinstance(criterion, SoftmaxMarginLoss | RiskLoss | NBestRiskLoss):
+        cost = {path: criterion.cost * sum(a != b for a, b in zip(path, right, strict=True)) for path in everything}
+        if isinstance(criterion, SoftmaxMarginLoss):
+            return math.log(sum(math.exp(everything[path] + cost[path]) for path in everything)) - everything[right]
+        size = 2 if isinstance(criterion, NBestRiskLoss) else len(everything)
+        listed = sorted(everything, key=lambda path: -everything[path])[:size]
+        return sum(math.exp(everything[y]) * cost[y] for y in listed) / sum(math.exp(everything[y]) for y in listed)
     target = everything[right]
     if isinstance(criterion, DistillationLoss):  # of one candidate
         target = criterion.gold_share * target + (1 - criterion.gold_share) * max(everything.values())
@@ -262,7 +275,9 @@ def test_no_update_for_an_empty_sequence(criterion):
     unary = lattice.unary.requires_grad_()
     losses, acts = criterion.losses_and_updates(scored_of(lattice, random_gold(lattice), criterion, 2))
     assert losses[0].item() == 0
-    assert not acts[0] or isinstance(criterion, CRFLoss | DistillationLoss | MEMMLoss | TokenCrossEntropyLoss)
+    assert not acts[0] or isinstance(
+        criterion, CRFLoss | DistillationLoss | MEMMLoss | TokenCrossEntropyLoss | SoftmaxMarginLoss | RiskLoss
+    )
     (gradient,) = torch.autograd.grad(losses.sum(), unary)
     assert not gradient[0].any()
 

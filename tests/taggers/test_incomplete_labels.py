@@ -1,7 +1,5 @@
 """Training on incomplete labels by each training method."""
 
-import logging
-
 import pytest
 from pytorch_lightning import Trainer
 
@@ -24,7 +22,6 @@ def fit(folder, text, criterion, optimizer, k=1, **splits):
     tagger = Tagger(features, scorer, criterion, KBest(k), optimizer)
     options = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
     trainer = Trainer(max_epochs=4, logger=False, accelerator="cpu", **options)
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     trainer.fit(tagger, data)
     return tagger
 
