@@ -106,7 +106,7 @@ def _temperature(scored: Sequence[tuple[Batch, Lattice]], labels: int, name: str
 
 
 class Goal(NamedTuple):
-    """What a bias is fitted for.
+    """The aim that a bias is fitted to.
 
     Args:
         name: Name of the goal, and default name of the bias.
