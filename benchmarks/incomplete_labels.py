@@ -14,19 +14,19 @@ from pathlib import Path
 from structperc.data import Conll, Corpus, Span, spans
 
 COLUMNS = ["word", "pos", "chunk", "label"]
-RESULTS = {  # F1 on the development file by share of dropped mentions, seed 1
-    "dropped mentions are O": {0.0: 88.68, 0.1: 85.03, 0.3: 74.55, 0.5: 53.23, 0.7: 22.23, 0.9: 4.82},
-    "unknown, missed_share": {0.0: 88.68, 0.1: 88.67, 0.3: 87.62, 0.5: 85.07, 0.7: 76.35, 0.9: 54.13},
-}
+PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "incomplete_labels.md"
 
 
 def draw(image: Path) -> None:
-    """Draw F1 against the share of dropped mentions."""
+    """Draw F1 against the share of dropped mentions, from the table of the page."""
     import matplotlib.pyplot as plt
 
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| dropped | 0 %"))
+    rows = [[cell.strip(" `%") for cell in line.split("|")[1:-1]] for line in lines[first : first + 4]]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for name, scores in RESULTS.items():
-        axes.plot([100 * share for share in scores], list(scores.values()), marker="o", label=name)
+    for name, *scores in rows[2:]:
+        axes.plot(list(map(float, rows[0][1:])), list(map(float, scores)), marker="o", label=name.replace("`", ""))
     axes.set(xlabel="dropped mentions (%)", ylabel="F1 on the development file", ylim=(0, 100))
     axes.grid(alpha=0.3)
     axes.legend()

@@ -152,8 +152,7 @@ class SoftmaxMarginLoss(Criterion):
 
     loss = log sum over y of exp(s(y) + cost(y)) - s(y*), with local scores s and the terms of the cost, which are
     summed over the tokens. Cost 0 gives `CRFLoss`; for scores and costs multiplied by a large number, the loss divided
-    by it tends to that of `HingeLoss`. It is an
-    upper bound of the hinge and of `RiskLoss`.
+    by it tends to that of `HingeLoss`. It is an upper bound of the hinge and of `RiskLoss`.
 
     exp(score - log Z) is not calibrated: label sequences of high cost get too little probability.
 
