@@ -166,6 +166,7 @@ def compare(options: Namespace) -> None:
     from structperc.data.scheme_detection import check_labels, common_scheme, to_scheme
     from structperc.metrics import compare, compare_all
     from structperc.training.predictions import (
+        document_numbers,
         gold_column,
         label_column,
         predictions_of,
@@ -195,7 +196,9 @@ def compare(options: Namespace) -> None:
     converted = to_scheme(gold, options.gold or paths[0], scheme, options.labels)
     names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:
-        print(compare(converted, found[0], found[1], scheme, (names[0], names[1]), options.beta).table())
+        documents = document_numbers(options.gold or paths[0], encodings.get(options.gold or paths[0], encoding))
+        pair = (names[0], names[1])
+        print(compare(converted, found[0], found[1], scheme, pair, options.beta, documents).table())
     else:
         print(compare_all(converted, found, names, scheme, options.beta).table())
 
