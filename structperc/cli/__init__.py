@@ -23,6 +23,7 @@ COMMANDS: tuple[Command, ...] = (
     serve.serve,
     models.evaluate,
     models.calibrate,
+    models.pseudo_label,
     models.compare,
     analysis.weights,
     analysis.candidates,
