@@ -6,6 +6,7 @@ calibration.py          confidence against accuracy
 abstention.py           scores when segments of low probability are dropped
 bias_fitting.py         temperature, and biases for recall or precision; bias_report.py shows them
 error_analysis.py       errors by kind, type, document, length and novelty; error_report.py shows them
+label_noise.py          gold labels that cross-validated models contradict
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
 input_files.py          files with gold labels as corpora

@@ -27,6 +27,9 @@ from .explanation import summarise as summarise
 from .explanation_report import explanation_html as explanation_html
 from .explanation_report import explanation_lines as explanation_lines
 from .input_files import read_corpus as read_corpus
+from .label_noise import Contradiction as Contradiction
+from .label_noise import label_noise as label_noise
+from .label_noise import noise_lines as noise_lines
 from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
 from .weight_ranking import weights as weights

@@ -197,9 +197,9 @@ def error_analysis(
         >>> {name: score.recall for name, score in analysis.by_novelty().items() if score.gold}
         {'seen with this type': 0.5}
     """
-    gold = _segments(corpus, corpus.columns["label"], scheme)
+    gold = label_segments(corpus.sentences_of(corpus.columns["label"]), scheme)
     if prediction.spans is None:
-        found = _segments(corpus, prediction.labels, scheme)
+        found = label_segments(corpus.sentences_of(prediction.labels), scheme)
     else:
         parts = prediction.split(np.diff(corpus.sentences).tolist())
         found = [[Span(span.type or NO_TYPE, *span[1:3]) for span in part.spans or ()] for part in parts]
@@ -213,9 +213,13 @@ def error_analysis(
     return ErrorAnalysis(sentences, scheme != "none", None if training is None else _mentions(training, scheme))
 
 
-def _segments(corpus: Corpus, labels: Sequence[str], scheme: str) -> list[list[Span]]:
-    """Return the segments of each sentence."""
-    sentences = corpus.sentences_of(labels)
+def label_segments(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[Span]]:
+    """Return the segments of the labels of each sentence; with scheme "none" each token, with its label as type.
+
+    Example:
+        >>> label_segments([["B-PER", "I-PER"], ["O"]], "IOB2")
+        [[Span(type='PER', start=0, end=2)], []]
+    """
     if scheme == "none":
         return [[Span(label, t, t + 1) for t, label in enumerate(sentence)] for sentence in sentences]
     return [[span._replace(type=span.type or NO_TYPE) for span in spans(sentence, scheme)] for sentence in sentences]
@@ -231,7 +235,7 @@ def _documents(corpus: Corpus) -> list[int]:
 def _mentions(corpus: Corpus, scheme: str) -> dict[str, set[str]]:
     """Return the types of the words of each segment."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    segments = _segments(corpus, corpus.columns["label"], scheme)
+    segments = label_segments(corpus.sentences_of(corpus.columns["label"]), scheme)
     for words, own in zip(corpus.sentences_of(corpus.columns["word"]), segments, strict=True):
         for kind, start, end in own:
             found[" ".join(words[start:end])].add(kind)

@@ -19,6 +19,7 @@ COMMANDS: tuple[Command, ...] = (
     train.RERANK,
     experiments.SWEEP,
     experiments.study,
+    experiments.NOISE,
     tag.tag,
     serve.serve,
     models.evaluate,

@@ -22,6 +22,7 @@ RUN = (
     "how_to/evaluate",
     "how_to/export",
     "how_to/feature_templates",
+    "how_to/find_errors",
     "how_to/hashed_features",
     "how_to/incomplete_labels",
     "how_to/own_data",
