@@ -7,6 +7,7 @@ abstention.py           scores when segments of low probability are dropped
 bias_fitting.py         temperature, and biases for recall or precision; bias_report.py shows them
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
+selection.py            the texts of a pool to label next
 input_files.py          files with gold labels as corpora
 tag_input.py            input of a tagger: columns, running text or JSON lines; tag_output.py writes the labels
 """

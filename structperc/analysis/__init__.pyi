@@ -24,4 +24,7 @@ from .explanation_report import explanation_lines as explanation_lines
 from .input_files import read_corpus as read_corpus
 from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
+from .selection import Selected as Selected
+from .selection import select as select
+from .selection import selection_scores as selection_scores
 from .weight_ranking import weights as weights
