@@ -5,6 +5,7 @@ nbest.py                quality of n-best lists of several lengths, from one sea
 calibration.py          confidence against accuracy
 abstention.py           scores when segments of low probability are dropped
 bias_fitting.py         temperature, and biases for recall or precision; bias_report.py shows them
+error_analysis.py       errors by kind, type, document, length and novelty; error_report.py shows them
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
 selection.py            the texts of a pool to label next

@@ -16,6 +16,11 @@ from .decision_order import DECISION_NOTES as DECISION_NOTES
 from .decision_order import decision_html as decision_html
 from .decision_order import decision_lines as decision_lines
 from .decision_order import decisions as decisions
+from .error_analysis import ErrorAnalysis as ErrorAnalysis
+from .error_analysis import error_analysis as error_analysis
+from .error_report import error_html as error_html
+from .error_report import error_lines as error_lines
+from .error_report import error_record as error_record
 from .explanation import explain as explain
 from .explanation import explain_changed as explain_changed
 from .explanation import summarise as summarise
