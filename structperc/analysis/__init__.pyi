@@ -32,4 +32,7 @@ from .label_noise import label_noise as label_noise
 from .label_noise import noise_lines as noise_lines
 from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
+from .selection import Selected as Selected
+from .selection import select as select
+from .selection import selection_scores as selection_scores
 from .weight_ranking import weights as weights

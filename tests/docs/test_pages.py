@@ -57,6 +57,7 @@ TESTED_IN = {  # pages whose code and configurations need a model or files: the 
     "get_started/train": "docs/test_get_started.py",
     "how_to/add_a_part": "docs/test_own_parts.py",
     "how_to/confidence": "docs/test_commands.py",
+    "how_to/decode_tokens": "nn/test_token_decoding.py",
     "how_to/dictionaries": "docs/test_commands.py",
     "how_to/migrate": "docs/test_migration.py",
     "how_to/more_recall": "docs/test_commands.py",
