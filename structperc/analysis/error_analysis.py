@@ -18,7 +18,7 @@ from structperc.predictor import Prediction
 
 LONGEST = 5  # length in tokens, at and above which segments are counted together
 NO_TYPE = "_"  # type of segments of labels such as "B"
-SEEN, OTHER_TYPE, UNSEEN = "seen with this type", "seen with another type", "not seen"
+SEEN, OTHER_TYPE, UNSEEN = "seen with this type", "seen with another type", "not seen"  # labels are types, too
 
 
 class AnalysedSentence(NamedTuple):

@@ -53,13 +53,13 @@ def error_lines(analysis: ErrorAnalysis) -> Iterator[str]:
     width = len(str(len(frequent[0].places))) if frequent else 0
     for error in frequent:
         sentence, pair = error.places[0]
-        yield f"  {len(error.places):>{width}}  {describe_error(error)}"
+        yield f"  {len(error.places):>{width}}  {describe_error(error, _kind_names(analysis))}"
         before, own, after = surrounding(sentence.words, *pair.extent)
         yield " " * (width + 4) + " ".join(part for part in (f"{sentence.place}:", before, f"[{own}]", after) if part)
 
 
-def describe_error(error: FrequentError) -> str:
-    """Return kind, gold and predicted segment in one line.
+def describe_error(error: FrequentError, kinds: Mapping[str, str] = ERROR_KINDS) -> str:
+    """Return kind, gold and predicted segment in one line; `kinds` are the names of the kinds.
 
     Example:
         >>> describe_error(FrequentError("type", ("LOC", "Penus"), ("ORG", "Penus"), []))
@@ -67,7 +67,12 @@ def describe_error(error: FrequentError) -> str:
     """
     both = [("gold", error.gold), ("predicted", error.found)]
     parts = (f"{name} {' '.join(segment)}" for name, segment in both if segment is not None)
-    return f"{ERROR_KINDS[error.kind]}: {', '.join(parts)}"
+    return f"{kinds[error.kind]}: {', '.join(parts)}"
+
+
+def _kind_names(analysis: ErrorAnalysis) -> dict[str, str]:
+    """Return the names of the kinds of errors; labels without segments have a single kind."""
+    return ERROR_KINDS if analysis.segments else {"type": "wrong label"}
 
 
 def error_record(analysis: ErrorAnalysis) -> dict[str, Any]:
@@ -120,15 +125,15 @@ def _error_record(error: FrequentError) -> dict[str, Any]:
 
 def _sections(analysis: ErrorAnalysis) -> Iterator[Section]:
     """Yield the tables; their cells link to parts of the HTML page."""
-    unit = "segments" if analysis.segments else "labels"
-    yield Section("types", f"Scores by type, {_drawn(analysis)}", _type_rows(analysis))
-    yield Section("kinds", f"Kinds of errors: numbers of {unit}", _kind_rows(analysis))
+    unit, things = _unit(analysis), "segments" if analysis.segments else "tokens"
+    yield Section("types", f"Scores by {unit}, {_drawn(analysis)}", _type_rows(analysis))
+    yield Section("kinds", f"Kinds of errors: numbers of {things}", _kind_rows(analysis))
     if analysis.segments:
         yield Section("semeval", "Scores of SemEval-2013", _semeval_rows(analysis))
     if len(analysis.types) <= WIDEST:
-        yield Section("confusion", "Gold types (rows) and predicted types (columns)", _matrix_rows(analysis))
+        yield Section("confusion", f"Gold {unit}s (rows) and predicted {unit}s (columns)", _matrix_rows(analysis))
     else:
-        yield Section("confusion", "Most frequent confusions of types", _confusion_rows(analysis), "<<>")
+        yield Section("confusion", f"Most frequent confusions of {unit}s", _confusion_rows(analysis), "<<>")
     if novelty := analysis.by_novelty():
         yield Section("novelty", "Scores by words of the training data", _score_rows("words", novelty))
     if analysis.segments:
@@ -137,13 +142,17 @@ def _sections(analysis: ErrorAnalysis) -> Iterator[Section]:
         yield Section("documents", "Documents with the most errors", _document_rows(analysis))
 
 
+def _unit(analysis: ErrorAnalysis) -> str:
+    return "type" if analysis.segments else "label"
+
+
 def _drawn(analysis: ErrorAnalysis) -> str:
     drawn = f"{analysis.documents:,} documents" if analysis.documents else f"{len(analysis.sentences):,} sentences"
     return f"95 % intervals of F1 by bootstrap over {drawn}"
 
 
 def _type_rows(analysis: ErrorAnalysis) -> Rows:
-    rows: Rows = [["type", "gold", "predicted", "precision", "recall", "F1", "from", "to"]]
+    rows: Rows = [[_unit(analysis), "gold", "predicted", "precision", "recall", "F1", "from", "to"]]
     intervals, scores = analysis.intervals, analysis.scores_by(lambda sentence, span: span.type)
     whole = SegmentScore(*(sum(column) for column in zip(*scores.values(), strict=True))) if scores else None
     for name, score in [("", whole or SegmentScore(0, 0, 0)), *scores.items()]:
@@ -161,7 +170,7 @@ def _score_rows(what: str, scores: Mapping[str, SegmentScore]) -> Rows:
 
 
 def _kind_rows(analysis: ErrorAnalysis) -> Rows:
-    rows: Rows = [["type", "correct", *ERROR_KINDS.values()]]
+    rows: Rows = [[_unit(analysis), "correct", *_kind_names(analysis).values()]]
     number = _numbers(analysis)
     for name, kinds in [("all", ErrorKinds.from_pairs(analysis.pairs)), *analysis.kinds().items()]:
         counts: list[Cell] = [f"{count:,}" for count in kinds]
@@ -170,7 +179,7 @@ def _kind_rows(analysis: ErrorAnalysis) -> Rows:
             lists = [_target(own, own), _target(own, nothing), _target(nothing, own)]
             for place, target in zip((1, 3, 2, 4, 5), ("confusion", "confusion", *lists), strict=True):
                 counts[place] = _linked(kinds[place], target)
-        rows.append([name, *counts])
+        rows.append([name, *counts[: len(rows[0]) - 1]])
     return rows
 
 
@@ -184,6 +193,8 @@ def _semeval_rows(analysis: ErrorAnalysis) -> Rows:
 
 def _matrix_rows(analysis: ErrorAnalysis) -> Rows:
     confusion, number = analysis.confusion(), _numbers(analysis)
+    if not analysis.segments:
+        del number[None]
     rows: Rows = [["", *(name or NOTHING for name in number)]]
     for gold, i in number.items():
         cells: list[Cell] = []
@@ -276,7 +287,7 @@ def _groups(analysis: ErrorAnalysis) -> Iterator[ErrorGroup]:
     for (gold, found), errors in sorted(grouped.items(), key=lambda one: (number[one[0][0]], number[one[0][1]])):
         heading = f"gold {gold or NOTHING}, predicted {found or NOTHING}"
         total = counted(sum(len(error.places) for error in errors), "error")
-        rows = [(error, ERROR_KINDS[error.kind]) for error in errors]
+        rows = [(error, _kind_names(analysis)[error.kind]) for error in errors]
         yield ErrorGroup(_target(number[gold], number[found]), f"{heading}: {total}", rows)
 
 

@@ -67,7 +67,10 @@ def noise_parser() -> CommandParser:
 
 
 def _noise(arguments: list[str]) -> None:
-    options, rest = noise_parser().parse_known_args(arguments)
+    parser = noise_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if options.n < 0:
+        parser.error(f"-n must be >= 0, got {options.n}")
 
     from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines
     from structperc.data.output import check_output_path
@@ -79,8 +82,13 @@ def _noise(arguments: list[str]) -> None:
     check_output_path(options.csv)
     program = dry_run([*(f"--config={packaged_path(file)}" for file in options.config), *rest])
     trainer = program.config["trainer"]
-    seed = int(program.config["seed_everything"] or 1)
-    plan = JackKnife(options.folds, trainer["max_epochs"], seed, gradient_clip_val=trainer["gradient_clip_val"])
+    seed = program.config["seed_everything"]
+    plan = JackKnife(
+        options.folds,
+        trainer["max_epochs"],
+        1 if seed is False else seed,
+        gradient_clip_val=trainer["gradient_clip_val"],
+    )
     shared = {name: trainer[name] for name in ("accelerator", "enable_progress_bar")}
     found = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
     if options.csv is not None:
@@ -88,7 +96,7 @@ def _noise(arguments: list[str]) -> None:
     print("\n".join(noise_lines(found, options.n)))
 
 
-NOISE = Command("noise", "-c FILE", "labels that cross-validated models contradict", _noise, noise_parser)
+NOISE = Command("noise", "-c FILE", "training labels that may be wrong", _noise, noise_parser)
 
 
 def _study_arguments(parser: CommandParser) -> None:

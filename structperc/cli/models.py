@@ -38,7 +38,7 @@ def _evaluate_arguments(parser: CommandParser) -> None:
     parser.add_argument("--train", metavar="FILE", help=train)
 
 
-@command("MODEL FILE", "scores of a saved model on a labelled file", _evaluate_arguments)
+@command("MODEL FILE", "scores and errors on a labelled file", _evaluate_arguments)
 def evaluate(options: Namespace) -> None:
     """Score a saved model on a labelled file, as fit scores it on development data, and analyse its errors."""
     from pathlib import Path
