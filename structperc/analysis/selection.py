@@ -2,17 +2,20 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 
+from structperc.analysis.tag_input import TOKENS_FIELD, TagInput
+from structperc.analysis.tag_output import output_lines
 from structperc.chain import entropy, marginals
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
+from structperc.text import TokenizedText, join_words
 
 Measure = Literal["entropy", "margin", "change", "random"]
 
@@ -198,6 +201,52 @@ def distinct(
         if add(own[i]):
             chosen.append(i)
     return chosen
+
+
+def item_counts(given: TagInput) -> list[int]:
+    """Return the number of sequences of each item of a pool: a line of JSON lines, otherwise a sequence."""
+    if given.plan.form != "jsonl":
+        return [1] * len(given.corpus)
+    return [min(1, n) if given.plan.unit == "document" else n for n in (len(one.sentences) - 1 for one in given.own)]
+
+
+def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
+    """Yield chosen items as JSON lines with the predictions of the tagger, in the form of `structperc tag`.
+
+    Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item.
+
+    Args:
+        tagger: The tagger.
+        given: The pool.
+        chosen: Items of the pool, in the order of the output.
+    """
+    corpus, form = given.corpus, given.plan.form
+    sequences = np.cumsum([0, *item_counts(given)])
+    tokens = corpus.starts[sequences]
+    parts = tagger.predict(corpus, tagger.probabilistic).split(np.diff(tokens).tolist())
+    whole = given.plan.unit == "document"
+    own = given.own if form == "jsonl" or whole else [part for text in given.own for part in _sentence_texts(text)]
+    for item, score in chosen:
+        record: dict[str, Any] = {"source": corpus.where(int(tokens[item]))}
+        if form == "jsonl":
+            record = dict(given.records[item])
+        if form == "columns":
+            part = corpus.slice(int(sequences[item]), int(sequences[item + 1]))
+            text = join_words(part.sentences_of(part.columns["word"]))
+            record |= {TOKENS_FIELD: text.words}
+        else:
+            text = own[item]
+        record["selection_score"] = round(score, 6)
+        one = given._replace(plan=given.plan._replace(form="jsonl"), own=[text], records=[record])
+        yield from output_lines(one, parts[item], tagger.labels, "jsonl")
+
+
+def _sentence_texts(text: TokenizedText) -> Iterator[TokenizedText]:
+    """Yield each sentence as a text of its own."""
+    for first, last in pairwise(text.sentences):
+        (start, _), (_, end) = text.tokens[first], text.tokens[last - 1]
+        tokens = [(a - start, b - start) for a, b in text.tokens[first:last]]
+        yield TokenizedText(text.text[start:end], tokens, [0, last - first])
 
 
 def _normal_words(words: Iterable[str]) -> set[str]:

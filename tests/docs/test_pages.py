@@ -19,6 +19,7 @@ RUN = (
     "concepts/lattice_and_search",
     "concepts/online_learning",
     "concepts/overview",
+    "how_to/active_learning",
     "how_to/evaluate",
     "how_to/export",
     "how_to/feature_templates",
