@@ -147,7 +147,8 @@ def _unit(analysis: ErrorAnalysis) -> str:
 
 
 def _drawn(analysis: ErrorAnalysis) -> str:
-    drawn = f"{analysis.documents:,} documents" if analysis.documents else f"{len(analysis.sentences):,} sentences"
+    sentences = counted(len(analysis.sentences), "sentence")
+    drawn = counted(analysis.documents, "document") if analysis.documents else sentences
     return f"95 % intervals of F1 by bootstrap over {drawn}"
 
 
