@@ -142,7 +142,8 @@ def decode_tokens(
         rows = [one.text for one in given[first : first + batch_size]]
         logits = _padded(scores[first : first + batch_size], len(head.labels))
         mask = torch.arange(logits.shape[1]) < torch.tensor([len(text.tokens) for text in rows])[:, None]
-        found += _labelled_words(head, logits, mask, rows) if scheme == "none" else _spans(head, logits, mask, rows)
+        spans = _labelled_words if head.labels.scheme == "none" else _spans
+        found += spans(head, logits, mask, rows)
     return found
 
 

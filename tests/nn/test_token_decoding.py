@@ -101,6 +101,14 @@ def test_long_texts_are_read_in_windows(bert, monkeypatch):
     assert max(lengths[1:]) == 12
 
 
+def test_padding_on_the_left_and_labels_of_words(bert, monkeypatch):
+    monkeypatch.setattr(bert, "padding_side", "left")
+    logits = torch.tensor([[[9.0, 9.0]] * 3 + [[0.0, 0.0], [4.0, 0.0], [0.0, 5.0], [0.0, 0.0]]])  # no, in
+    (found,) = decode_tokens(logits, bert, ["no in"], LabelSet(("DET", "ADP"), "none"))
+    assert [(one.start, one.end, one.type) for one in found] == [(0, 2, "DET"), (3, 5, "ADP")]
+    assert found[0].confidence == pytest.approx(1 / (1 + math.exp(-4)))
+
+
 def test_pairs_of_names_and_prefixes():
     found = Transitions.from_pairs({("O", "B"): 1.0, ("O", "B-LOC"): 2.0, ("", "O"): 3.0, ("I", ""): 4.0}, LABELS)
     assert found.pairs[2].tolist() == [1, 0, 0, 0, 2]
