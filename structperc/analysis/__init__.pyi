@@ -16,6 +16,11 @@ from .decision_order import DECISION_NOTES as DECISION_NOTES
 from .decision_order import decision_html as decision_html
 from .decision_order import decision_lines as decision_lines
 from .decision_order import decisions as decisions
+from .error_analysis import ErrorAnalysis as ErrorAnalysis
+from .error_analysis import error_analysis as error_analysis
+from .error_report import error_html as error_html
+from .error_report import error_lines as error_lines
+from .error_report import error_record as error_record
 from .explanation import explain as explain
 from .explanation import explain_changed as explain_changed
 from .explanation import summarise as summarise
@@ -27,4 +32,10 @@ from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
 from .pseudo_labels import PseudoLabels as PseudoLabels
 from .pseudo_labels import pseudo_labels as pseudo_labels
+from .label_noise import Contradiction as Contradiction
+from .label_noise import label_noise as label_noise
+from .label_noise import noise_lines as noise_lines
+from .selection import Selected as Selected
+from .selection import select as select
+from .selection import selection_scores as selection_scores
 from .weight_ranking import weights as weights
