@@ -105,7 +105,7 @@ def _pseudo_label_arguments(parser: CommandParser) -> None:
     parser.add_argument("--min-probability", type=float, default=0.9, metavar="P", help=least)
 
 
-@command("MODEL FILE", "labels for unknown ones of training data", _pseudo_label_arguments)
+@command("MODEL FILE -o FILE", "labels for unknown ones of training data", _pseudo_label_arguments)
 def pseudo_label(options: Namespace) -> None:
     """Replace unknown labels of training data by those of which a model is sure, to train again (self-training)."""
     from structperc.analysis.input_files import read_incomplete
