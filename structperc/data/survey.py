@@ -379,10 +379,11 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         advice = f"set --columns {unclear}=... and the other roles"
         raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
     found = {role: among[role][0] for role in roles if among[role]}
-    for role, kind in ((COMPLETE, bool), (NOT, list)) if SPANS in found else ():
-        values = [one[role] for one in some if role in one]
-        if values and all(isinstance(value, kind) for value in values):
-            found[role] = role
+    types: dict[str, type] = {COMPLETE: bool, NOT: list} if SPANS in found else {}
+    for name, own in types.items():
+        cells = [one[name] for one in some if name in one]
+        if cells and all(isinstance(cell, own) for cell in cells):
+            found[name] = name
     if not {"word", TEXT} & found.keys():
         raise InputError(f"{file}: unrecognised columns {', '.join(row)}; set --columns word=... label=...")
     if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent
