@@ -415,6 +415,25 @@ def pretrained() -> Figure:
     return figure
 
 
+def active_learning() -> Figure:
+    """F1 over the number of labelled sentences, of the table of how_to/active_learning.md."""
+    lines = (FOLDER.parent / "how_to" / "active_learning.md").read_text(encoding="utf-8").splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("| sentences |")) :]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table[: table.index("")]]
+    sizes = [int(size.replace(",", "")) for size in cells[0][1:]]
+    figure = Figure(figsize=(6.3, 4), layout="constrained", facecolor="white")
+    ax = figure.subplots()
+    for number, (name, *scores) in enumerate(cells[2:]):
+        ax.plot(sizes, list(map(float, scores)), label=name, **series_style(number))
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.minorticks_off()
+    ax.set(xlabel="labelled sentences", ylabel="F1 (%)")
+    ax.legend(frameon=False, loc="lower right")
+    open_frame(ax)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     draw.__name__: draw
     for draw in (
@@ -428,6 +447,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         evaluation,
         design,
         pretrained,
+        active_learning,
     )
 }
 

@@ -5,8 +5,11 @@ nbest.py                quality of n-best lists of several lengths, from one sea
 calibration.py          confidence against accuracy
 abstention.py           scores when segments of low probability are dropped
 bias_fitting.py         temperature, and biases for recall or precision; bias_report.py shows them
+error_analysis.py       errors by kind, type, document, length and novelty; error_report.py shows them
+label_noise.py          gold labels that cross-validated models contradict
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
+selection.py            the texts of a pool to label next
 input_files.py          files with gold labels as corpora
 tag_input.py            input of a tagger: columns, running text or JSON lines; tag_output.py writes the labels
 """

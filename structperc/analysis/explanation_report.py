@@ -72,11 +72,20 @@ def explanation_headline(explanation: Explanation) -> str:
 
 def context(change: Change) -> tuple[str, str, str]:
     """Return the words before, in and after a change, without the ends of long sentences."""
-    first, stop = change.extent
-    before, after = change.words[max(0, first - CONTEXT) : first], change.words[stop : stop + CONTEXT]
-    opening = ["..."] * (first > CONTEXT) + before
-    closing = after + ["..."] * (len(change.words) - stop > CONTEXT)
-    return " ".join(opening), " ".join(change.words[first:stop]), " ".join(closing)
+    return surrounding(change.words, *change.extent)
+
+
+def surrounding(words: Sequence[str], first: int, stop: int) -> tuple[str, str, str]:
+    """Return the words before, in and after the tokens first, ..., stop - 1, without the ends of long sentences.
+
+    Example:
+        >>> surrounding(["She", "met", "Bo", "Ek"], 2, 4)
+        ('She met', 'Bo Ek', '')
+    """
+    before, after = words[max(0, first - CONTEXT) : first], words[stop : stop + CONTEXT]
+    opening = ["..."] * (first > CONTEXT) + [*before]
+    closing = [*after] + ["..."] * (len(words) - stop > CONTEXT)
+    return " ".join(opening), " ".join(words[first:stop]), " ".join(closing)
 
 
 def readings(change: Change) -> list[tuple[str, str]]:

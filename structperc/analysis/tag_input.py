@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,12 +21,12 @@ from structperc.data.conll import (
     sentence_ends,
 )
 from structperc.data.corpus import Corpus
-from structperc.data.format_detection import FileHead, InputFormat, detect_format
+from structperc.data.format_detection import FileHead, InputFormat, detect_format, is_detectable, read_head
 from structperc.data.json_data import parse_json_lines, strings
 from structperc.data.possible_labels import ANY, OR, POSSIBLE, forced_labels
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
 from structperc.data.tag_schemes import Span
-from structperc.data.text_files import Block, Ends, line_ends, nowhere
+from structperc.data.text_files import Block, Ends, blocks, expand_path, line_ends, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.text import (
@@ -224,6 +225,23 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
     lines = np.repeat(np.array(numbers, np.int64), [len(one.tokens) for _, one in read])
     corpus = replace(_corpus(read, plan), lines=lines)
     return TagInput(plan, block, corpus, [one for _, one in read], [record for _, record in rows])
+
+
+def read_input(tagger: Predictor, file: str, reading: ReadOptions, text_options: TextSplitting) -> TagInput:
+    """Return a whole file as input of a tagger, as `plan_input` and `read_block` do for its blocks.
+
+    Raises InputError as they do, and for a file without tokens.
+    """
+    with closing(stream_text(expand_path(file), reading.encoding, keep_mark=True)) as pieces:
+        known = text_options.form is not None or column_option(reading) is not None
+        needed = len(tagger.features.columns)
+        head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
+        plan = plan_input(tagger, head, file, None, reading, text_options)._replace(whole=True)
+        read = [block for block in blocks(head.pieces, nowhere) if block is not None]
+    given = read_block(tagger, read[0], plan) if read else None
+    if given is None or not given.corpus.tokens:
+        raise InputError(f"{file}: this file has no tokens")
+    return given
 
 
 def _columns(block: Block, plan: InputPlan) -> Corpus:

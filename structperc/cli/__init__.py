@@ -4,7 +4,7 @@ Files for several commands: main (dispatch), arguments, output, tagging (of tag)
 All are imported for every command line, so they import what a command needs only when it runs.
 """
 
-from structperc.cli import analysis, configurations, data_files, experiments, models, serve, tag, train
+from structperc.cli import analysis, configurations, data_files, experiments, models, select, serve, tag, train
 from structperc.cli.arguments import Command
 
 COMMANDS: tuple[Command, ...] = (
@@ -20,7 +20,9 @@ COMMANDS: tuple[Command, ...] = (
     train.RERANK,
     experiments.SWEEP,
     experiments.study,
+    experiments.NOISE,
     tag.tag,
+    select.select,
     serve.serve,
     models.evaluate,
     models.calibrate,

@@ -1,4 +1,4 @@
-"""Commands that train many configurations: sweep and study."""
+"""Commands that train a configuration several times, or several ones: sweep, study and noise."""
 
 from argparse import Namespace
 
@@ -48,6 +48,55 @@ def _sweep(arguments: list[str]) -> None:
 
 
 SWEEP = Command("sweep", "-c FILE --grid KEY=V,V", "train once per value, choose on dev", _sweep, sweep_parser)
+
+
+def noise_parser() -> CommandParser:
+    """Return the parser of the arguments of noise that fit does not have."""
+    parser = CommandParser(
+        "noise",
+        "List labels of the training data that models trained without them contradict: possible errors of annotation.",
+        epilog="Further options are those of fit, such as --trainer.max_epochs=20: structperc fit --help.",
+    )
+    config = "configuration file, as in fit"
+    parser.add_argument("-c", "--config", action="append", required=True, metavar="FILE", help=config)
+    parser.add_argument("--folds", type=int, default=10, metavar="N", help="parts of the data (default 10)")
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="splits into folds (default 1)")
+    parser.add_argument("-n", type=int, default=100, metavar="N", help="contradictions to print (default 100)")
+    parser.add_argument("--csv", metavar="FILE", help="write all contradictions")
+    return parser
+
+
+def _noise(arguments: list[str]) -> None:
+    parser = noise_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if options.n < 0:
+        parser.error(f"-n must be >= 0, got {options.n}")
+
+    from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines
+    from structperc.data.output import check_output_path
+    from structperc.experiments.experiment import dry_run
+    from structperc.packaged_configs import packaged_path
+    from structperc.reports.tables import write_csv
+    from structperc.reranking.jackknife import JackKnife
+
+    check_output_path(options.csv)
+    program = dry_run([*(f"--config={packaged_path(file)}" for file in options.config), *rest])
+    trainer = program.config["trainer"]
+    seed = program.config["seed_everything"]
+    plan = JackKnife(
+        options.folds,
+        trainer["max_epochs"],
+        1 if seed is False else seed,
+        gradient_clip_val=trainer["gradient_clip_val"],
+    )
+    shared = {name: trainer[name] for name in ("accelerator", "enable_progress_bar")}
+    found = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
+    if options.csv is not None:
+        write_csv(options.csv, CSV_HEADER, (one.row() for one in found))
+    print("\n".join(noise_lines(found, options.n)))
+
+
+NOISE = Command("noise", "-c FILE", "training labels that may be wrong", _noise, noise_parser)
 
 
 def _study_arguments(parser: CommandParser) -> None:

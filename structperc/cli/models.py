@@ -1,7 +1,7 @@
 """Commands for saved models and their predictions: evaluate, calibrate, compare, shrink and push."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from structperc.cli.arguments import (
     CommandParser,
@@ -31,11 +31,16 @@ def _evaluate_arguments(parser: CommandParser) -> None:
     add_labelled_file(parser)
     add_bias(parser)
     parser.add_argument("--json", metavar="FILE", help="write the scores, those by type among them")
+    errors = "print kinds of errors, confusions of types, scores by length and document, the most frequent errors"
+    parser.add_argument("--errors", action="store_true", help=errors)
+    parser.add_argument("--html", metavar="FILE", help="write a page of the errors with their sentences")
+    train = "training data, read as FILE is: adds the scores of segments that occur in it, and of others, to the errors"
+    parser.add_argument("--train", metavar="FILE", help=train)
 
 
-@command("MODEL FILE", "scores of a saved model on a labelled file", _evaluate_arguments)
+@command("MODEL FILE", "scores and errors on a labelled file", _evaluate_arguments)
 def evaluate(options: Namespace) -> None:
-    """Score a saved model on a labelled file, as fit scores it on development data."""
+    """Score a saved model on a labelled file, as fit scores it on development data, and analyse its errors."""
     from pathlib import Path
 
     from structperc.analysis.input_files import read_gold
@@ -43,14 +48,36 @@ def evaluate(options: Namespace) -> None:
     from structperc.training.report import by_type, write_json
 
     check_output_path(options.json)
+    check_output_path(options.html)
+    if options.train is not None and not (options.errors or options.html):
+        raise InputError("evaluate: --train adds to the errors; set --errors or --html as well")
     tagger = load_biased(options.model, options.bias, options.trust)
     corpus = read_gold(tagger, options.file, read_options(options))
     found = _scores(tagger, corpus)
-    if options.json is not None:
-        size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
-        record = {"model": options.model, "file": options.file, **size, **found.compute(), "types": by_type(found)}
-        write_json(Path(options.json), record)
+    size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
+    record = {"model": options.model, "file": options.file, **size, **found.compute(), "types": by_type(found)}
     print(found.table())
+    if options.errors or options.html:
+        record["errors"] = _errors(tagger, corpus, options)
+    if options.json is not None:
+        write_json(Path(options.json), record)
+
+
+def _errors(tagger: "BaseTagger", corpus: "Corpus", options: Namespace) -> dict[str, Any]:
+    """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
+    from structperc.analysis import error_analysis, error_html, error_lines, error_record
+    from structperc.analysis.input_files import read_gold
+    from structperc.data.output import write_lines
+    from structperc.reports.html_pages import page_title
+
+    training = None if options.train is None else read_gold(tagger, options.train, read_options(options))
+    analysis = error_analysis(corpus, tagger.predict(corpus), tagger.labels.scheme, training)
+    if options.errors:
+        print("\n".join(error_lines(analysis)))
+    if options.html is not None:
+        title, notes = page_title("Errors", options.model, options.file)
+        write_lines(options.html, error_html(analysis, title, notes, tagger.labels.type_names))
+    return error_record(analysis)
 
 
 def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
@@ -166,6 +193,7 @@ def compare(options: Namespace) -> None:
     from structperc.data.scheme_detection import check_labels, common_scheme, to_scheme
     from structperc.metrics import compare, compare_all
     from structperc.training.predictions import (
+        document_numbers,
         gold_column,
         label_column,
         predictions_of,
@@ -195,7 +223,9 @@ def compare(options: Namespace) -> None:
     converted = to_scheme(gold, options.gold or paths[0], scheme, options.labels)
     names, found = short_names(places), [predictions[path] for path in paths]
     if len(places) == 2:
-        print(compare(converted, found[0], found[1], scheme, (names[0], names[1]), options.beta).table())
+        documents = document_numbers(options.gold or paths[0], encodings.get(options.gold or paths[0], encoding))
+        pair = (names[0], names[1])
+        print(compare(converted, found[0], found[1], scheme, pair, options.beta, documents).table())
     else:
         print(compare_all(converted, found, names, scheme, options.beta).table())
 

@@ -15,7 +15,16 @@ from structperc.user_code import error_location, error_reason
 
 UNEXPECTED = 70  # exit status of bugs
 MAX_LENGTH = 600  # characters of an error message
-CONFIGURED = ("fit", "validate", "test", "predict", "rerank", "sweep", "study")  # commands that read configurations
+CONFIGURED = (
+    "fit",
+    "validate",
+    "test",
+    "predict",
+    "rerank",
+    "sweep",
+    "study",
+    "noise",
+)  # commands that read configurations
 SURVEYING = ("init", "check", "convert")
 _ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
 

@@ -196,7 +196,8 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
     Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have a
-    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`. Raises InputError with the location for anything else.
+    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`.
+    Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -217,7 +218,8 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         further = one if isinstance(one, Mapping) else {}
         confidence = further.get("confidence")
         known = confidence if isinstance(confidence, float | int) else None
-        found.append(TextSpan(*parts, confidence=known, continuous=further.get("continuous") is not False))
+        continuous = further.get("continuous") is not False
+        found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous))
     return found
 
 

@@ -4,7 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -269,7 +269,7 @@ def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
 
 
 def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
-    result = []
+    result: list[dict[str, Any]] = []
     for number, one in enumerate(document.spans or (), 1):
         value = {"start": one.start, "end": one.end, "text": document.text.text[one.start : one.end]}
         region = {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
@@ -281,7 +281,9 @@ def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
         return task
     scores = [one.confidence for one in document.spans if one.confidence is not None]
     prediction = {"model_version": "structperc", **({"score": min(scores)} if scores else {}), "result": result}
-    return {**task, "predictions": [prediction]} if document.predicted else {**task, "annotations": [{"result": result}]}
+    if document.predicted:
+        return {**task, "predictions": [prediction]}
+    return {**task, "annotations": [{"result": result}]}
 
 
 def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], Iterator[str]]:
@@ -300,7 +302,7 @@ def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], It
 
 def _webanno_lines(document: AnnotatedDocument) -> Iterator[str]:
     text, at = document.text, _utf16_positions(document.text.text)
-    values = {}
+    values: dict[int, str] = {}
     for number, one in enumerate(document.spans or (), 1):
         own = [start for start, end in text.tokens if one.start <= start and end <= one.end]
         mark = _RESERVED.sub(_escape, one.type)
@@ -329,7 +331,8 @@ def _utf16_positions(text: str) -> list[int]:
 def _cas_lines(document: AnnotatedDocument) -> Iterator[str]:
     text, at = document.text, _utf16_positions(document.text.text)
     sentences = [(text.tokens[a][0], text.tokens[b - 1][1]) for a, b in pairwise(text.sentences)]
-    marks = [(SENTENCE, a, b, {}) for a, b in sentences] + [(TOKEN, a, b, {}) for a, b in text.tokens]
+    marks: list[tuple[str, int, int, dict[str, str]]] = [(SENTENCE, a, b, {}) for a, b in sentences]
+    marks += [(TOKEN, a, b, {}) for a, b in text.tokens]
     marks += [(ENTITY, one.start, one.end, {"value": one.type}) for one in document.spans or ()]
     marks.append(("uima.tcas.DocumentAnnotation", 0, len(text.text), {"language": "x-unspecified"}))
     sofa = {"sofaNum": 1, "sofaID": "_InitialView", "mimeType": "text", "sofaString": text.text}

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ def read_standoff(path: Path, encoding: str = "utf-8") -> Iterator[TableRow]:
     columns = {layer: SPANS if clear and layer == chosen else layer for layer in layers}
     if unread := sum((one.unread for _, one in found), Counter[str]()):
         logger.info("%s: not read: %s", path, ", ".join(f"{name} {count:,}" for name, count in unread.items()))
-    empty = {SPANS: []} if not layers else {}
+    empty: dict[str, Any] = {SPANS: []} if not layers else {}
     for file, one in found:
         name = file.relative_to(path).with_suffix("") if path.is_dir() else Path(file.stem)
         rows = {column: [_record(span) for span in one.layers.get(layer, ())] for layer, column in columns.items()}
@@ -126,7 +127,7 @@ def _read_brat(path: Path, encoding: str) -> Document:
             raise InputError(f"{path}:{number}: {line!r:.60} is not of the form 'T1<tab>PER 0 4<tab>Anna'; correct it")
         parts = [tuple(map(int, part.split())) for part in match[2].split(";")]
         span = TextSpan(parts[0][0], parts[-1][1], match[1])
-        between = "".join(text[a:b] for (_, a), (b, _) in zip(parts, parts[1:], strict=False))
+        between = "".join(text[a:b] for (_, a), (b, _) in pairwise(parts))
         found.append(span._replace(continuous=not between.strip()))
         if match[3] is not None and match[3].split() != " ".join(text[a:b] for a, b in parts).split():
             moved.append(f"{path.name}:{number}: {match[3]!r:.40}, but {text[span.start : span.end]!r:.40} in the text")

@@ -312,8 +312,8 @@ def inspect_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a labelled file, see `inspect_columns` for columns and treebanks.
 
     Tables are recognised by file names, columns by usual names unless `reading` names them as ROLE=COLUMN. Spans are
-    expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for tables with unknown
-    columns.
+    expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for tables with
+    unknown columns.
     """
     path = expand_path(file)
     kind = table_format(path)

@@ -423,9 +423,10 @@ def read_table(
     """Read a table as a corpus, see `table_corpus`.
 
     The format is that of the name: .parquet, .jsonl (.ndjson, .json), .csv (.tsv), the last two also packed, as
-    .jsonl.gz, a folder of `save_to_disk`, or of documents of annotation tools, see `read_standoff`. JSON is an object per line or an array of objects, also as exported by
-    annotation tools. CSV is separated by commas or, if the first line has none, by semicolons or tabs. Raises
-    InputError for other names and malformed files, and as `table_corpus` does.
+    .jsonl.gz, a folder of `save_to_disk`, or of documents of annotation tools, see `read_standoff`. JSON is an object
+    per line or an array of objects, also as exported by annotation tools. CSV is separated by commas or, if the first
+    line has none, by semicolons or tabs. Raises InputError for other names and malformed files, and as `table_corpus`
+    does.
     """
     path = expand_path(path)
     if table_format(path) in (FOLDER, PARQUET):
@@ -442,7 +443,8 @@ def read_best_fit(
 ) -> tuple[Corpus, TableOptions, SpanReport | None]:
     """Read a table with the offset unit and tokenizer that give the fewest conflicts.
 
-    `rows` are those of the file, if they are known; not of parquet, whose rows do not name labels. Returns the corpus, the options used and a report of the remaining conflicts, which do not raise an error.
+    `rows` are those of the file, if they are known; not of parquet, whose rows do not name labels. Returns the corpus,
+    the options used and a report of the remaining conflicts, which do not raise an error.
     """
     reports: list[SpanReport] = []
 
@@ -475,7 +477,8 @@ def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True
         text = read_text(path, encoding)
         return _csv_rows(text, detect_delimiter(text, kind), name, heading)
     known = ", ".join([PARQUET, *JSON, *DELIMITERS])
-    raise InputError(f"{name}: expected a saved folder, documents of an annotation tool, or a file name with {known}; rename it, or use Conll")
+    wanted = f"a saved folder, documents of an annotation tool, or a file name with {known}"
+    raise InputError(f"{name}: expected {wanted}; rename it, or use Conll")
 
 
 def class_names(path: str | Path, column: str) -> Sequence[str] | None:

@@ -10,7 +10,7 @@ from structperc.data.tag_schemes import spans, to_iob2
 from structperc.errors import InputError
 from structperc.experiments.experiment import Run
 from structperc.metrics.comparison import System, evaluate_systems
-from structperc.metrics.significance import paired_bootstrap, paired_t_test
+from structperc.metrics.significance import paired_bootstrap, paired_t_test, sum_by_document
 from structperc.training.predictions import SentenceStrings, document_numbers, read_predictions
 
 
@@ -124,12 +124,7 @@ def _compare_with_gold(
         iob2 = own
         found = [(set(enumerate(a)), set(enumerate(b))) for a, b in zip(gold, predicted, strict=True)]
     counts = np.array([[len(a & b), len(b), len(a)] for a, b in found], np.int64).reshape(-1, 3)
-    ids, which = np.unique(documents, return_inverse=True)
-    if len(ids) == 1:  # a text without document boundaries: sample sentences
-        ids, which = documents, np.arange(len(documents))
-    by_document = np.zeros((len(ids), 3), np.int64)
-    np.add.at(by_document, which, counts)
-    return RunPredictions(own, iob2, by_document)
+    return RunPredictions(own, iob2, sum_by_document(counts, documents))
 
 
 def pairs_of(runs: Sequence[Run], baseline: Sequence[Run]) -> list[tuple[Run, Run]]:

@@ -6,6 +6,7 @@ of tensors take them second, (preds, target), as torchmetrics does.
 accuracy.py       accuracy of tokens and sentences
 segments.py       segment counts, precision, recall and F as tables and as single numbers
 evaluation.py     all scores of a tagger; F1 of the best candidate of each n-best list
+segment_errors.py kinds of errors by an optimal matching, scores of SemEval-2013
 seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
@@ -19,6 +20,14 @@ from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentenc
 from structperc.metrics.calibration import Calibration, Reliability, bin_sums
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
 from structperc.metrics.evaluation import Evaluation, OracleF1, oracle
+from structperc.metrics.segment_errors import (
+    ErrorKinds,
+    SegmentPair,
+    SemEvalScore,
+    match_segments,
+    segment_pairs,
+    semeval_scores,
+)
 from structperc.metrics.segments import (
     SegmentCounts,
     SegmentF1,
@@ -43,9 +52,11 @@ from structperc.metrics.significance import (
     McNemar,
     SegmentIntervals,
     bootstrap_intervals,
+    grouped_bootstrap_intervals,
     mcnemar,
     paired_bootstrap,
     paired_t_test,
+    sum_by_document,
 )
 
 __all__ = [
@@ -68,6 +79,12 @@ __all__ = [
     "segment_recall_score",
     "classification_report",
     "strict_spans",
+    "SegmentPair",
+    "match_segments",
+    "segment_pairs",
+    "ErrorKinds",
+    "SemEvalScore",
+    "semeval_scores",
     "oracle",
     "OracleF1",
     "Evaluation",
@@ -78,6 +95,8 @@ __all__ = [
     "paired_bootstrap",
     "SegmentIntervals",
     "bootstrap_intervals",
+    "grouped_bootstrap_intervals",
+    "sum_by_document",
     "Comparison",
     "compare",
     "Comparisons",

@@ -4,15 +4,18 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from structperc.data.labels import LabelSet
+from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.metrics.accuracy import right_sentences, sentence_boundaries
+from structperc.metrics.segment_errors import ERROR_KINDS, ErrorKinds, match_segments
 from structperc.metrics.segments import SegmentF1, SegmentScores, check_beta
 from structperc.metrics.seqeval import LabelLists, check_same_lengths, label_sequences
-from structperc.metrics.significance import McNemar, mcnemar
+from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, sum_by_document
 from structperc.reports.tables import percent, text_table
 
 
@@ -23,6 +26,8 @@ class System(NamedTuple):
     segments: SegmentScores | None  # None for labels without segments
     tokens: Tensor  # (N,) bool, True where the label is right
     sentences: Tensor  # (R,) bool, True where all labels of the sentence are right
+    kinds: ErrorKinds | None = None  # None for labels without segments
+    counts: np.ndarray | None = None  # (D, 3) int64, correct, predicted and gold segments of each document
 
     @property
     def accuracies(self) -> tuple[float, float]:
@@ -33,15 +38,26 @@ class System(NamedTuple):
         """Return the comparison with another system: F_beta of segments and McNemar's tests."""
         both = None if self.segments is None or other.segments is None else (self.segments, other.segments)
         tests = mcnemar(self.tokens, other.tokens), mcnemar(self.sentences, other.sentences)
-        return Comparison((self.name, other.name), both, *tests, beta)
+        kinds = None if self.kinds is None or other.kinds is None else (self.kinds, other.kinds)
+        return Comparison((self.name, other.name), both, *tests, beta, kinds)
+
+    def bootstrap(self, other: "System") -> Bootstrap | None:
+        """Return the paired bootstrap test of F1 against another system; None for labels without segments."""
+        if self.counts is None or other.counts is None:
+            return None
+        return paired_bootstrap(self.counts[None], other.counts[None])
 
 
 def evaluate_systems(
-    gold: LabelLists, predictions: Sequence[LabelLists], scheme: str, names: Sequence[str]
+    gold: LabelLists,
+    predictions: Sequence[LabelLists],
+    scheme: str,
+    names: Sequence[str],
+    documents: Sequence[int] | np.ndarray | None = None,
 ) -> Iterator[System]:
     """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
 
-    With scheme "none" there are no segments.
+    With scheme "none" there are no segments. `documents` are the document numbers of the sentences.
 
     Raises:
         InputError: labels that do not belong to the scheme, or sentences that differ in number or length.
@@ -53,20 +69,37 @@ def evaluate_systems(
         check_same_lengths(texts[0], predicted, ("gold", name))
     if not any(texts[0]):
         raise InputError("gold has no labels; give a file of labelled sentences")
+    if documents is not None and len(documents) != len(texts[0]):
+        raise InputError(f"documents has {len(documents)} numbers, gold {len(texts[0])} sentences; give one for each")
     labels = LabelSet(tuple(sorted({*chain(*chain(*texts))})), scheme)
     # the whole text is one sequence, without padding
     wanted, *others = (torch.from_numpy(labels.encode([*chain(*text)]))[None] for text in texts)
     lengths = torch.tensor([wanted.shape[1]])
     sentences = torch.arange(len(texts[0])).repeat_interleave(torch.tensor([len(s) for s in texts[0]]))[None]
     boundaries = sentence_boundaries(lengths, wanted.shape[1], sentences)
-    for name, ids in zip(names, others, strict=True):
+    for name, ids, predicted in zip(names, others, texts[1:], strict=True):
         right = ids == wanted
-        segments = None
+        segments, kinds, counts = None, None, None
         if scheme != "none":
             metric = SegmentF1(labels)
             metric.update(ids, wanted, lengths, sentences)
             segments = metric.compute()
-        yield System(name, segments, right[0], right_sentences(right, boundaries))
+            kinds, counts = _segment_counts(texts[0], predicted, scheme, documents)
+        yield System(name, segments, right[0], right_sentences(right, boundaries), kinds, counts)
+
+
+def _segment_counts(
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    scheme: str,
+    documents: Sequence[int] | np.ndarray | None,
+) -> tuple[ErrorKinds, np.ndarray]:
+    """Return the kinds of errors, and correct, predicted and gold segments (D, 3) of each document with tokens."""
+    pairs = [match_segments(spans(a, scheme), spans(b, scheme)) for a, b in zip(gold, predicted, strict=True) if a]
+    kinds = [ErrorKinds.from_pairs(sentence) for sentence in pairs]
+    counts = [[one.correct, sum(one) - one.missed, sum(one) - one.spurious] for one in kinds]
+    ids = None if documents is None else np.asarray(documents)[[len(labels) > 0 for labels in gold]]
+    return ErrorKinds.from_pairs(chain(*pairs)), sum_by_document(np.array(counts, np.int64), ids)
 
 
 class Comparison(NamedTuple):
@@ -78,6 +111,8 @@ class Comparison(NamedTuple):
         tokens: McNemar's test of the token accuracies.
         sentences: McNemar's test of the sentence accuracies.
         beta: weight of recall in the F measure.
+        kinds: kinds of errors of A and B; None for labels without segments.
+        bootstrap: paired bootstrap of F1 over documents; None for labels without segments, and in `Comparisons`.
 
     Example:
         >>> from structperc.metrics import compare
@@ -97,6 +132,8 @@ class Comparison(NamedTuple):
     tokens: McNemar
     sentences: McNemar
     beta: float = 1.0
+    kinds: tuple[ErrorKinds, ErrorKinds] | None = None
+    bootstrap: Bootstrap | None = None
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return the scores as (name, score of A, score of B), shares in 0..1."""
@@ -110,13 +147,26 @@ class Comparison(NamedTuple):
         return [*micro, *types, *rows]
 
     def table(self) -> str:
-        """Return a table of scores and differences in per cent, then the tests."""
+        """Return a table of scores and differences in per cent, then kinds of errors, then the tests."""
         a, b = self.names
         scores = [["", a, b, "difference"]]
         scores += [[name, percent(x), percent(y), f"{100 * (y - x):+.2f}"] for name, x, y in self.rows()]
         tests = [["McNemar, only right:", a, b, "p"]]
         tests += [[f"{name}s", str(m.only_a), str(m.only_b), f"{m.p:.3g}"] for name, m in self._tests()]
-        return "\n".join([*text_table(scores), "", *text_table(tests)])
+        return "\n".join([*text_table(scores), "", *self._kind_lines(), *text_table(tests), *self._bootstrap_lines()])
+
+    def _kind_lines(self) -> Iterator[str]:
+        if self.kinds is not None:
+            one, other = (kinds._asdict() for kinds in self.kinds)
+            rows = [["errors:", *self.names, "difference"]]
+            for kind, text in ERROR_KINDS.items():
+                rows.append([text, f"{one[kind]:,}", f"{other[kind]:,}", f"{other[kind] - one[kind]:+,}"])
+            yield from (*text_table(rows), "")
+
+    def _bootstrap_lines(self) -> Iterator[str]:
+        if (test := self.bootstrap) is not None:
+            change, low, high = (f"{100 * value:+.2f}" for value in test[:3])
+            yield f"bootstrap over documents: F1 {change} ({low} .. {high}), p {test.p:.3g}"
 
     def _tests(self) -> list[tuple[str, McNemar]]:
         return [("token", self.tokens), ("sentence", self.sentences)]
@@ -179,6 +229,7 @@ def compare_all(
     names: Sequence[str],
     scheme: str = "IOB2",
     beta: float = 1.0,
+    documents: Sequence[int] | np.ndarray | None = None,
 ) -> Comparisons:
     """Compare several systems on one text.
 
@@ -188,6 +239,7 @@ def compare_all(
         names: names of the systems.
         scheme: tag scheme of the labels; "none" for labels that are not segments.
         beta: weight of recall in the F measure.
+        documents: document number of each sentence, for the counts of each document; by default sentences.
 
     Returns:
         Scores of all systems and tests of each pair.
@@ -203,7 +255,7 @@ def compare_all(
         [0.5, 0.5]
     """
     check_beta(beta)
-    return Comparisons(list(evaluate_systems(gold, predictions, scheme, names)), beta)
+    return Comparisons(list(evaluate_systems(gold, predictions, scheme, names, documents)), beta)
 
 
 def compare(
@@ -213,6 +265,7 @@ def compare(
     scheme: str = "IOB2",
     names: tuple[str, str] = ("A", "B"),
     beta: float = 1.0,
+    documents: Sequence[int] | np.ndarray | None = None,
 ) -> Comparison:
     """Compare two systems on one text.
 
@@ -223,6 +276,8 @@ def compare(
         scheme: tag scheme of the labels; "none" for labels that are not segments.
         names: names of the systems.
         beta: weight of recall in the F measure.
+        documents: document number of each sentence, for the bootstrap; by default, and for a single document,
+            sentences are drawn.
 
     Returns:
         Scores of both systems and tests of their difference.
@@ -237,5 +292,5 @@ def compare(
         >>> comparison.segments[0].f1, comparison.segments[1].f1, comparison.tokens.only_b
         (0.0, 1.0, 1)
     """
-    (pair,) = compare_all(gold, [a, b], names, scheme, beta).pairs()
-    return pair
+    one, other = compare_all(gold, [a, b], names, scheme, beta, documents).systems
+    return one.against(other, beta)._replace(bootstrap=one.bootstrap(other))

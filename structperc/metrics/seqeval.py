@@ -201,7 +201,7 @@ def _report(types: dict[str, dict[str, Any]], averages: dict[str, dict[str, Any]
 # -- counts ---------------------------------------------------------------------------------------------------
 
 
-def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: str | None) -> SegmentScores:
+def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: Mode) -> SegmentScores:
     if mode not in (None, "strict"):
         raise InputError(f"mode must be None or 'strict', got {mode!r}")
     if scheme is not None and scheme not in SEGMENT_SCHEMES:
@@ -213,8 +213,8 @@ def _counts(y_true: LabelLists, y_pred: LabelLists, scheme: str | None, mode: st
     correct, found, wanted = Counter[str](), Counter[str](), Counter[str]()
     right = 0
     for n, (own, other) in enumerate(zip(gold, predicted, strict=True), 1):
-        there = set(_segments(own, scheme, mode, f"y_true, sentence {n}"))
-        here = set(_segments(other, scheme, mode, f"y_pred, sentence {n}"))
+        there = set(read_segments(own, scheme, mode, f"y_true, sentence {n}"))
+        here = set(read_segments(other, scheme, mode, f"y_pred, sentence {n}"))
         for count, segments in ((correct, here & there), (found, here), (wanted, there)):
             count.update(span.type or "_" for span in segments)
         right += sum(a == b for a, b in zip(own, other, strict=True))
@@ -238,7 +238,8 @@ def _averaged(counts: SegmentScores, average: str) -> dict[str, float]:
     return {name: sum(w * row[name] for w, row in zip(weights, rows, strict=True)) / whole for name in total}
 
 
-def _segments(labels: Sequence[str], scheme: str | None, mode: str | None, place: str) -> list[Span]:
+def read_segments(labels: Sequence[str], scheme: str | None, mode: Mode, place: str) -> list[Span]:
+    """Return the segments of a sentence. Raises InputError, which begins with `place`, for labels of another scheme."""
     for label in dict.fromkeys(labels):
         try:
             parse_tag(label, scheme)

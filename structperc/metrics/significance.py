@@ -195,14 +195,58 @@ def bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1
         >>> bootstrap_intervals(np.array([[1, 2, 1], [3, 6, 3]])).precision  # the same in each document
         (0.5, 0.5)
     """
-    D, draw, found = len(counts), np.random.default_rng(seed), []
+    (intervals,) = grouped_bootstrap_intervals(counts[:, None], samples, seed)
+    return intervals
+
+
+def grouped_bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1) -> list[SegmentIntervals]:
+    """Return the intervals of `bootstrap_intervals` for several groups, such as types, from the same samples.
+
+    Args:
+        counts: counts (D, G, 3) of D documents and G groups: correct, predicted and gold segments.
+        samples: number of samples.
+        seed: seed of the samples.
+
+    Returns:
+        The 95 % intervals of each group.
+
+    Example:
+        >>> import numpy as np
+        >>> from structperc.metrics import grouped_bootstrap_intervals
+        >>> counts = np.array([[[1, 2, 1], [1, 1, 1]], [[3, 6, 3], [0, 0, 0]]])
+        >>> [intervals.precision for intervals in grouped_bootstrap_intervals(counts)]
+        [(0.5, 0.5), (0.0, 1.0)]
+    """
+    D, G = counts.shape[:2]
+    draw, found = np.random.default_rng(seed), []
     for start in range(0, samples, chunk := max(1, CHUNK_NUMBERS // D)):
         times = draw.multinomial(D, np.full(D, 1 / D), min(chunk, samples - start))
-        correct, predicted, gold = (times @ counts).T
-        shares = (correct / np.maximum(either, 1) for either in (predicted, gold, (predicted + gold) / 2))
-        found.append(np.stack(list(shares)))
-    low, high = np.quantile(np.concatenate(found, 1), [0.025, 0.975], axis=1).tolist()
-    return SegmentIntervals(*zip(low, high, strict=True))
+        correct, predicted, gold = np.moveaxis((times @ counts.reshape(D, -1)).reshape(-1, G, 3), 2, 0)
+        found.append(np.stack([correct / np.maximum(n, 1) for n in (predicted, gold, (predicted + gold) / 2)]))
+    bounds = np.quantile(np.concatenate(found, 1), [0.025, 0.975], axis=1)  # (2, 3, G)
+    return [SegmentIntervals(*map(tuple, scores)) for scores in bounds.transpose(2, 1, 0).tolist()]
+
+
+def sum_by_document(counts: np.ndarray, documents: np.ndarray | None = None) -> np.ndarray:
+    """Return the sums (D, ...) of counts of sentences over their documents, for a bootstrap.
+
+    Args:
+        counts: counts (R, ...) of R sentences.
+        documents: document number (R,) of each sentence; without, or with a single document, sentences are documents.
+
+    Example:
+        >>> import numpy as np
+        >>> from structperc.metrics import sum_by_document
+        >>> counts = np.array([[1, 1, 1], [0, 1, 2], [1, 2, 1]])
+        >>> sum_by_document(counts, np.array([0, 0, 7])).tolist()
+        [[1, 2, 3], [1, 2, 1]]
+    """
+    ids, which = np.unique(np.arange(len(counts)) if documents is None else documents, return_inverse=True)
+    if len(ids) < 2:
+        return counts
+    sums = np.zeros((len(ids), *counts.shape[1:]), counts.dtype)
+    np.add.at(sums, which, counts)
+    return sums
 
 
 def _mean_f1(times: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 chain_head.py         a chain of labels on top of any network: transitions, tag scheme, criterion, search
 token_tagger.py       a transformer with this head, its tokenizer, prediction of spans, saved folders
+token_decoding.py     legal spans from a token classifier that is trained already
 crf.py                the same with the interface of pytorch-crf
 candidate_scorer.py   candidates of a lattice with local and non-local scores, for heads and taggers
 inputs.py             checks of scores, masks, gold labels and label names; words of the tokens
@@ -11,6 +12,19 @@ subwords.py           first subwords of words, rows for a model, mini-batches
 from structperc.nn.chain_head import ChainHead, Confidence
 from structperc.nn.crf import CRF
 from structperc.nn.subwords import TokenCollator, first_subwords, tokenize_words
+from structperc.nn.token_decoding import Transitions, decode_tokens, estimate_transitions, fit_transitions
 from structperc.nn.token_tagger import TokenTagger
 
-__all__ = ["ChainHead", "Confidence", "CRF", "first_subwords", "tokenize_words", "TokenCollator", "TokenTagger"]
+__all__ = [
+    "ChainHead",
+    "Confidence",
+    "CRF",
+    "first_subwords",
+    "tokenize_words",
+    "TokenCollator",
+    "TokenTagger",
+    "decode_tokens",
+    "Transitions",
+    "estimate_transitions",
+    "fit_transitions",
+]

@@ -332,7 +332,7 @@ class TokenTagger(nn.Module):
         sizes = np.diff(pieces.offsets.numpy()[np.concatenate([[0], ends])])
         labels, sure = np.zeros(corpus.tokens, np.int64), np.full(corpus.tokens, np.nan)
         order = np.flatnonzero(sizes)[np.argsort(-sizes[sizes > 0], kind="stable")]
-        with _evaluation_mode(self):
+        with evaluation_mode(self):
             for rows in np.split(order, range(batch_size, len(order), batch_size)):
                 words = np.concatenate([np.arange(ends[row] - corpus.lengths[row], ends[row]) for row in rows])
                 found, confidence, real = self._label(self._batch(pieces.select(torch.from_numpy(words)), corpus, rows))
@@ -439,7 +439,8 @@ def _tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
 
 
 @contextmanager
-def _evaluation_mode(module: nn.Module) -> Iterator[None]:
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode, and back."""
     before = module.training
     module.eval()
     try:

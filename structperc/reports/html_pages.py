@@ -3,13 +3,25 @@
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 HUES = (210, 20, 130, 280, 50, 330, 170, 0)  # colours of the first segment types
 UNDERLINES = ("none", "solid", "dotted")  # for further types with the same hue
 COLOURS = len(HUES) * len(UNDERLINES)
+
+
+class Link(NamedTuple):
+    """A cell of a table that links to an element of the page, by its id.
+
+    Example:
+        >>> Link("12", target="errors-0-1").text
+        '12'
+    """
+
+    text: str
+    target: str
 
 
 @cache

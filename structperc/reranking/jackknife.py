@@ -138,6 +138,19 @@ class JackKnife:
             tagger, more = training.final(cache, corpus)
         return FirstModels(tagger, lists, name, {"folds": seconds, "first model": more})
 
+    def train(self, first: Tagger, data: SequenceDataModule, corpus: Corpus, fold: int, **options: Any) -> Tagger:
+        """Return a first model trained on a part of the training data of `data`; nothing is cached.
+
+        Args:
+            first: The first model before training; it is not changed.
+            data: Data module with the labels and the mini-batches.
+            corpus: The part.
+            fold: Number of the fold that is left out, from 0; random numbers depend on it and on the seed.
+            options: Options of the trainer.
+        """
+        with isolate_rng(include_cuda=torch.cuda.is_initialized()), quiet_trainers():
+            return _Training(self, first, data, options).train(corpus, fold)
+
     def fingerprint(self, first: Tagger, data: SequenceDataModule, n: int) -> str:
         """Return 16 hexadecimal digits for a first model's configuration, its training data and all options.
 

@@ -27,6 +27,19 @@ def test_same_scores_as_fit(run, begun_with_columns, held_out, tmp_path):
     assert (scores["sentences"], scores["tokens"]) == (4, 13)
 
 
+def test_errors(run, begun_with_columns, held_out, tmp_path):
+    """They agree with the scores, are printed after them and written."""
+    model, files = begun_with_columns.run / "model", [tmp_path / "errors.json", tmp_path / "errors.html"]
+    options = ("--errors", "--json", files[0], "--html", files[1], "--train", held_out)
+    printed = run("evaluate", model, held_out, *options)
+    assert printed.startswith(run("evaluate", model, held_out))
+    assert "Kinds of errors" in printed
+    scores = json.loads(files[0].read_text())
+    assert scores["errors"]["semeval"]["strict"]["f1"] == scores["score"]
+    assert scores["errors"]["novelty"]["not seen"]["gold"] == 0
+    assert files[1].read_text().startswith("<!doctype html>")
+
+
 def test_gold_in_another_scheme(run, begun_with_columns, held_out):
     other = held_out.with_name("iobes.txt")
     other.write_text(held_out.read_text().replace("B-", "S-"))
@@ -44,6 +57,7 @@ def test_gold_in_another_scheme(run, begun_with_columns, held_out):
         ("Anna B-PER O\nBo B-PER O\n", (), "column 2 contains labels of the model"),
         ("Anna NNP O\n", ("--json", "nowhere/s.json"), "nowhere"),
         ("Anna NNP O\n", ("--lables", "IOB1"), "--labels?"),
+        ("Anna NNP O\n", ("--train", "train.txt"), "--errors"),
     ],
 )
 def test_mistakes(fails, begun_with_columns, tmp_path, text, options, complaint):

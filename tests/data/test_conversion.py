@@ -54,8 +54,8 @@ def cas(text, *annotations):
         ),
         (  # a sentence of two lines, a gap before the next, escapes, a layer without features
             HEAD + "#T_SP=webanno.custom.Mark|\n\n\n#Sentence.id=s1\n#Text=a\\tb\n#Text=c\n"
-            "1-1\t0-3\ta\tb\t*\t\n1-2\t4-5\tc\t*[1]\t\n\n#Text=d\n2-1\t7-8\td\t*[1]\t\n",
-            {"text": "a\tb\nc\n d", "spans": [(4, 8, "Mark")]},
+            "1-1\t0-3\ta\\tb\t*\t\n1-2\t4-5\tc\t*[1]\t\n\n#Text=d\n2-1\t7-8\td\t*[1]\t\n",
+            {"text": "a\tb\nc\n d", "spans": [(0, 3, "Mark"), (4, 8, "Mark")]},
         ),
         (  # stacked spans, parts of tokens, other layers, slots, relations
             HEAD + "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue\n"
@@ -155,7 +155,7 @@ def test_malformed_documents(name, text, message):
 # -- writing -------------------------------------------------------------------------------------------------
 
 FIRST = tokenize(f"{SMILE} Bo Berg left\\New York.\n  He, Bo\tBerg, came.", sentences=line_sentences)
-MARKS = [TextSpan(2, 9, "PER"), TextSpan(15, 23, "A_B|C")]
+MARKS = [TextSpan(2, 9, "PER"), TextSpan(15, 23, "A_B[C]")]
 DOCUMENTS = [AnnotatedDocument("a", FIRST, MARKS), AnnotatedDocument("more/b", tokenize("Nothing."), [])]
 SUFFIXES = {"label-studio": ".json", "conll2002": ".conll", "conll2003": ".conll"}
 

@@ -67,10 +67,29 @@ def test_table():
         "token accuracy 66.67 66.67 +0.00",
         "sentence accuracy 33.33 33.33 +0.00",
         "",
+        "errors: crf a-long-name difference",
+        "wrong type 0 1 +1",
+        "wrong boundary 0 1 +1",
+        "wrong type and boundary 0 0 +0",
+        "missed 1 0 -1",
+        "spurious 0 0 +0",
+        "",
         "McNemar, only right: crf a-long-name p",
         "tokens 1 1 1",
         "sentences 1 1 1",
+        "bootstrap over documents: F1 -46.67 (-100.00 .. +100.00), p 0.519",
     ]
+
+
+def test_bootstrap_draws_documents():
+    """Two documents: A is right in the first alone, B in the second alone."""
+    gold, n = 12 * [["B-P"]], 6 * [["O"]]
+    a, b = [*gold[:6], *n], [*n, *gold[6:]]
+    found = compare(gold, a, b, documents=6 * [0] + 6 * [1]).bootstrap
+    assert (found.difference, found.low, found.high) == (0, -1, 1)
+    assert compare(gold, a, b).bootstrap.low > -1
+    with pytest.raises(InputError, match="documents"):
+        compare(gold, a, b, documents=[0])
 
 
 def test_another_gamma():
@@ -118,7 +137,7 @@ def test_pairs_equal_single_comparisons(beta):
     assert [pair.names for pair in result.pairs()] == list(combinations(TEXTS, 2))
     for pair in result.pairs():
         two = compare(GOLD, *(TEXTS[name] for name in pair.names), names=pair.names, beta=beta)
-        assert pair == two
+        assert pair == two._replace(bootstrap=None)
         rows = {name: pytest.approx((x, y)) for name, x, y in two.rows()}
         places = [list(TEXTS).index(name) for name in pair.names]
         found = {name: tuple(column[i] for i in places) for name, column in result.columns().items()}

@@ -1,0 +1,189 @@
+"""Gold labels that models trained without them contradict: a list of possible errors of annotation."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from structperc.analysis.bias_fitting import check_local, fit_temperature
+from structperc.analysis.error_analysis import label_segments
+from structperc.analysis.explanation_report import surrounding
+from structperc.data.corpus import Corpus
+from structperc.data.label_sets import is_incomplete
+from structperc.datamodules.base import SequenceDataModule
+from structperc.errors import InputError
+from structperc.metrics.segment_errors import ERROR_KINDS, SegmentPair, match_segments
+from structperc.reranking.jackknife import JackKnife, fold_numbers
+from structperc.spelling import counted
+from structperc.taggers.base import BaseTagger, flat_values
+from structperc.taggers.tagger import Tagger
+
+Value = TypeVar("Value")
+CSV_HEADER = ("probability", "models", "place", "kind", "gold type", "gold", "predicted type", "predicted", "sentence")
+
+
+class Contradiction(NamedTuple):
+    """A gold segment, or its absence, and what models trained without the sentence predict there.
+
+    Example:
+        >>> from structperc.data import Span
+        >>> pair = SegmentPair(Span("ORG", 0, 1), Span("LOC", 0, 1))
+        >>> one = Contradiction("train.txt:7", ["Oslo", "wins"], pair, probability=0.97, models=1)
+        >>> one.row()[:5]
+        ['0.9700', '1', 'train.txt:7', 'wrong type', 'ORG']
+    """
+
+    place: str  # "file:line" of the first token of the pair
+    words: list[str]  # words of the sentence
+    pair: SegmentPair  # segments from the start of the sentence
+    probability: float  # probability of the prediction, the mean over the rounds; 0 for models that agree with gold
+    models: int  # number of models that predict it: one for each round
+
+    def row(self) -> list[str]:
+        """Return the values of `CSV_HEADER`."""
+        sides: list[str] = []
+        for span in self.pair:
+            sides += ["", ""] if span is None else [span.type, " ".join(self.words[span.start : span.end])]
+        kind = ERROR_KINDS[self.pair.kind]
+        return [f"{self.probability:.4f}", str(self.models), self.place, kind, *sides, " ".join(self.words)]
+
+
+def label_noise(
+    first: Tagger, data: SequenceDataModule, plan: JackKnife, rounds: int = 1, **options: Any
+) -> list[Contradiction]:
+    """Return the gold labels of training data that cross-validated models contradict, the most probable errors first.
+
+    CrossWeigh, Wang et al. 2019: the training data are split into folds, and each fold is labelled by a model of the
+    other sentences that have none of its segments (by their words), so that an error that occurs several times is not
+    learned from its copies. Differs: folds consist of whole documents, if these are marked; contradictions are ranked
+    by their probability, with a temperature fitted on the fold, and no weights are derived from them.
+
+    The probability of a contradiction is that of the predicted segment; for a missed gold segment it is 1 minus the
+    probability of the gold one. Labels without segments are compared token by token, by models of all other folds.
+
+    Args:
+        first: Tagger before training, without non-local features; it is not changed.
+        data: Data module whose training data has sentences as sequences.
+        plan: Number of folds, epochs and seed. Its cache is not used.
+        rounds: Number of splits; the seed increases by 1 with each of them.
+        options: Options of the trainers, such as accelerator and enable_progress_bar.
+
+    Raises:
+        InputError: A tagger, data or numbers that do not fit, or a fold with segments of all other sentences.
+
+    Example:
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import CRFLoss
+        >>> from structperc.datamodules import Synthetic
+        >>> from structperc.scorers import SparseLinear
+        >>> first = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), CRFLoss(), KBest(1))
+        >>> plan = JackKnife(folds=2, epochs=10)
+        >>> found = label_noise(first, Synthetic(train=20, dev=0, test=0), plan)  # doctest: +SKIP
+        >>> found[0].probability > 0.5  # doctest: +SKIP
+        True
+    """
+    corpus = data.corpus("train")
+    _check(first, data, corpus, rounds)
+    segments = label_segments(_split(corpus, corpus.columns["label"]), data.scheme)
+    words = _split(corpus, corpus.columns["word"])
+    found: defaultdict[tuple[int, SegmentPair], list[float]] = defaultdict(list)
+    for number in range(rounds):
+        again = copy(plan)
+        again.seed = plan.seed + number
+        fold_of = fold_numbers(corpus.documents, plan.folds, again.seed)
+        for fold in range(plan.folds):
+            held = fold_of == fold
+            others = ~held if data.scheme == "none" else _without_segments(words, segments, held)
+            if not others.any():
+                raise InputError(f"fold {fold + 1}: all other sentences have segments of it; set more folds")
+            tagger = again.train(first, data, corpus.subset(others), fold, **options)
+            rows = np.flatnonzero(held).tolist()
+            for row, pair, probability in _contradictions(tagger, corpus.subset(held), data.scheme):
+                found[rows[row], pair].append(probability)
+    made = []
+    for (row, pair), probabilities in found.items():
+        place = corpus.where(int(corpus.starts[row]) + pair.extent[0])
+        mean = sum(probabilities) / rounds
+        made.append(Contradiction(place, list(words[row]), pair, mean, len(probabilities)))
+    return sorted(made, key=lambda one: -one.probability)
+
+
+def noise_lines(found: Sequence[Contradiction], most: int) -> Iterator[str]:
+    """Yield the contradictions with the highest probabilities, with context.
+
+    Args:
+        found: Result of `label_noise`.
+        most: Number of contradictions.
+
+    Example:
+        >>> from structperc.data import Span
+        >>> pair = SegmentPair(Span("ORG", 0, 1), Span("LOC", 0, 1))
+        >>> print(*noise_lines([Contradiction("train.txt:7", ["Oslo", "wins"], pair, 0.97, 1)], 10), sep="\\n")
+        0.970  gold ORG Oslo, predicted LOC Oslo
+               train.txt:7: [Oslo] wins
+        1 contradiction, 1 shown
+    """
+    for one in found[:most]:
+        sides = zip(("gold", "predicted"), one.pair, strict=True)
+        texts = [f"{name} {span.type} {' '.join(one.words[span.start : span.end])}" for name, span in sides if span]
+        missing = {"missed": ", predicted nothing", "spurious": ", gold nothing"}.get(one.pair.kind, "")
+        yield f"{one.probability:.3f}  {', '.join(texts)}{missing}"
+        before, own, after = surrounding(one.words, *one.pair.extent)
+        yield "       " + " ".join(part for part in (f"{one.place}:", before, f"[{own}]", after) if part)
+    yield f"{counted(len(found), 'contradiction')}, {min(most, len(found))} shown"
+
+
+def _check(first: BaseTagger, data: SequenceDataModule, corpus: Corpus, rounds: int) -> None:
+    if not isinstance(first, Tagger):
+        raise InputError(f"model: label noise is found by a Tagger, not by a {type(first).__name__}")
+    check_local(first)
+    if first.init_from is not None:
+        raise InputError("model.init_from: its model has seen the labels; remove it")
+    if data.unit != "sentence":
+        raise InputError(f"data.unit: {data.unit}; sentences are compared: set data.unit: sentence")
+    if is_incomplete(corpus):
+        raise InputError(f"{corpus.name}: incomplete labels cannot be contradicted; give complete ones")
+    if rounds < 1:
+        raise InputError(f"rounds must be >= 1, got {rounds}")
+
+
+def _split(corpus: Corpus, flat: Sequence[Value]) -> list[Sequence[Value]]:
+    """Split values of all tokens into sequences."""
+    return [flat[a:b] for a, b in pairwise(corpus.starts.tolist())]
+
+
+def _without_segments(
+    words: Sequence[Sequence[str]], segments: Sequence[Sequence[Any]], held: np.ndarray
+) -> np.ndarray:
+    """Return (S,) bool, True for sentences that are not held out and have no segment of those that are."""
+    texts = [
+        {" ".join(own[span.start : span.end]) for span in spans} for own, spans in zip(words, segments, strict=True)
+    ]
+    forbidden = set().union(*(texts[i] for i in np.flatnonzero(held)))
+    return np.array([text.isdisjoint(forbidden) for text in texts]) & ~held
+
+
+@torch.no_grad()
+def _contradictions(tagger: Tagger, held: Corpus, scheme: str) -> Iterator[tuple[int, SegmentPair, float]]:
+    """Yield the number of the sentence, the pair and the probability of each error on a fold."""
+    tagger.temperature = fit_temperature(tagger, held)
+    prediction = tagger.predict(held, confident=True)
+    known = prediction.tokens if scheme == "none" else prediction.segments
+    assert known is not None
+    parts = []
+    for batch in tagger.batches(held):
+        assert batch.gold is not None
+        parts.append((batch.rows, tagger.confidences(batch, batch.gold)[1]))
+    gold_known = flat_values(held, parts, float)
+    gold, found = (label_segments(_split(held, flat), scheme) for flat in (held.columns["label"], prediction.labels))
+    for row, (first, one, other) in enumerate(zip(held.starts.tolist(), gold, found, strict=False)):
+        for pair in match_segments(one, other):
+            if pair.found is not None and pair.kind != "correct":
+                yield row, pair, float(known[first + pair.found.start])
+            elif pair.gold is not None and pair.kind == "missed":
+                yield row, pair, 1 - float(gold_known[first + pair.gold.start])

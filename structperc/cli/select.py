@@ -1,0 +1,76 @@
+"""structperc select MODEL POOL: the texts of a pool to label next, with the predictions of the model."""
+
+import sys
+from argparse import Namespace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from structperc.cli.arguments import (
+    CommandParser,
+    add_encoding,
+    add_line_format,
+    add_model,
+    add_splitting,
+    command,
+    read_options,
+)
+from structperc.data.read_options import UNITS
+
+if TYPE_CHECKING:
+    from structperc.data.survey import Survey
+
+
+def _arguments(parser: CommandParser) -> None:
+    add_model(parser)
+    parser.add_argument("file", help="pool: columns, running text or JSON lines without labels; - for standard input")
+    parser.add_argument("-n", type=int, default=100, help="number of texts of JSON lines, else of sentences")
+    measures = "measure: entropy (default), margin of the two best, change that labels would bring, or random"
+    parser.add_argument("--by", choices=("entropy", "margin", "change", "random"), default="entropy", help=measures)
+    similar = "leave out texts with a larger share of equal words with a chosen or labelled one (default 0.7); 1: none"
+    parser.add_argument("--max-similarity", type=float, default=0.7, metavar="S", help=similar)
+    labelled = "labelled files of any format; texts that are similar to theirs are left out"
+    parser.add_argument("--labelled", nargs="+", default=[], metavar="FILE", help=labelled)
+    parser.add_argument("--seed", type=int, default=1, help="seed of --by random (default 1)")
+    parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="format of the pool; default: detected")
+    add_splitting(parser)
+    roles = "roles of the columns of the pool, _ skips one; default: first the columns that the model reads"
+    parser.add_argument("--columns", nargs="+", help=roles)
+    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
+    add_encoding(parser)
+    add_line_format(parser)
+    parser.add_argument("-o", "--output", help="file of JSON lines; default: standard output")
+    parser.set_defaults(labels=None)
+
+
+@command("MODEL POOL", "the texts to label next, pre-labelled", _arguments)
+def select(options: Namespace) -> None:
+    """Choose the texts of a pool to label next, and write them as JSON lines with predictions."""
+    from structperc.analysis.selection import item_counts, select, selected_lines
+    from structperc.analysis.tag_input import TextSplitting, read_input
+    from structperc.data.output import check_output_path, write_lines
+    from structperc.data.survey import inspect_file
+    from structperc.taggers.tagger import Tagger
+
+    check_output_path(options.output)
+    tagger = Tagger.load(options.model, trusted=options.trust)
+    splitting = TextSplitting(options.input, options.tokens, options.sentences)
+    given = read_input(tagger, options.file, read_options(options), splitting)
+    labelled = [item for file in options.labelled for item in _items(inspect_file(file))]
+    counts = item_counts(given)
+    chosen = select(tagger, given.corpus, options.n, options.by, options.max_similarity, labelled, counts, options.seed)
+    lines = selected_lines(tagger, given, chosen)
+    if options.output is None:
+        sys.stdout.writelines(lines)
+    else:
+        write_lines(options.output, lines)
+        print(f"{options.output}: {len(chosen):,} of {len(counts):,}, by {options.by}")
+
+
+def _items(found: "Survey") -> list[list[str]]:
+    """Return the words of each row of a table, or of each sentence of other files."""
+    corpus = found.corpus
+    if found.table is None:
+        return corpus.sentences_of(corpus.columns["word"])
+    changes = [0, *(i for i, (a, b) in enumerate(pairwise(corpus.documents.tolist()), 1) if a != b), len(corpus)]
+    bounds = corpus.starts[changes].tolist()
+    return [list(corpus.columns["word"][a:b]) for a, b in pairwise(bounds)]
