@@ -1,5 +1,6 @@
 """Analysis of saved models: weights, n-best lists, calibration, explanations; files that a model reads and labels.
 
+pseudo_labels.py        labels for unknown ones of training data, for self-training
 weight_ranking.py       the largest weights by name
 nbest.py                quality of n-best lists of several lengths, from one search
 calibration.py          confidence against accuracy

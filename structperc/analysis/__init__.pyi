@@ -27,11 +27,14 @@ from .explanation import summarise as summarise
 from .explanation_report import explanation_html as explanation_html
 from .explanation_report import explanation_lines as explanation_lines
 from .input_files import read_corpus as read_corpus
+from .input_files import read_incomplete as read_incomplete
 from .label_noise import Contradiction as Contradiction
 from .label_noise import label_noise as label_noise
 from .label_noise import noise_lines as noise_lines
 from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
+from .pseudo_labels import PseudoLabels as PseudoLabels
+from .pseudo_labels import pseudo_labels as pseudo_labels
 from .selection import Selected as Selected
 from .selection import select as select
 from .selection import selection_scores as selection_scores

@@ -9,6 +9,7 @@ from structperc.data.annotations import TextOptions
 from structperc.data.conll import conll_corpus, conllu_corpus, distinct_fields, field_count, header_names
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
+from structperc.data.label_sets import join_label_sets, separate_label_sets
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
 from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.tables import (
@@ -67,11 +68,29 @@ def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_REA
     return corpus
 
 
+def read_incomplete(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
+    """Return training data with sets of labels, such as "?", as a corpus; see `data.label_sets`.
+
+    Columns, unit and scheme are found as by `read_corpus`. Without sets the corpus has no column `allowed`.
+    """
+    corpus, full = _with_reading(tagger, file, reading)
+    assert full.labels is not None
+    corpus, sets = separate_label_sets(corpus, full.labels, tagger.labels.scheme)
+    corpus = checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
+    return corpus if sets is None else join_label_sets(corpus, sets)
+
+
 def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return the corpus of `read_corpus`, whose labels may be unknown to the tagger."""
+    corpus, full = _with_reading(tagger, file, reading)
+    return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
+
+
+def _with_reading(tagger: Predictor, file: str, reading: ReadOptions) -> tuple[Corpus, ReadOptions]:
+    """Return a file as a corpus with labels as they are, and the options with unit and scheme."""
     full = reading.or_else(tagger.unit, tagger.training_files.get("labels", tagger.labels.scheme))
     if _is_table(tagger, file, reading.columns):
-        return checked_corpus(_table_corpus(tagger, file, full), full, tagger.labels.scheme, UNMARKED)
+        return _table_corpus(tagger, file, full), full
     lines = read_lines(file, reading.encoding)
     corpus = _treebank(tagger, file, full) if is_conllu(lines) and not reading.columns else None
     if corpus is None:
@@ -84,8 +103,7 @@ def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         line_format = reading.line_format(tagger.training_files)
         corpus = conll_corpus(lines, columns.roles, file, full.unit, line_format)
         columns.log(file)
-    full = full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
-    return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
+    return corpus, full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
 
 
 def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:

@@ -25,6 +25,7 @@ COMMANDS: tuple[Command, ...] = (
     select.select,
     serve.serve,
     models.evaluate,
+    models.pseudo_label,
     models.calibrate,
     models.compare,
     analysis.weights,

@@ -66,9 +66,9 @@ class CommandParser(argparse.ArgumentParser):
 def command(
     arguments: str, summary: str, add_arguments: Callable[[CommandParser], None]
 ) -> Callable[[Callable[[argparse.Namespace], None]], Command]:
-    """Return a decorator that makes a command of the same name from a function of parsed arguments.
+    """Return a decorator that makes a command from a function of parsed arguments.
 
-    The help begins with the docstring of the function.
+    Its name is that of the function, with "-" in place of "_". The help begins with the docstring of the function.
 
     Args:
         arguments: The arguments, as the overview shows them.
@@ -85,12 +85,14 @@ def command(
     """
 
     def decorate(run: Callable[[argparse.Namespace], None]) -> Command:
+        name = run.__name__.replace("_", "-")
+
         def parser() -> CommandParser:
-            made = CommandParser(run.__name__, run.__doc__ or "")
+            made = CommandParser(name, run.__doc__ or "")
             add_arguments(made)
             return made
 
-        return Command(run.__name__, arguments, summary, lambda given: run(parser().parse_args(given)), parser)
+        return Command(name, arguments, summary, lambda given: run(parser().parse_args(given)), parser)
 
     return decorate
 

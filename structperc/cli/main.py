@@ -54,6 +54,6 @@ def dispatch(arguments: list[str]) -> None:
 
 def overview() -> str:
     """Return the text of `structperc --help`, which lists all commands."""
-    lines = [f"  {command.name:<11} {command.arguments:<23} {command.summary}" for command in COMMANDS]
+    lines = [f"  {command.name:<12} {command.arguments:<22} {command.summary}" for command in COMMANDS]
     ends = ["structperc help COMMAND shows its options, structperc --version the version.", "--debug shows tracebacks."]
     return "\n".join(["usage: structperc COMMAND ...", "", *lines, "", *ends])

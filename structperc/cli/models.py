@@ -1,4 +1,4 @@
-"""Commands for saved models and their predictions: evaluate, calibrate, compare, shrink and push."""
+"""Commands for saved models and their predictions: evaluate, pseudo-label, calibrate, compare, shrink and push."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,28 @@ def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
         counts = SegmentCounter(tagger, corpus)(tagger.current_decoder)
         evaluation["segments"].segments = torch.from_numpy(counts.sum(0))  # also those that overlap
     return evaluation
+
+
+def _pseudo_label_arguments(parser: CommandParser) -> None:
+    add_labelled_file(parser)
+    parser.add_argument("-o", "--output", required=True, help="a file of columns to write")
+    least = "lowest probability of an added label (default 0.9)"
+    parser.add_argument("--min-probability", type=float, default=0.9, metavar="P", help=least)
+
+
+@command("MODEL FILE -o FILE", "labels for unknown ones of training data", _pseudo_label_arguments)
+def pseudo_label(options: Namespace) -> None:
+    """Replace unknown labels of training data by those of which a model is sure, to train again (self-training)."""
+    from structperc.analysis.input_files import read_incomplete
+    from structperc.analysis.pseudo_labels import output_lines, pseudo_labels
+    from structperc.data.output import check_output_path, write_lines
+    from structperc.taggers.tagger import Tagger
+
+    check_output_path(options.output)
+    tagger, reading = Tagger.load(options.model, trusted=options.trust), read_options(options)
+    found = pseudo_labels(tagger, read_incomplete(tagger, options.file, reading), options.min_probability)
+    write_lines(options.output, output_lines(tagger, options.file, found.corpus, reading))
+    print("\n".join([*found.lines(), f"{options.output}: columns with labels in {tagger.labels.scheme}"]))
 
 
 def _calibrate_arguments(parser: CommandParser) -> None:

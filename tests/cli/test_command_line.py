@@ -55,7 +55,9 @@ def test_every_command_is_in_the_overview():
 
 
 def test_page_of_commands():
-    rows = re.findall(r"^\| `(\w+)` \|.*\| `structperc (\w+) (.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([\w-]+)` \|.*\| `structperc ([\w-]+) (.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert [name for name, *_ in rows] == [command.name for command in COMMANDS]
     for (name, used, arguments), command in zip(rows, COMMANDS, strict=True):
         assert used == name
