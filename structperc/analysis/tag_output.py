@@ -1,4 +1,4 @@
-"""Output of a tagger for columns or texts: columns, JSON lines, brat stand-off, an HTML page."""
+"""Output of a tagger for columns or texts: columns, JSON lines, texts with spans for brat, an HTML page."""
 
 import math
 import re
@@ -101,19 +101,6 @@ def _new_names(names: Sequence[str], further: Iterable[str]) -> list[str]:
     return found
 
 
-def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterator[str]:
-    """Yield the lines of a brat .ann file; a span over several lines has a part for each of them.
-
-    `before` is the number of characters before the text in its file.
-    """
-    for number, (start, end, kind, confidence, _) in enumerate(spans, 1):
-        parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, start, end)]
-        where = ";".join(f"{a + before} {b + before}" for a, b in parts)
-        yield f"T{number}\t{kind} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"
-        if confidence is not None:
-            yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {confidence:.4f}\n"
-
-
 def _json_lines(
     given: TagInput, found: Sequence[tuple[TokenizedText, Prediction]], spans: Sequence[Sequence[TextSpan]]
 ) -> Iterator[str]:
@@ -132,12 +119,13 @@ def _json_lines(
         if prediction.probability is not None:
             row[f"{prefix}probability"] = round(prediction.probability, 6)
         row[f"{prefix}spans"] = objects = []
-        for start, end, kind, confidence, best in own:
-            objects.append({"start": start, "end": end, "type": kind, "text": text.text[start:end]})
-            if confidence is not None:
-                objects[-1]["confidence"] = round(confidence, 6)
+        for one in own:
+            words = text.text[one.start : one.end]
+            objects.append({"start": one.start, "end": one.end, "type": one.type, "text": words})
+            if one.confidence is not None:
+                objects[-1]["confidence"] = round(one.confidence, 6)
             if prediction.spans is not None:
-                objects[-1]["best"] = best
+                objects[-1]["best"] = one.best
         if not prefix:
             row[PREDICTED] = [name for name in NEW if name in row]
         yield json_line(row)

@@ -11,6 +11,7 @@ COMMANDS: tuple[Command, ...] = (
     configurations.configs,
     configurations.init,
     data_files.check,
+    data_files.convert,
     data_files.vectors,
     train.FIT,
     train.VALIDATE,

@@ -1,4 +1,4 @@
-"""Commands for data files: check shows their contents and problems, vectors trains word vectors on them."""
+"""Commands for data files: check shows their contents, convert their spans, vectors trains word vectors on them."""
 
 from argparse import Namespace
 from collections import Counter
@@ -21,7 +21,7 @@ MAX_ROWS = 20  # rows of a table
 
 
 def _check_arguments(parser: CommandParser) -> None:
-    files = "CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or saved folders, that for training first"
+    files = "CoNLL columns, CoNLL-U, tables, or folders of annotation tools, that for training first"
     parser.add_argument("files", nargs="+", metavar="file", help=files)
     add_data_options(parser)
 
@@ -169,6 +169,43 @@ def _place_lines(found: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
 
 def _cut(text: str, width: int = WIDTH) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _convert_arguments(parser: CommandParser) -> None:
+    from structperc.data.annotations import TextOptions, choices
+    from structperc.data.conversion import FORMATS
+
+    parser.add_argument("file", help="labelled file of any format, or folder of documents of an annotation tool")
+    parser.add_argument("--to", required=True, choices=FORMATS, help="format of the output")
+    out = "output file; for brat, webanno and cas-json a folder, which gets a file for each document"
+    parser.add_argument("-o", "--output", required=True, help=out)
+    texts = {
+        "misaligned": "spans whose edges are not token edges: an error (default), expanded to whole tokens, or skipped",
+        "overlaps": "overlapping spans: an error (default), or keep the longest or the first",
+        "tokens": "tokenizer of running text; default: the one that fits most spans",
+        "sentences": "sentences of running text: by rules (default), one for each line, or one for each text",
+        "offsets": "unit of the offsets of spans; default: the one that fits most spans",
+    }
+    for name in TextOptions._fields:
+        parser.add_argument(f"--{name}", choices=choices(name), help=texts[name])
+    add_data_options(parser)
+
+
+@command("FILE --to FORMAT", "spans from and for annotation tools", _convert_arguments)
+def convert(options: Namespace) -> None:
+    """Convert the spans of a labelled file, or of predictions of tag, into the format of an annotation tool."""
+    from structperc.data.annotations import TextOptions
+    from structperc.data.conversion import read_annotated, write_annotated
+
+    given = {name: getattr(options, name) for name in TextOptions._fields}
+    known = {name: value for name, value in given.items() if value is not None}
+    documents = read_annotated(options.file, read_options(options), **known)
+    write_annotated(options.output, documents, options.to)
+    types = Counter(span.type for one in documents for span in one.spans or ())
+    listed = ", ".join(f"{name} {count:,}" for name, count in types.most_common(MAX_ROWS))
+    kind = "predicted spans" if documents[0].predicted else "spans"
+    size = f"{counted(len(documents), 'document')}, {types.total():,} {kind}"
+    print(f"{options.output}: {options.to}, {size}{': ' if listed else ''}{listed}")
 
 
 def _vectors_arguments(parser: CommandParser) -> None:

@@ -25,7 +25,7 @@ CONFIGURED = (
     "study",
     "noise",
 )  # commands that read configurations
-SURVEYING = ("init", "check")
+SURVEYING = ("init", "check", "convert")
 _ADVICE = re.compile(r"\bset (?P<name>encoding|comments|separator|labels|scheme): (?P<value>[^;,]+)")
 
 

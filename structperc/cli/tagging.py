@@ -15,7 +15,6 @@ from structperc.analysis.tag_input import InputPlan, TagInput, TextSplitting, co
 from structperc.analysis.tag_output import (
     Format,
     MarkedText,
-    brat_lines,
     column_lines,
     marked_texts,
     output_lines,
@@ -28,6 +27,7 @@ from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import PREDICTED, ReadOptions
 from structperc.data.splits import chunk_bounds
+from structperc.data.standoff import brat_lines
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.loading import load

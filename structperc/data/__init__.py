@@ -2,8 +2,8 @@
 
 Text       text_files, format_detection, json_data, yaml_file
 Columns    conll, hub, synthetic
-Tables     tables, annotations
-Surveys    survey
+Tables     tables, annotations, standoff
+Surveys    survey, conversion
 Corpora    corpus, normalise, splits, read_options, arrays
 Labels     tag_schemes, scheme_detection, labels, possible_labels
 Words      words, lexicon

@@ -1,6 +1,9 @@
 from .conll import read_conll as read_conll
 from .conll import read_conllu as read_conllu
 from .conll import write_conll as write_conll
+from .conversion import AnnotatedDocument as AnnotatedDocument
+from .conversion import read_annotated as read_annotated
+from .conversion import write_annotated as write_annotated
 from .corpus import Corpus as Corpus
 from .hub import read_hub as read_hub
 from .labels import LabelSet as LabelSet

@@ -50,20 +50,25 @@ class TextOptions(NamedTuple):
 
     def check(self) -> None:
         """Raise InputError for an unknown value."""
-        known = {
-            "tokens": tuple(TOKENIZERS),
-            "sentences": tuple(SENTENCES),
-            "misaligned": get_args(Misaligned),
-            "overlaps": get_args(Overlaps),
-            "offsets": get_args(OffsetUnit),
-        }
-        for option, values in known.items():
-            if (value := getattr(self, option)) not in values:
-                raise InputError(f"{option} must be one of {', '.join(values)}, not {value!r}")
+        for option, value in self._asdict().items():
+            if value not in choices(option):
+                raise InputError(f"{option} must be one of {', '.join(choices(option))}, not {value!r}")
 
     def tokenize(self, text: str) -> TokenizedText:
         """Split a text into tokens and sentences."""
         return tokenize(text, TOKENIZERS[self.tokens], SENTENCES[self.sentences])
+
+
+def choices(option: str) -> Sequence[str]:
+    """Return the values of an option of `TextOptions`."""
+    known = {
+        "tokens": tuple(TOKENIZERS),
+        "sentences": tuple(SENTENCES),
+        "misaligned": get_args(Misaligned),
+        "overlaps": get_args(Overlaps),
+        "offsets": get_args(OffsetUnit),
+    }
+    return known[option]
 
 
 class AnnotatedText(NamedTuple):
@@ -143,7 +148,7 @@ class SpanReport(NamedTuple):
         if any(conflict.misaligned for _, conflict in self.conflicts):
             found.append("correct these spans, or set data.misaligned: expand (to whole tokens) or skip")
         if any(not conflict.misaligned for _, conflict in self.conflicts):
-            found.append("remove one of the overlapping spans, or set data.overlaps: longest")
+            found.append("remove one of the overlapping spans, or set data.overlaps: longest or first")
         return "; ".join(found)
 
 
@@ -190,8 +195,9 @@ def align_texts(
 def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], str]) -> list[TextSpan]:
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
-    Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`; types that are numbers
-    are named by `type_name`. Raises InputError with the location for anything else.
+    Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have a
+    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`.
+    Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -209,7 +215,11 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
             parts[2] = type_name(parts[2])
         if [type(part) for part in parts] != [int, int, str] or not parts[2] or parts[2].split() != [parts[2]]:
             raise InputError(f"{place}: {column}[{i}] must have start, end and label, without spaces; not {one!r:.80}")
-        found.append(TextSpan(*parts))
+        further = one if isinstance(one, Mapping) else {}
+        confidence = further.get("confidence")
+        known = confidence if isinstance(confidence, float | int) else None
+        continuous = further.get("continuous") is not False
+        found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous))
     return found
 
 

@@ -30,8 +30,10 @@ from structperc.data.tables import (
     DELIMITERS,
     DOCUMENT,
     EMPTY_ROWS,
+    FOLDER,
     JSON,
     NOT,
+    PARQUET,
     SENTENCE,
     SPANS,
     TEXT,
@@ -314,13 +316,10 @@ def inspect_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a labelled file, see `inspect_columns` for columns and treebanks.
 
     Tables are recognised by file names, columns by usual names unless `reading` names them as ROLE=COLUMN. Spans are
-    expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for brat files and for
-    tables with unknown columns.
+    expanded to whole tokens, with the offset unit and tokenizer that fit best. Raises InputError for tables with
+    unknown columns.
     """
     path = expand_path(file)
-    if path.suffix == ".ann":
-        advice = 'write each text with its spans as a line of JSON, {"text": ..., "spans": [[start, end, label], ...]}'
-        raise InputError(f"{file}: this is a brat annotation file; {advice}")
     kind = table_format(path)
     named = any("=" in one for one in reading.columns or ())
     if kind is None or (kind in DELIMITERS and not named and (reading.columns or not _is_csv(file, kind, reading))):
@@ -338,7 +337,8 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     scheme = reading.labels if reading.labels not in (None, "none") else "IOB2"
     lenient = TextOptions(misaligned="expand", overlaps="longest")
     options = TableOptions(columns, _label_names(file, columns, rows), lenient, scheme, heading)
-    corpus, options, report = read_best_fit(file, options, reading.encoding)
+    known = None if kind in (PARQUET, FOLDER) else rows
+    corpus, options, report = read_best_fit(file, options, reading.encoding, rows=known)
     unit = "line"
     if corpus.lines is None:
         unit = "row"

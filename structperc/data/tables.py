@@ -1,4 +1,4 @@
-"""Tables as corpora: parquet, JSON, CSV, saved folders of `datasets`, and data sets in memory.
+"""Tables as corpora: parquet, JSON, CSV, saved folders, documents of annotation tools, and data sets in memory.
 
 The named columns define the content of a row: with `text` (and `spans`) a document of running text, which is tokenized;
 with `sentence` a token; otherwise a sentence, as lists or as strings split at white space.
@@ -28,6 +28,7 @@ from structperc.data.annotations import (
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import parse_json_records
 from structperc.data.label_sets import convert_label_sets, is_label_set, label_sets_of_spans
+from structperc.data.standoff import BRAT, CAS, STANDOFF, WEBANNO, read_standoff, standoff_format
 from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
 from structperc.data.weights import WEIGHT
@@ -46,6 +47,9 @@ FORMATS = {
     ".csv": "CSV",
     ".tsv": "CSV with tabs",
     ".json": "JSON",
+    BRAT: "stand-off files of brat",
+    WEBANNO: "WebAnno TSV",
+    CAS: "UIMA CAS JSON",
 }
 TEXT, SPANS, SENTENCE, DOCUMENT = "text", "spans", "sentence", "document"  # roles that are not columns of tokens
 COMPLETE, NOT = "complete", "not"  # roles of annotated texts with incomplete labels
@@ -63,7 +67,9 @@ _NO_COMMA = re.compile(r"""(['"])\s+['"]""")
 
 
 def table_format(path: Path) -> str | None:
-    """Return the format of a table: its suffix before .gz, or FOLDER; None for other names."""
+    """Return the format of a table: its suffix before .gz, FOLDER or one of `STANDOFF`; None for other names."""
+    if (documents := standoff_format(path)) is not None:
+        return documents
     if any((path / name).is_file() for name in ("dataset_info.json", "dataset_dict.json")):
         return FOLDER
     suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
@@ -417,9 +423,10 @@ def read_table(
     """Read a table as a corpus, see `table_corpus`.
 
     The format is that of the name: .parquet, .jsonl (.ndjson, .json), .csv (.tsv), the last two also packed, as
-    .jsonl.gz, or a folder of `save_to_disk`. JSON is an object per line or an array of objects, also as exported by
-    annotation tools. CSV is separated by commas or, if the first line has none, by semicolons or tabs. Raises
-    InputError for other names and malformed files, and as `table_corpus` does.
+    .jsonl.gz, a folder of `save_to_disk`, or of documents of annotation tools, see `read_standoff`. JSON is an object
+    per line or an array of objects, also as exported by annotation tools. CSV is separated by commas or, if the first
+    line has none, by semicolons or tabs. Raises InputError for other names and malformed files, and as `table_corpus`
+    does.
     """
     path = expand_path(path)
     if table_format(path) in (FOLDER, PARQUET):
@@ -428,17 +435,28 @@ def read_table(
 
 
 def read_best_fit(
-    path: str | Path, options: TableOptions, encoding: str = "utf-8", unit: str = "sentence"
+    path: str | Path,
+    options: TableOptions,
+    encoding: str = "utf-8",
+    unit: str = "sentence",
+    rows: Sequence[TableRow] | None = None,
 ) -> tuple[Corpus, TableOptions, SpanReport | None]:
     """Read a table with the offset unit and tokenizer that give the fewest conflicts.
 
-    Returns the corpus, the options used and a report of the remaining conflicts, which do not raise an error.
+    `rows` are those of the file, if they are known; not of parquet, whose rows do not name labels. Returns the corpus,
+    the options used and a report of the remaining conflicts, which do not raise an error.
     """
     reports: list[SpanReport] = []
-    corpus = read_table(path, options, encoding, unit, reports.append)
+
+    def read() -> Corpus:
+        if rows is None:
+            return read_table(path, options, encoding, unit, reports.append)
+        return table_corpus(rows, options, str(expand_path(path)), unit, reports.append)
+
+    corpus = read()
     while reports and (better := reports[-1].better_options()):
         options = options._replace(text_options=min(better.values(), key=lambda one: one[1])[0])
-        corpus = read_table(path, options, encoding, unit, reports.append)
+        corpus = read()
     return corpus, options, reports[-1] if reports else None
 
 
@@ -451,13 +469,16 @@ def iterate_rows(path: str | Path, encoding: str = "utf-8", heading: bool = True
     name, kind = str(path), table_format(path)
     if kind in (FOLDER, PARQUET):
         return _number_rows(_dataset(path), name)
+    if kind in STANDOFF:
+        return read_standoff(path, encoding)
     if kind in JSON:
         return convert_exports(parse_json_records(read_text(path, encoding), name), name)
     if kind in DELIMITERS:
         text = read_text(path, encoding)
         return _csv_rows(text, detect_delimiter(text, kind), name, heading)
     known = ", ".join([PARQUET, *JSON, *DELIMITERS])
-    raise InputError(f"{name}: expected a saved folder or a file name with {known}; rename it, or use Conll")
+    wanted = f"a saved folder, documents of an annotation tool, or a file name with {known}"
+    raise InputError(f"{name}: expected {wanted}; rename it, or use Conll")
 
 
 def class_names(path: str | Path, column: str) -> Sequence[str] | None:

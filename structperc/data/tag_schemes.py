@@ -253,12 +253,12 @@ def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
         return list(labels)
     if "none" in schemes:
         raise InputError(f"cannot convert {source} to {target}: scheme 'none' has no segments")
-    return _encode_spans(spans(labels, source), len(labels), target)
+    return encode_spans(spans(labels, source), len(labels), target)
 
 
 def to_iob2(labels: Sequence[str]) -> list[str]:
     """Convert labels of any scheme in the usual form to IOB2. Raises InputError for other labels."""
-    return _encode_spans(spans(labels), len(labels), "IOB2")
+    return encode_spans(spans(labels), len(labels), "IOB2")
 
 
 def first_violation(labels: Sequence[str], scheme: str) -> int | None:
@@ -293,10 +293,11 @@ def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list
     if scheme == "none":
         raise InputError("scheme 'none' has no segments whose types could be renamed")
     renamed = (span._replace(type=names.get(span.type, span.type)) for span in spans(labels, scheme))
-    return _encode_spans(renamed, len(labels), scheme)
+    return encode_spans(renamed, len(labels), scheme)
 
 
-def _encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
+def encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str]:
+    """Return the labels of tokens for segments, in their order, that do not overlap."""
     notation = parse_notation(scheme)
     letter = {prefix: letter for letter, prefix in SCHEMES[notation.scheme].items()}
     labels = [notation.outside] * length

@@ -17,6 +17,7 @@ from structperc.data.tables import COMPLETE, NOT, TableOptions, dataset_corpus, 
 from structperc.data.tag_schemes import Scheme
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SPLITS, SequenceDataModule, check_splits
+from structperc.datamodules.cache import file_digest
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -234,11 +235,12 @@ class Synthetic(SequenceDataModule):
 
 
 class Table(FileDataModule):
-    r"""Tables in a folder: parquet, JSON lines, CSV, or folders of `datasets.Dataset.save_to_disk`.
+    r"""Tables in a folder: parquet, JSON lines, CSV, saved folders of `datasets`, exports of annotation tools.
 
     Args:
         path: Folder; environment variables are expanded.
-        files: File, or saved folder, of each split, such as {train: train.parquet, dev: dev.jsonl.gz}.
+        files: File, or folder of `datasets.Dataset.save_to_disk`, of brat, WebAnno TSV or UIMA CAS JSON, of each
+            split, such as {train: train.parquet, dev: dev.jsonl.gz}.
         columns: Column of each role. {word: tokens, label: ner_tags}: each row is a sentence, as lists or as strings
             split at spaces. With `sentence`, whose value changes at the beginning of a sentence, each row is a token
             (an empty name: an empty row of CSV ends a sentence). {text: text, spans: entities}: each row is a document
@@ -250,7 +252,8 @@ class Table(FileDataModule):
         sentences: Sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
         misaligned: Treatment of spans whose edges are not token edges: "error" lists them, "expand" extends them to
             whole tokens, "skip" drops them.
-        overlaps: Treatment of spans that share a token: "error" lists them, "longest" keeps the longest.
+        overlaps: Treatment of spans that share a token: "error" lists them, "longest" keeps the longest,
+            "first" the one that begins first.
         offsets: Unit of the offsets of spans: "characters", "utf-16" code units, as in JavaScript, or "utf-8" bytes.
         heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
         encoding: Encoding of JSON and CSV.
@@ -292,6 +295,10 @@ class Table(FileDataModule):
     def read_file(self, file: Path) -> Corpus:
         """Return a file as a corpus."""
         return read_table(file, self.reader, self.encoding, self.unit)
+
+    def _cache_key(self, split: str, file: Path) -> Any:
+        key = super()._cache_key(split, file)
+        return [*key, file_digest(file.with_suffix(".txt"))] if file.suffix == ".ann" else key
 
 
 def with_label_sets(options: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

@@ -60,10 +60,11 @@ class TextJob(Job):
         a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
         own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
         found: list[dict[str, Any]] = []
-        for start, end, kind, confidence, _ in text_spans(own, prediction, scheme):
-            found.append({"start": start, "end": end, "type": kind, "text": self.text[start:end]})
-            if confidence is not None:
-                found[-1]["confidence"] = confidence
+        for one in text_spans(own, prediction, scheme):
+            words = self.text[one.start : one.end]
+            found.append({"start": one.start, "end": one.end, "type": one.type, "text": words})
+            if one.confidence is not None:
+                found[-1]["confidence"] = one.confidence
         return {"spans": _items(found)}
 
 

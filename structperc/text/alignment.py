@@ -18,7 +18,7 @@ from structperc.text.tokenizer import (
 )
 
 Misaligned = Literal["error", "expand", "skip"]
-Overlaps = Literal["error", "longest"]
+Overlaps = Literal["error", "longest", "first"]
 OffsetUnit = Literal["characters", "utf-16", "utf-8"]
 
 _PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
@@ -52,7 +52,8 @@ class TokenizedText(NamedTuple):
 class TextSpan(NamedTuple):
     """A typed span text[start:end], with the confidence of a prediction if known.
 
-    `best` is False for an alternative that is not among the predicted labels.
+    `best` is False for an alternative that is not among the predicted labels, `continuous` for a span that consists of
+    several parts, with other words between them.
 
     Example:
         >>> text, span = "Anna Lind left", TextSpan(0, 9, "PER")
@@ -65,6 +66,7 @@ class TextSpan(NamedTuple):
     type: str
     confidence: float | None = None
     best: bool = True
+    continuous: bool = True
 
 
 class SpanConflict(NamedTuple):
@@ -238,8 +240,9 @@ def align(
         spans: spans of its characters.
         misaligned: treatment of spans whose edges are not token edges. "expand": extend to all tokens touched, drop
             if there are none; "skip": drop; "error": as "expand", for callers that raise an error on conflicts.
-        overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "error":
-            keep the first.
+        overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "first":
+            keep the one that begins first, of several the one given first; "error": as "first", for callers that raise
+            an error on conflicts.
 
     Returns:
         the token spans, and the conflicts.
@@ -260,7 +263,7 @@ def align(
     if overlaps == "longest":
         found.sort(key=lambda one: (one[0] - one[1], one[0]))
     else:
-        found.sort(key=lambda one: one[:2])
+        found.sort(key=lambda one: one[0])
     taken: dict[int, TextSpan] = {}
     kept = []
     for first, end, span in found:
@@ -306,7 +309,7 @@ def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit)
 
     Example:
         >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
-        [TextSpan(start=2, end=6, type='PER', confidence=None, best=True)]
+        [TextSpan(start=2, end=6, type='PER', confidence=None, best=True, continuous=True)]
     """
     if unit == "characters" or text.isascii():
         return list(spans)
@@ -337,6 +340,9 @@ class _TokenEdges:
         if not 0 <= start < end <= size:
             message = f"span {start}..{end} is empty or outside the text of {size} characters"
             return SpanConflict("empty or outside the text", message, True)
+        if not span.continuous:
+            message = f"{_describe(self.text, span)} consists of several parts with other words between them"
+            return SpanConflict("discontinuous", message, True)
         shown = self._visible(start, end)
         first = self.first.get(start, self.first.get(shown[0]))
         last = self.last.get(end, self.last.get(shown[1]))

@@ -329,7 +329,7 @@ def test_detected_data_sets(tmp_path, monkeypatch, run, name):
 @pytest.mark.parametrize(
     ("name", "text", "named"),
     [
-        ("a.ann", "T1\tPER 0 4\tAnna\n", "brat"),
+        ("a.ann", "T1\tPER 0 4\tAnna\n", "a.txt"),
         ("a.txt", lines(DOCCANO), ".jsonl"),
         ("a.jsonl", '{"tokens": ["Bo"], "tags": ["O"],}\n', "a.jsonl:1: invalid JSON"),
         ("a.jsonl", "{\n", "a.jsonl:1: invalid JSON"),

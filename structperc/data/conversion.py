@@ -1,0 +1,363 @@
+"""Annotated documents: read from labelled files of any format, and written in the formats of annotation tools."""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from structperc.data.annotations import SpanReport, TextOptions, align_texts
+from structperc.data.conll import conll_lines
+from structperc.data.corpus import Corpus
+from structperc.data.json_data import json_line
+from structperc.data.output import check_output_path, write_lines
+from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.standoff import STANDOFF, brat_lines
+from structperc.data.survey import Survey, inspect_file
+from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
+from structperc.data.tag_schemes import Span, encode_spans, spans
+from structperc.errors import InputError
+from structperc.text import TextSpan, TokenizedText, join_words
+
+ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
+TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))
+ANNOTATION, STRING = "uima.tcas.Annotation", "uima.cas.String"
+DEFAULTS = ReadOptions()
+_RESERVED = re.compile(r"->|[\\\[\]|_;*\t\n\r]")
+_CONTROLS = re.compile(r"[\\\t\r]")
+_CONTROL = {"\t": "t", "\n": "n", "\r": "r"}
+_EFFECTS = {"expand": "expanded to whole tokens", "skip": "dropped", "error": "refused"}
+
+logger = logging.getLogger("pytorch_lightning.structperc")
+
+
+class AnnotatedDocument(NamedTuple):
+    """A text with its tokens, sentences and spans.
+
+    Example:
+        >>> text = TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2])
+        >>> document = AnnotatedDocument("first", text, [TextSpan(0, 4, "PER")])
+        >>> document.labels
+        ['B-PER', 'O']
+    """
+
+    name: str  # of its file in formats with a file for each document; may contain folders
+    text: TokenizedText
+    spans: Sequence[TextSpan] | None  # spans of whole tokens that do not overlap; None: not annotated
+    predicted: bool = False  # True: by a model, to be corrected
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each token in the scheme IOB2."""
+        first = {start: t for t, (start, _) in enumerate(self.text.tokens)}
+        after = {end: t + 1 for t, (_, end) in enumerate(self.text.tokens)}
+        found = [Span(one.type, first[one.start], after[one.end]) for one in self.spans or ()]
+        return encode_spans(found, len(self.text.tokens), "IOB2")
+
+
+# -- reading --------------------------------------------------------------------------------------------------
+
+
+def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: Any) -> list[AnnotatedDocument]:
+    """Read a labelled file or folder of any format as documents with spans of whole tokens.
+
+    The format, columns, tag scheme, unit of offsets and tokenizer are detected, as `structperc check` does. Spans that
+    do not fit the tokens, overlapping spans and spans over several sentences are logged one by one. Rows of tables
+    and documents of column files are documents; without marks of documents each sentence is one. Predictions of
+    `structperc tag` are read if there are no other labels.
+
+    Args:
+        file: Columns, CoNLL-U, a table, or documents of an annotation tool.
+        reading: Options for reading it.
+        text_options: Options for running text: `misaligned`, `overlaps`, `tokens`, `sentences` and `offsets`, see
+            `Table`.
+
+    Returns:
+        the documents.
+
+    Raises:
+        InputError: An invalid file; a file without labels; spans that the options do not resolve; incomplete labels.
+
+    Example:
+        >>> _ = Path("a.jsonl").write_text('{"text": "Anna left.", "label": [[0, 3, "PER"]]}\\n')
+        >>> (document,) = read_annotated("a.jsonl", misaligned="expand")
+        >>> document.spans[0][:3], document.labels
+        ((0, 4, 'PER'), ['B-PER', 'O', 'O'])
+    """
+    found = inspect_file(file, reading)
+    if found.sets or (found.table is not None and {COMPLETE, NOT} & found.table.reader.columns.keys()):
+        raise InputError(f"{file}: incomplete labels cannot be written as spans; complete them, or leave out this file")
+    if found.table is not None and TEXT in found.table.reader.columns:
+        return _text_documents(found, text_options)
+    if text_options.keys() - {"misaligned", "overlaps"}:
+        raise InputError(f"{file}: {', '.join(text_options)} are options for running text, but this file has tokens")
+    predicted = not found.labelled and PREDICTED in found.roles
+    if found.table is not None:
+        predicted = _is_predicted(found.table, "label")
+    elif predicted:
+        roles = ["label" if role == PREDICTED else role for role in found.roles]
+        found = inspect_file(file, reading._replace(columns=roles))
+    if not found.labelled or found.scheme == "none":
+        raise InputError(f"{file}: no labels of segments; name their column 'label' in --columns")
+    if found.illegal:
+        logger.warning("%s: repaired %d illegal labels; structperc check shows them", file, len(found.illegal))
+    return list(_column_documents(found, predicted))
+
+
+def _column_documents(found: Survey, predicted: bool) -> Iterator[AnnotatedDocument]:
+    corpus = found.corpus
+    words, labels = corpus.sentences_of(corpus.columns["word"]), corpus.sentences_of(found.repaired)
+    names = _numbered(found.file, int(corpus.documents[-1]) + 1)
+    sentences = zip(corpus.documents.tolist(), words, labels, strict=True)
+    for name, (_, group) in zip(names, groupby(sentences, lambda one: one[0]), strict=True):
+        own = list(group)
+        text = join_words([words for _, words, _ in own])
+        marks = []
+        for first, (_, _, given) in zip(text.sentences, own, strict=False):
+            for kind, a, b in spans(given, found.scheme):
+                marks.append(TextSpan(text.tokens[first + a][0], text.tokens[first + b - 1][1], kind))
+        yield AnnotatedDocument(name, text, marks, predicted)
+
+
+def _is_predicted(table: TableSurvey, role: str) -> bool:
+    """Return True if the column of a role has predictions, see the output of `structperc tag`."""
+    column = table.reader.columns.get(role, "")
+    return column.startswith(f"{PREDICTED}_") or (
+        PREDICTED in table.others and f"{PREDICTED}_{column}" not in table.others
+    )
+
+
+def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDocument]:
+    assert found.table is not None
+    report = found.table.spans
+    assert report is not None
+    text_options = report.text_options._replace(**{"misaligned": "error", "overlaps": "error", **options})
+    text_options.check()
+    aligned = align_texts(report.texts, text_options, found.file, _log_conflicts)
+    others = [name for name in found.table.others if not name.startswith(PREDICTED)]
+    if others:
+        logger.info("%s: fields that are not converted: %s", found.file, ", ".join(others))
+    predicted = _is_predicted(found.table, SPANS)
+    if found.table.kind in STANDOFF:
+        names = [_document_name(Path(one.place), Path(found.file)) for one in report.texts]
+    else:
+        names = _numbered(found.file, len(report.texts))
+    documents = []
+    for name, given, (text, marks) in zip(names, report.texts, aligned, strict=True):
+        sure = {(one.start, one.end, one.type): one.confidence for one in given.spans or ()}
+        own = [TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind) for a, b, kind in marks]
+        own = [one._replace(confidence=sure.get(one[:3])) for one in own]
+        documents.append(AnnotatedDocument(name, text, None if given.spans is None else own, predicted))
+    return documents
+
+
+def _log_conflicts(report: SpanReport) -> None:
+    """Log each conflict with its treatment, and their number. Raises InputError for conflicts that are not resolved."""
+    options: TextOptions = report.text_options
+    unresolved = 0
+    for place, conflict in report.conflicts:
+        given = options.misaligned if conflict.misaligned else options.overlaps
+        effect = _EFFECTS.get(given) or f"kept the {given}"
+        logger.warning("%s: %s; %s", Path(place).name, conflict.message, effect)
+        unresolved += given == "error"
+    for place in report.merged:
+        logger.info("%s: joined the sentences that a span crosses", Path(place).name)
+    if unresolved:
+        advice = "set --misaligned expand or skip, or --overlaps longest or first, or correct them"
+        raise InputError(f"{report.name}: {unresolved:,} of {report.total:,} spans do not fit the tokens; {advice}")
+
+
+def _numbered(file: str, count: int) -> list[str]:
+    stem = Path(file.removesuffix(".gz")).stem
+    return [stem] if count == 1 else [f"{stem}-{n:0{len(str(count))}}" for n in range(1, count + 1)]
+
+
+def _document_name(place: Path, source: Path) -> str:
+    return str((place.relative_to(source) if source.is_dir() else Path(place.name)).with_suffix(""))
+
+
+# -- writing --------------------------------------------------------------------------------------------------
+
+
+def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], form: str) -> None:
+    """Write documents in the format of an annotation tool.
+
+    Formats with a file for each document ("brat", "webanno", "cas-json") fill a folder, the others are one file.
+    Spans of predicted documents are pre-annotations: `predictions` of Label Studio, and rows of Prodigy without
+    `answer`.
+
+    Args:
+        path: The file or folder.
+        documents: The documents.
+        form: One of `FORMATS`: "jsonl", "doccano", "prodigy", "label-studio", "conll2002", "conll2003", "brat",
+            "webanno" (WebAnno TSV 3.3) or "cas-json" (UIMA CAS JSON), the last four for INCEpTION.
+
+    Raises:
+        InputError: An unknown format; two documents of the same name; a file that cannot be written.
+
+    Example:
+        >>> text = TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2])
+        >>> write_annotated("out.jsonl", [AnnotatedDocument("first", text, [TextSpan(0, 4, "PER")])], "doccano")
+        >>> Path("out.jsonl").read_text()
+        '{"text": "Anna left", "label": [[0, 4, "PER"]]}\\n'
+    """
+    if form not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, not {form!r}")
+    if form in COLUMN_FORMATS:
+        write_lines(path, COLUMN_FORMATS[form](documents))
+    elif form in ROW_FORMATS:
+        rows = map(ROW_FORMATS[form], documents)
+        lines = map(json_line, rows)
+        write_lines(path, lines if form != "label-studio" else _array(lines))
+    else:
+        _write_files(Path(path), documents, form)
+
+
+def _array(lines: Iterator[str]) -> Iterator[str]:
+    yield "["
+    for number, line in enumerate(lines):
+        yield f"{',' if number else ''}\n{line.rstrip()}"
+    yield "\n]\n"
+
+
+def _write_files(folder: Path, documents: Sequence[AnnotatedDocument], form: str) -> None:
+    suffix, lines = FILE_FORMATS[form]
+    targets = [folder / f"{one.name}{suffix}" for one in documents]
+    if double := next((one for number, one in enumerate(targets) if one in targets[:number]), None):
+        raise InputError(f"{double}: two documents have this name; rename one")
+    for target, one in zip(targets, documents, strict=True):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{target.parent}: cannot make this folder ({error.strerror or error})") from None
+        check_output_path(target)
+        if form == "brat":
+            write_lines(target.with_suffix(".txt"), [one.text.text])
+        write_lines(target, lines(one))
+
+
+def _span_row(one: TextSpan) -> dict[str, Any]:
+    row = {"start": one.start, "end": one.end, "label": one.type}
+    return row if one.confidence is None else {**row, "confidence": one.confidence}
+
+
+def _json_row(document: AnnotatedDocument) -> dict[str, Any]:
+    row: dict[str, Any] = {TEXT: document.text.text}
+    if document.spans is not None:
+        row[SPANS] = [_span_row(one) for one in document.spans]
+    return {**row, PREDICTED: [SPANS]} if document.predicted else row
+
+
+def _doccano_row(document: AnnotatedDocument) -> dict[str, Any]:
+    return {TEXT: document.text.text, "label": [[*one[:3]] for one in document.spans or ()]}
+
+
+def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
+    text, first, last = document.text, {}, {}
+    tokens = []
+    for number, (start, end) in enumerate(text.tokens):
+        first[start], last[end] = number, number
+        tokens.append({"text": text.text[start:end], "start": start, "end": end, "id": number})
+        tokens[-1]["ws"] = text.text[end : end + 1].isspace()
+    marks = [
+        {**_span_row(one), "token_start": first[one.start], "token_end": last[one.end]} for one in document.spans or ()
+    ]
+    row = {TEXT: text.text, "tokens": tokens, SPANS: marks}
+    return row if document.predicted or document.spans is None else {**row, "answer": "accept"}
+
+
+def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
+    result: list[dict[str, Any]] = []
+    for number, one in enumerate(document.spans or (), 1):
+        value = {"start": one.start, "end": one.end, "text": document.text.text[one.start : one.end]}
+        region = {"id": str(number), "from_name": "label", "to_name": "text", "type": "labels"}
+        result.append({**region, "value": {**value, "labels": [one.type]}})
+        if one.confidence is not None:
+            result[-1]["score"] = one.confidence
+    task: dict[str, Any] = {"data": {TEXT: document.text.text}}
+    if document.spans is None:
+        return task
+    scores = [one.confidence for one in document.spans if one.confidence is not None]
+    prediction = {"model_version": "structperc", **({"score": min(scores)} if scores else {}), "result": result}
+    if document.predicted:
+        return {**task, "predictions": [prediction]}
+    return {**task, "annotations": [{"result": result}]}
+
+
+def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], Iterator[str]]:
+    def lines(documents: Sequence[AnnotatedDocument]) -> Iterator[str]:
+        rows, numbers = [], []
+        for number, one in enumerate(documents):
+            labels = one.labels
+            for words, (a, b) in zip(one.text.word_lists, pairwise(one.text.sentences), strict=True):
+                rows.append({"word": words, "label": labels[a:b], "_": ["_"] * (b - a)})
+                numbers.append(number)
+        corpus = Corpus.from_sentences(rows, numbers)
+        return conll_lines(corpus, roles)
+
+    return lines
+
+
+def _webanno_lines(document: AnnotatedDocument) -> Iterator[str]:
+    text, at = document.text, _utf16_positions(document.text.text)
+    values: dict[int, str] = {}
+    for number, one in enumerate(document.spans or (), 1):
+        own = [start for start, end in text.tokens if one.start <= start and end <= one.end]
+        mark = _RESERVED.sub(_escape, one.type)
+        values |= dict.fromkeys(own, f"{mark}[{number}]" if len(own) > 1 else mark)
+    yield f"#FORMAT=WebAnno TSV 3.3\n#T_SP={ENTITY}|value\n\n"
+    for s, (a, b) in enumerate(pairwise(text.sentences), 1):
+        yield "\n"
+        for line in text.text[text.tokens[a][0] : text.tokens[b - 1][1]].split("\n"):
+            yield f"#Text={_CONTROLS.sub(_escape, line)}\n"
+        for t, (start, end) in enumerate(text.tokens[a:b], 1):
+            yield f"{s}-{t}\t{at[start]}-{at[end]}\t{text.text[start:end]}\t{values.get(start, '_')}\t\n"
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "\\" + _CONTROL.get(match[0], match[0])
+
+
+def _utf16_positions(text: str) -> list[int]:
+    """Return the offset of each character, and of the end, in UTF-16 code units."""
+    found = [0]
+    for char in text:
+        found.append(found[-1] + 1 + (ord(char) > 0xFFFF))
+    return found
+
+
+def _cas_lines(document: AnnotatedDocument) -> Iterator[str]:
+    text, at = document.text, _utf16_positions(document.text.text)
+    sentences = [(text.tokens[a][0], text.tokens[b - 1][1]) for a, b in pairwise(text.sentences)]
+    marks: list[tuple[str, int, int, dict[str, str]]] = [(SENTENCE, a, b, {}) for a, b in sentences]
+    marks += [(TOKEN, a, b, {}) for a, b in text.tokens]
+    marks += [(ENTITY, one.start, one.end, {"value": one.type}) for one in document.spans or ()]
+    marks.append(("uima.tcas.DocumentAnnotation", 0, len(text.text), {"language": "x-unspecified"}))
+    sofa = {"sofaNum": 1, "sofaID": "_InitialView", "mimeType": "text", "sofaString": text.text}
+    structures: list[dict[str, Any]] = [{"%ID": 1, "%TYPE": "uima.cas.Sofa", **sofa}]
+    for number, (kind, start, end, features) in enumerate(marks, 2):
+        place = {"@sofa": 1, "begin": at[start], "end": at[end]}
+        structures.append({"%ID": number, "%TYPE": kind, **place, **features})
+    value = {"%NAME": "value", "%RANGE": STRING}
+    types = {name: {"%NAME": name, "%SUPER_TYPE": ANNOTATION} for name in (SENTENCE, TOKEN)}
+    types[ENTITY] = {"%NAME": ENTITY, "%SUPER_TYPE": ANNOTATION, "value": value}  # type: ignore[dict-item]
+    views = {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in structures[1:]]}}
+    cas = {"%TYPES": types, "%FEATURE_STRUCTURES": structures, "%VIEWS": views}
+    yield json.dumps(cas, ensure_ascii=False, indent=1) + "\n"
+
+
+ROW_FORMATS: dict[str, Callable[[AnnotatedDocument], dict[str, Any]]] = {
+    "jsonl": _json_row,
+    "doccano": _doccano_row,
+    "prodigy": _prodigy_row,
+    "label-studio": _label_studio_task,
+}
+COLUMN_FORMATS = {"conll2002": _columns(["word", "label"]), "conll2003": _columns(["word", "_", "_", "label"])}
+FILE_FORMATS: dict[str, tuple[str, Callable[[AnnotatedDocument], Iterator[str]]]] = {
+    "brat": (".ann", lambda one: brat_lines(one.text.text, one.spans or ())),
+    "webanno": (".tsv", _webanno_lines),
+    "cas-json": (".json", _cas_lines),
+}
+FORMATS = (*ROW_FORMATS, *COLUMN_FORMATS, *FILE_FORMATS)

@@ -1,0 +1,216 @@
+"""Documents of annotation tools: examples of the shape of their documentation, and round trips."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from structperc.data import AnnotatedDocument, Table, read_annotated, write_annotated
+from structperc.data.conversion import COLUMN_FORMATS, FORMATS
+from structperc.data.standoff import read_standoff
+from structperc.errors import InputError
+from structperc.text import TextSpan, line_sentences, tokenize
+
+ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+SMILE = "\U0001f600"  # two UTF-16 code units
+HEAD = "#FORMAT=WebAnno TSV 3.3\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(path):
+    """The rows of a file or folder, spans as (start, end, type)."""
+    found = []
+    for _, row in read_standoff(Path(path)):
+        spans = {key: [tuple(one.values()) for one in value] for key, value in row.items() if isinstance(value, list)}
+        found.append({**row, **spans})
+    return found
+
+
+def cas(text, *annotations):
+    """A UIMA CAS; annotations are (type, begin, end, features)."""
+    sofa = {"%ID": 1, "%TYPE": "uima.cas.Sofa", "sofaID": "_InitialView", "sofaString": text}
+    own = [
+        {"%ID": n, "%TYPE": kind, "@sofa": 1, "begin": begin, "end": end, **features}
+        for n, (kind, begin, end, features) in enumerate(annotations, 2)
+    ]
+    members = {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in own]}}
+    return json.dumps({"%TYPES": {}, "%FEATURE_STRUCTURES": [sofa, *own], "%VIEWS": members})
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (  # offsets count UTF-16 code units
+            HEAD + f"#T_SP=webanno.custom.X|value\n\n\n#Text=We like {SMILE} Bo\n"
+            f"1-1\t0-2\tWe\t_\t\n1-2\t3-7\tlike\t_\t\n1-3\t8-10\t{SMILE}\tA\t\n1-4\t11-13\tBo\tB\t\n",
+            {"text": f"We like {SMILE} Bo", "spans": [(8, 9, "A"), (10, 12, "B")]},
+        ),
+        (  # a sentence of two lines, a gap before the next, escapes, a layer without features
+            HEAD + "#T_SP=webanno.custom.Mark|\n\n\n#Sentence.id=s1\n#Text=a\\tb\n#Text=c\n"
+            "1-1\t0-3\ta\\tb\t*\t\n1-2\t4-5\tc\t*[1]\t\n\n#Text=d\n2-1\t7-8\td\t*[1]\t\n",
+            {"text": "a\tb\nc\n d", "spans": [(0, 3, "Mark"), (4, 8, "Mark")]},
+        ),
+        (  # stacked spans, parts of tokens, other layers, slots, relations
+            HEAD + "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue\n"
+            f"#T_SP={ENTITY}|identifier|value\n"
+            "#T_SP=webanno.custom.Frame|FE|ROLE_webanno.custom.Frame:R_webanno.custom.L|webanno.custom.Lu\n"
+            "#T_RL=de.Dependency|flavor|BT_de.POS\n\n\n#Text=Ms. Haag plays\n"
+            "1-1\t0-3\tMs.\tNNP\t*[1]|*[2]\tPER[1]|A\\|B\\[1\\][2]\tf\tr\t1-2\tsubj\t1-3\n"
+            "1-2\t4-8\tHaag\tNNP\t*[1]\tPER[1]\t_\t_\t_\t_\t_\n1-2.1\t4-6\tHa\t_\t*\tSub\t_\t_\t_\t_\t_\n"
+            "1-3\t9-14\tplays\tVBD\t_\t_\t_\t_\t_\t_\t_\n",
+            {
+                "text": "Ms. Haag plays",
+                "spans": [(0, 8, "PER"), (0, 3, "A|B[1]"), (4, 6, "Sub")],
+                "Frame.FE": [(0, 3, "f")],
+                "NamedEntity.identifier": [(0, 8, None), (0, 3, None), (4, 6, None)],
+            },
+        ),
+    ],
+)
+def test_webanno(text, expected):
+    Path("a.tsv").write_text(text, encoding="utf-8")
+    (found,) = rows("a.tsv")
+    assert found.pop("document") == "a"
+    assert found == expected
+
+
+def test_cas_json():
+    feature = {"%NAME": "value", "%RANGE": "uima.cas.String"}
+    given = cas(
+        f"{SMILE} Bo left",
+        ("uima.tcas.DocumentAnnotation", 0, 10, {"language": "en"}),
+        ("de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token", 0, 2, {"id": "t"}),
+        (ENTITY, 3, 5, {"value": "PER"}),
+        ("webanno.custom.Mark", 0, 2, {}),
+        ("webanno.custom.Relation", 0, 2, {"@Governor": 3, "label": "x"}),
+        ("webanno.custom.Empty", 3, 5, {}),
+    )
+    types = {"webanno.custom.Empty": {"%NAME": "webanno.custom.Empty", "value": feature}}
+    Path("a.json").write_text(json.dumps({**json.loads(given), "%TYPES": types}), encoding="utf-8")
+    (found,) = rows("a.json")
+    assert found["spans"] == [(2, 4, "PER")]
+    assert (found["Mark"], found["Empty.value"]) == ([(0, 1, "Mark")], [(2, 4, None)])
+    assert "Relation.label" not in found
+
+
+def brat_folder():
+    """Two texts, of which one is in a subfolder and has no spans."""
+    Path("brat/more").mkdir(parents=True)
+    Path("brat/a.txt").write_text(f"{SMILE} Bo Berg left New\nYork, at last.", encoding="utf-8")
+    lines = ["T1\tPER 2 9\tBo Berg", "T2\tLOC 15 18;19 23\tNew York", "T3\tTIME 5 9;28 32\tBerg last"]
+    lines += ["R1\tIn Arg1:T1 Arg2:T2", "#1\tAnnotatorNotes T1\tsure", "*\tEquiv T1 T2"]
+    Path("brat/a.ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Path("brat/more/b.txt").write_text("Nothing.", encoding="utf-8")
+    Path("brat/more/b.ann").write_text("", encoding="utf-8")
+
+
+def test_brat_trains():
+    brat_folder()
+    first, second = rows("brat")
+    assert first["spans"] == [(2, 9, "PER"), (15, 23, "LOC"), (5, 32, "TIME", False)]
+    assert (second["document"], second["spans"]) == ("more/b", [])
+    columns = {"text": "text", "spans": "spans"}
+    with pytest.raises(InputError, match=r"a\.ann: span 5..32"):
+        Table(".", {"train": "brat"}, columns).corpus("train")
+    data = Table(".", {"train": "brat"}, columns, misaligned="skip", scheme="IOBES")
+    labels = list(data.corpus("train").columns["label"])
+    assert labels == ["O", "B-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O", "O", "O", "O"]
+
+
+def test_the_cache_depends_on_the_text_of_brat():
+    brat_folder()
+    words = []
+    for text in ("Nothing.", "No."):
+        Path("brat/more/b.txt").write_text(text, encoding="utf-8")
+        data = Table("brat/more", {"train": "b.ann"}, {"text": "text", "spans": "spans"}, cache="cache")
+        words.append(data.corpus("train").columns["word"][0])
+    assert words == ["Nothing", "No"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("b.ann", "", r"b\.txt"),
+        ("a.ann", "T1\tPER 0-4\tAnna\n", r"a\.ann:1: "),
+        ("a.tsv", HEAD + "\n\n#Text=Bo\n1-1\t0:2\tBo\n", r"a\.tsv:5: "),
+        ("a.tsv", HEAD + "\n\n#Text=Bo\n1-1\t0-2\tBo\n\n#Text=He\n2-1\t1-3\tHe\n", r"a\.tsv:8: "),
+        ("a.json", '{"%TYPES": {}}', r"a\.json: .*FEATURE_STRUCTURES"),
+        ("a.json", '{"%FEATURE_STRUCTURES": []}', r"a\.json: 0 texts"),
+    ],
+)
+def test_malformed_documents(name, text, message):
+    Path("a.txt").write_text("Anna", encoding="utf-8")
+    Path(name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        rows(name)
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+FIRST = tokenize(f"{SMILE} Bo Berg left\\New York.\n  He, Bo\tBerg, came.", sentences=line_sentences)
+MARKS = [TextSpan(2, 9, "PER"), TextSpan(15, 23, "A_B[C]")]
+DOCUMENTS = [AnnotatedDocument("a", FIRST, MARKS), AnnotatedDocument("more/b", tokenize("Nothing."), [])]
+SUFFIXES = {"label-studio": ".json", "conll2002": ".conll", "conll2003": ".conll"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_round_trip(form):
+    texts = [one.text for one in DOCUMENTS]
+    assert texts[0].text[15:23] == "New York"
+    target = form if form in ("brat", "webanno", "cas-json") else f"out{SUFFIXES.get(form, '.jsonl')}"
+    write_annotated(target, DOCUMENTS, form)
+    options = {} if form in COLUMN_FORMATS else {"sentences": "lines"}
+    found = read_annotated(target, **options)
+    assert [one.text.word_lists for one in found] == [text.word_lists for text in texts]
+    assert [one.labels for one in found] == [one.labels for one in DOCUMENTS]
+    if form not in (*COLUMN_FORMATS, "webanno"):  # these have no text between words or sentences
+        assert [one.text.text for one in found] == [text.text for text in texts]
+        assert found[0].spans == MARKS
+    if target == form:
+        assert [one.name for one in found] == ["a", "more/b"]
+
+
+def test_conflicts_are_logged_one_by_one(run, fails, caplog):
+    given = {"text": "Anna Lind left Rome.", "label": [[0, 9, "A"], [5, 19, "B"], [10, 13, "C"], [19, 20, "D"]]}
+    Path("a.jsonl").write_text(json.dumps(given) + "\n", encoding="utf-8")
+    command = ("convert", "a.jsonl", "--to", "doccano", "-o", "out.jsonl")
+    assert "2 of 4 spans" in fails(*command)
+    assert not Path("out.jsonl").exists()
+    for overlaps, expected in (("first", [[0, 9, "A"], [10, 14, "C"]]), ("longest", [[5, 19, "B"]])):
+        caplog.clear()
+        assert "A" in run(*command, "--misaligned", "expand", "--overlaps", overlaps) or overlaps == "longest"
+        assert json.loads(Path("out.jsonl").read_text())["label"] == [*expected, [19, 20, "D"]]
+        messages = [one.getMessage() for one in caplog.records]
+        assert sum("a.jsonl:1: span 10..13 'lef' cuts" in one for one in messages) == 1
+        assert sum("overlaps" in one for one in messages) == len(messages) - 1 > 0
+
+
+def test_predictions_are_preannotations(run):
+    row = {"text": "Bo left.", "spans": [{"start": 0, "end": 2, "type": "PER", "confidence": 0.75}]}
+    Path("a.jsonl").write_text(json.dumps({**row, "predicted": ["spans"]}) + "\n", encoding="utf-8")
+    run("convert", "a.jsonl", "--to", "label-studio", "-o", "tasks.json")
+    (task,) = json.loads(Path("tasks.json").read_text())
+    assert "annotations" not in task
+    assert task["predictions"][0]["score"] == 0.75
+    run("convert", "a.jsonl", "--to", "prodigy", "-o", "tasks.jsonl")
+    (task,) = map(json.loads, Path("tasks.jsonl").read_text().splitlines())
+    assert "answer" not in task
+    assert task["tokens"][2] == {"text": ".", "start": 7, "end": 8, "id": 2, "ws": False}
+    mark = {"start": 0, "end": 2, "label": "PER", "token_start": 0, "token_end": 0}
+    assert {key: task["spans"][0][key] for key in mark} == mark
+    Path("b.conll").write_text("#columns=word,predicted O\n\nBo B-PER\nleft O\n\n", encoding="utf-8")
+    (found,) = read_annotated("b.conll")
+    assert (found.predicted, found.labels) == (True, ["B-PER", "O"])
+
+
+def test_incomplete_labels_are_refused():
+    Path("a.conll").write_text("Bo B-PER\nleft ?\n\n", encoding="utf-8")
+    with pytest.raises(InputError, match="incomplete"):
+        read_annotated("a.conll")
