@@ -93,6 +93,7 @@ class Criterion(nn.Module, ABC):
     probabilistic = False  # True if training makes exp(score - log Z) a probability
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
     token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
+    max_weight = torch.inf  # largest weight that it supports
     corpus_level = False  # True if the objective is not a sum over sequences: see CorpusCriterion
     unit: ComparisonUnit = "sequence"
     independent_sentences = False  # True if the local scores of a sentence do not depend on other sentences

@@ -4,7 +4,7 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import log_softmax
+from torch.nn.functional import log_softmax, one_hot
 
 from structperc.chain import allow, locally_normalised, log_partition, marginals
 from structperc.chain.lattices import full_precision
@@ -84,12 +84,19 @@ class CRFLoss(Criterion):
     with n such entities. This is the likelihood of the annotation (after Elkan & Noto 2008); m = 0 takes unknown tokens
     as O. `entity_ratio` is a penalty of the expected share of entity tokens.
 
+    With `confidences`, the weights of tokens in the data are confidences of their labels, as soft evidence (Pearl 1988,
+    section 2.2.2): Z' = sum over all paths of exp(s(y)) prod over t of q_t(y_t), where q_t is 1 for the given label, or
+    for the allowed ones, and 1 - w_t for all others. Weights of 1 give the likelihood, a weight of 0 an unknown label.
+    Weights above 1 have no meaning, since 1 - w_t would be negative.
+
     Args:
         entity_ratio: the penalty, or None.
         missed_share: m, 0..1; 1: nothing is known about it.
+        confidences: True if weights in the data are confidences of tokens, 0..1; by default they are weights of
+            sequences, which multiply the losses.
 
     Raises:
-        InputError: a share outside 0..1.
+        InputError: a share outside 0..1, or confidences with a share of missed entities.
 
     Example:
         >>> import torch
@@ -107,11 +114,17 @@ class CRFLoss(Criterion):
 
     beginning: Tensor
 
-    def __init__(self, entity_ratio: EntityRatio | None = None, missed_share: float = 1.0) -> None:
+    def __init__(
+        self, entity_ratio: EntityRatio | None = None, missed_share: float = 1.0, confidences: bool = False
+    ) -> None:
         super().__init__()
         if not 0 <= missed_share <= 1:
             raise InputError(f"CRFLoss: missed_share must be in 0..1, got {missed_share}")
-        self.entity_ratio, self.missed_share = entity_ratio, missed_share
+        if confidences and missed_share < 1:
+            raise InputError("CRFLoss: missed_share and confidences describe the same errors; set one of them")
+        self.entity_ratio, self.missed_share, self.confidences = entity_ratio, missed_share, confidences
+        self.token_weights = confidences
+        self.max_weight = 1.0 if confidences else math.inf
 
     def allocate(self, labels: LabelSet) -> None:
         """Set the label set.
@@ -129,18 +142,30 @@ class CRFLoss(Criterion):
             self.register_buffer("beginning", torch.from_numpy(beginning), persistent=False)
             self.outside = labels.index("O")
 
-    def allowed_lattice(self, lattice: Lattice, allowed: Tensor) -> Lattice:
-        """Return the lattice of the allowed paths, with log m for each entity that the annotation lacks."""
+    def allowed_lattice(self, lattice: Lattice, allowed: Tensor, confidences: Tensor | None = None) -> Lattice:
+        """Return the lattice of the allowed paths, with log m for each entity that the annotation lacks.
+
+        With confidences (B, T), other labels have log(1 - confidence) added to their scores.
+        """
         if self.missed_share < 1:
             missing = allowed[:, :, self.outside, None] & self.beginning
             log_m = math.log(self.missed_share) if self.missed_share else -math.inf
             lattice = lattice._replace(unary=torch.where(missing, lattice.unary + log_m, lattice.unary))
-        return allow(lattice, allowed)
+        if confidences is None:
+            return allow(lattice, allowed)
+        others = lattice.unary + torch.log1p(-confidences.to(lattice.unary)).unsqueeze(2)
+        return lattice._replace(unary=torch.where(allowed, lattice.unary, others))
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
         log_z, allowed = log_partition(scored.lattice), scored.allowed
-        right = scored.gold_scores if allowed is None else log_partition(self.allowed_lattice(scored.lattice, allowed))
+        confidences = scored.weights if self.confidences else None
+        if allowed is None and confidences is None:
+            right = scored.gold_scores
+        else:
+            if allowed is None:
+                allowed = one_hot(scored.gold, scored.lattice.unary.shape[2]).bool()
+            right = log_partition(self.allowed_lattice(scored.lattice, allowed, confidences))
         losses = (log_z - right).where(log_z != -torch.inf, 0)
         if self.entity_ratio is not None:
             losses = losses + self.entity_ratio(scored.lattice)

@@ -311,7 +311,7 @@ class GlobalReranker(Tagger):
         made = cls(**parts_from_description(cls, description, features, build))
         for feature, own in zip(made.global_features, strings, strict=True):
             feature.strings = own
-        return made
+        return made.restore_biases(description, build)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
         """Load a state as torch does; keep the names of strings from the description."""

@@ -194,7 +194,7 @@ class Reranker(Tagger):
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
-        return cls(**parts_from_description(cls, description, features, build))
+        return cls(**parts_from_description(cls, description, features, build)).restore_biases(description, build)
 
 
 # -- functions of both kinds of re-rankers -------------------------------------------------------------------

@@ -54,7 +54,13 @@ class FullBatchLikelihood(FullBatchTraining):
 def supports_likelihood(tagger: Any) -> bool:
     """Return whether a tagger can learn by `FullBatchLikelihood`."""
     plain = type(tagger.criterion) is CRFLoss and type(tagger.scorer) is SparseLinear and tagger.scorer.edge is None
-    if not plain or tagger.criterion.entity_ratio or tagger.nonlocal_features or tagger.teacher is not None:
+    if (
+        not plain
+        or tagger.criterion.entity_ratio
+        or tagger.criterion.confidences
+        or tagger.nonlocal_features
+        or tagger.teacher is not None
+    ):
         return False
     kinds = {(p.device.type, p.dtype) for p in tagger.parameters()}
     return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})

@@ -34,7 +34,7 @@ from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.data.text_files import expand_path
-from structperc.data.weights import first_change
+from structperc.data.weights import first_change, token_weights
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
@@ -299,8 +299,12 @@ class Tagger(BaseTagger):
             name = type(self.criterion).__name__
             raise InputError(
                 f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
-                f"{unit} one weight, or use TokenCrossEntropyLoss or RiskLoss"
+                f"{unit} one weight, or use TokenCrossEntropyLoss, RiskLoss or CRFLoss(confidences=True)"
             )
+        weights = token_weights(corpus)
+        if weights is not None and (weights > (limit := self.criterion.max_weight)).any():
+            place = corpus.where(int((weights > limit).argmax()))
+            raise InputError(f"{place}: a confidence must be at most {limit:g}; correct it, or remove confidences")
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError for non-local features that do not support sequences of this unit."""
@@ -665,11 +669,10 @@ class Tagger(BaseTagger):
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the tagger, without weights, of a `description`."""
         tagger = cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
-        tagger.restore_biases(description, build)
-        return tagger
+        return tagger.restore_biases(description, build)
 
-    def restore_biases(self, description: dict[str, Any], build: Builder) -> None:
-        """Add the biases, the default bias and the temperature of a `description`, which may have none.
+    def restore_biases(self, description: dict[str, Any], build: Builder) -> Self:
+        """Add the biases, the default bias and the temperature of a `description`, if it has any; return the tagger.
 
         Raises:
             InputError: An invalid entry.
@@ -685,6 +688,7 @@ class Tagger(BaseTagger):
         self.temperature = entries.get(TEMPERATURE)
         if self.temperature is not None:
             check_temperature(self.temperature)
+        return self
 
 
 def check_bias_name(name: str) -> None:

@@ -10,6 +10,7 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from tests.criteria.batches import random_gold, random_lattice, scored_of
 from tests.criteria.test_costs import by_cost
+from tests.oracle import label_sequences, score
 
 WEIGHTS = torch.tensor([[2.0, 0.5, 0.0, 1.0]]).expand(5, 4)
 
@@ -46,3 +47,32 @@ def test_weights_of_tokens_in_the_risk():
         paths = by_cost(lattice, gold, b, costs)
         Z = sum(math.exp(score) for score, _ in paths)
         assert float(found[b]) == pytest.approx(sum(math.exp(score) / Z * cost for score, cost in paths))
+
+
+@pytest.mark.parametrize("incomplete", [False, True])
+def test_confidences_by_enumeration(incomplete):
+    lattice, criterion = random_lattice(5), CRFLoss(confidences=True)
+    gold, w = random_gold(lattice, 5), torch.tensor([[0.3, 1.0, 0.0, 0.9]]).expand(5, 4)
+    allowed = torch.nn.functional.one_hot(gold, 3).bool()
+    if incomplete:
+        allowed = allowed | (torch.arange(3) == 1)
+    scored = scored_of(lattice, gold, criterion, 1)._replace(weights=w, allowed=allowed if incomplete else None)
+    found = criterion(scored)
+    for b, n in enumerate(lattice.lengths.tolist()):
+        Z = right = 0.0
+        for path in label_sequences(n, 3):
+            p = math.exp(score(lattice, b, path))
+            Z += p
+            right += p * math.prod(1.0 if allowed[b, t, y] else 1 - float(w[b, t]) for t, y in enumerate(path))
+        assert float(found[b]) == pytest.approx(math.log(Z / right))
+    whole = scored._replace(weights=torch.ones(5, 4), allowed=None)
+    torch.testing.assert_close(criterion(whole), CRFLoss()(whole))
+    torch.testing.assert_close(criterion(whole._replace(weights=torch.zeros(5, 4))), torch.zeros(5).double())
+
+
+def test_confidences_have_gradients():
+    lattice, criterion = random_lattice(6), CRFLoss(confidences=True)
+    gold = random_gold(lattice, 6)
+    scored = scored_of(lattice, gold, criterion, 1)._replace(weights=torch.tensor([[0.5, 1.0, 0.0, 0.8]]).expand(5, 4))
+    unary = lattice.unary.clone().requires_grad_()
+    torch.autograd.gradcheck(lambda x: criterion(scored._replace(lattice=lattice._replace(unary=x))), unary)

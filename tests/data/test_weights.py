@@ -61,3 +61,9 @@ def test_criteria_without_weights_of_tokens(tmp_path):
     make_tagger(data, TokenCrossEntropyLoss()).check_weights(different)
     with pytest.raises(InputError, match="MCEFLoss"):
         make_tagger(data, MCEFLoss()).check_weights(equal)
+
+
+def test_confidences_above_one(tmp_path):
+    data = conll(tmp_path, "Anna 1 B-PER\nleft 1.5 O\n")
+    with pytest.raises(InputError, match=r"train.txt:2"):
+        make_tagger(data, CRFLoss(confidences=True)).check_weights(data.corpus("train"))

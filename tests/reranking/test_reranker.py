@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from structperc.analysis.explanation import explain
 from structperc.analysis.nbest import nbest_scores
-from structperc.chain import KBest, kbest, path_score
+from structperc.chain import KBest, LabelBias, kbest, path_score
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss
 from structperc.data.tag_schemes import spans
 from structperc.datamodules.sources import Synthetic
@@ -444,6 +444,15 @@ def test_loaded_equals_saved(reranker, data, tmp_path):
     loaded.save(tmp_path / "again")
     for file in (tmp_path / "model").iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_saved_biases(reranker, data, tmp_path):
+    reranker.add_bias("recall", LabelBias({"O": -50.0}, k=3))
+    reranker.use_bias("recall")
+    reranker.save(tmp_path / "model")
+    loaded = Tagger.load(tmp_path / "model")
+    assert loaded.default_bias == "recall"
+    assert loaded.label(data.corpus("dev")) == reranker.label(data.corpus("dev"))
 
 
 def test_a_tagger_is_no_reranker(reranker, tmp_path):
