@@ -98,9 +98,11 @@ def init(options: Namespace) -> None:
         raise InputError(f"{options.file}: no labels; {how}")
     further = {name: file for name, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     found, *others = _split_surveys(found, list(further.values()), read)
-    missing, holdout = ([], 0) if "dev" in further else _missing_in_holdout(found)
+    missing, holdout = ([], 0) if "dev" in further or found.sets else _missing_in_holdout(found)
     remarks = [*found.remarks()]
-    if "dev" not in further and not holdout:
+    if "dev" not in further and found.sets:
+        remarks.append("no development data: scores need complete labels; name a file of them with --dev")
+    elif "dev" not in further and not holdout:
         remarks.append("no development data: there is too little to hold some out; name a file with --dev")
     elif missing:
         remarks.append(f"the development data, {holdout:,} sentences that are held out, lack {', '.join(missing)}")
@@ -173,6 +175,8 @@ def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdo
         options.append((f"labels: {found.scheme}", "tag scheme of the files"))
     scheme = "none" if found.scheme == "none" else "IOB2"
     options.append((f"scheme: {scheme}", "tag scheme of the model; none: labels without segments"))
+    if found.sets and spans is None:
+        options.append(("incomplete: true", "labels may be ? (unknown), B-PER|B-ORG (one of) or !B-PER (not)"))
     if spans is not None:
         options += _span_options(spans)
     if found.documents:

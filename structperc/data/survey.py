@@ -26,11 +26,13 @@ from structperc.data.normalise import check_scheme_labels
 from structperc.data.read_options import LineFormat, ReadOptions
 from structperc.data.scheme_detection import NO_SEGMENT, SchemeFit, fit_scheme, is_label
 from structperc.data.tables import (
+    COMPLETE,
     DELIMITERS,
     DOCUMENT,
     EMPTY_ROWS,
     FOLDER,
     JSON,
+    NOT,
     PARQUET,
     SENTENCE,
     SPANS,
@@ -132,6 +134,8 @@ class Survey(NamedTuple):
             several = "one of several labels" if not split_label_set(text)[1] else "some labels excluded"
             kinds["an unknown label" if text == ANY else several] += count
         shares = (f"{count / self.corpus.tokens:.1%} of the tokens have {kind}" for kind, count in kinds.items())
+        if self.table is not None and self.table.spans is not None:  # read without an option
+            return ", ".join(shares)
         return f"{', '.join(shares)}; set data.incomplete: true to learn from them"
 
     def remarks(self, training: bool = True) -> Iterator[str]:
@@ -344,7 +348,8 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     tool = detect_tool(first) or ("Label Studio" if columns.get(SPANS) == TASK_SPANS and kind in JSON else None)
     table = TableSurvey(kind, options, tool, unit, report, others)
     given = scheme if SPANS in columns else reading.labels
-    return inspect_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table)
+    corpus, sets = _hide_label_sets(corpus)
+    return inspect_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table, sets=sets)
 
 
 # -- columns --------------------------------------------------------------------------------------------------
@@ -374,6 +379,11 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         advice = f"set --columns {unclear}=... and the other roles"
         raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
     found = {role: among[role][0] for role in roles if among[role]}
+    types: dict[str, type] = {COMPLETE: bool, NOT: list} if SPANS in found else {}
+    for name, own in types.items():
+        cells = [one[name] for one in some if name in one]
+        if cells and all(isinstance(cell, own) for cell in cells):
+            found[name] = name
     if not {"word", TEXT} & found.keys():
         raise InputError(f"{file}: unrecognised columns {', '.join(row)}; set --columns word=... label=...")
     if DOCUMENT in found:  # each row needs one, and those of a document must be adjacent

@@ -365,3 +365,12 @@ def test_options_of_another_split(tmp_path, monkeypatch, run):
     Path("a.csv").write_text("Bo,B-PER\nleft,O\n")
     found = data_of(run("init", "a.csv", "--dev", "a.csv"))
     assert (found["heading"], found["files"]) == (False, {"train": "a.csv", "dev": "a.csv"})
+
+
+def test_incomplete_labels(written):
+    found = written("Anna B-PER\nleft ?\n\nOslo B-LOC|B-ORG\n")
+    assert found["incomplete"] is True
+    assert "holdout" not in found
+    row = {"text": "Anna met Bo.", "spans": [[0, 4, "PER"]], "complete": False, "not": [[9, 11, "ORG"]]}
+    found = written(json.dumps(row) + "\n", name="train.jsonl")
+    assert (found["columns"]["complete"], found["columns"]["not"]) == ("complete", "not")
