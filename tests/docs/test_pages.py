@@ -20,6 +20,7 @@ RUN = (
     "concepts/online_learning",
     "concepts/overview",
     "how_to/active_learning",
+    "how_to/annotation_tools",
     "how_to/evaluate",
     "how_to/export",
     "how_to/feature_templates",
