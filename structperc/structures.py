@@ -54,8 +54,8 @@ class Batch(NamedTuple):
     words: Words
     inputs: tuple[Ragged, ...] = ()  # input of encoders: ids of words, characters, subwords; see `encoders`
     allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; `gold` is then one
-    weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
     #                                of them at each token. None: all labels are known, as `gold`
+    weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
     possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
 
 

@@ -78,7 +78,7 @@ def test_options_of_the_page(command):
     taken = {option for action in command.parser()._actions for option in action.option_strings}
     assert shown == taken - FILE_OPTIONS - {"-h", "--help", "--trust"}
     if "file options" in section and "of the file options" not in section:
-        absent = {"--unit"} if command.name in ("init", "check", "vectors") else set()
+        absent = {"--unit"} if command.name in ("init", "check", "convert", "vectors") else set()
         absent |= {"--labels"} if "except `--labels`" in section else set()
         assert taken & FILE_OPTIONS == FILE_OPTIONS - absent
 
