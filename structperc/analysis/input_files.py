@@ -72,6 +72,23 @@ def read_incomplete(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT
     """Return training data with sets of labels, such as "?", as a corpus; see `data.label_sets`.
 
     Columns, unit and scheme are found as by `read_corpus`. Without sets the corpus has no column `allowed`.
+
+    Args:
+        tagger: A tagger, whose scheme the labels get.
+        file: A file of columns or a table.
+        reading: Options for reading it.
+
+    Raises:
+        InputError: An invalid file, or sets of labels of which no sequence is legal.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+        >>> _ = Path("train.txt").write_text("Anna B-PER\\nslept ?\\n\\n")
+        >>> read_incomplete(tagger, "train.txt", ReadOptions(columns=["word", "label"])).columns["allowed"]
+        ['B-PER', '?']
     """
     corpus, full = _with_reading(tagger, file, reading)
     assert full.labels is not None

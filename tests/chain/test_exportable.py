@@ -163,7 +163,7 @@ def test_onnx_answers_alike(tmp_path: Path) -> None:
     assert_sure(run)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ahead_of_time_with_dynamic_lengths(tmp_path: Path) -> None:
     """By AOTInductor, for a fixed number of sequences: torch has no rule yet for scans over any number of both."""
     shapes = {"unary": {1: torch.export.Dim("T", min=1)}, "edge": None, "lengths": None}

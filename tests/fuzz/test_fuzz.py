@@ -24,7 +24,7 @@ def bad(fuzzer, numbers):
     return [str(case) for case in map(fuzzer, numbers) if case.judged.outcome not in FINE]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_number_is_always_the_same_case(fuzzer):
     first, again = ([fuzzer.attempt(number) for number in range(len(KINDS))] for _ in range(2))
     assert first == again

@@ -16,7 +16,7 @@ from tests.oracle import Enumeration
 FLOATS = [torch.float64, torch.float32]
 NEAR = {torch.float64: {"rtol": 1e-9, "atol": 1e-9}, torch.float32: {"rtol": 1e-5, "atol": 1e-4}}
 COUNT = {"reference": 2_000, "cpu": 2_000, "cuda": 240}  # lattices for each operator, of both precisions
-MORE = {"reference": 10_000, "cpu": 10_000}  # when slow tests are asked for
+MORE = {"reference": 10_000, "cpu": 10_000}  # when long tests are asked for
 if torch.cuda.is_available():
     MORE["cuda"] = 500  # without a GPU, where kernels are interpreted, more would take minutes
 
@@ -34,7 +34,7 @@ def devices(counts: dict[str, int]) -> list[Device]:
     return made
 
 
-@pytest.fixture(params=[*devices(COUNT), *(pytest.param(x, marks=pytest.mark.slow) for x in devices(MORE))])
+@pytest.fixture(params=[*devices(COUNT), *(pytest.param(x, marks=pytest.mark.long) for x in devices(MORE))])
 def device(request: pytest.FixtureRequest) -> Device:
     if request.param == "cuda" and importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be interpreted")

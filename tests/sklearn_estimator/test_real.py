@@ -66,7 +66,7 @@ def crfsuite_f1(parts, tmp_path_factory):
     return segment_f1_score(y_dev, [tagger.tag(one) for one in X_dev])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "behind"),
     [({"C": 5.0, "scheme": "none"}, 0.002), ({"algorithm": "averaged_perceptron", "random_state": 1}, 0.015)],

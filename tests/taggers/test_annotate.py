@@ -55,7 +55,7 @@ def test_confidences_by_enumeration(scheme, unit):
                 if (one.labels[start] == kind if scheme == "none" else segment in spans(one.labels))
             ]
             place = text.tokens[first + start][0], text.tokens[first + end - 1][1]
-            expected.append((*place, kind, pytest.approx(sum(map(math.exp, same)), abs=1e-5), True))
+            expected.append((*place, kind, pytest.approx(sum(map(math.exp, same)), abs=1e-5), True, True))
     assert len(expected) > 2
     if unit == "sentence":
         assert made.annotate(text.text, ud_tokens) == expected

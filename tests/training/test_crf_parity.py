@@ -128,7 +128,7 @@ def test_optimum_is_crfsuites(tmp_path):
     assert 0.5 < np.mean([a == b for a, b in zip(predicted, rows.corpus.columns["label"], strict=True)]) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_named_entities_are_found_as_by_crfsuite(corpora, tmp_path):
     """A thousand sentences of CoNLL-2003: the same objective, nearly the same labels, F1 within 0.2."""
     C, size = 1.0, 1000
