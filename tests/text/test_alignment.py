@@ -41,7 +41,10 @@ def naive(text, spans):
 DRAWN = st.text("ab.\n ", max_size=12).flatmap(
     lambda text: st.tuples(
         st.just(text),
-        st.lists(st.builds(TextSpan, *[st.integers(-1, len(text) + 1)] * 2, st.sampled_from("XY")), max_size=3),
+        st.lists(
+            st.tuples(*[st.integers(-1, len(text) + 1)] * 2, st.sampled_from("XY")).map(lambda one: TextSpan(*one)),
+            max_size=3,
+        ),
     )
 )
 
