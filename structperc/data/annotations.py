@@ -159,7 +159,8 @@ def check_conflicts(report: SpanReport) -> None:
     """Raise InputError for conflicts that the options do not resolve; log the others."""
     options = report.text_options
     unresolved = [
-        (options.misaligned if conflict.misaligned else options.overlaps) == "refuse" for _, conflict in report.conflicts
+        (options.misaligned if conflict.misaligned else options.overlaps) == "refuse"
+        for _, conflict in report.conflicts
     ]
     if any(unresolved):
         raise InputError(f"{report.summary()}; {report.advice()}")
