@@ -110,15 +110,36 @@ def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, 
     if len(given) != len(bounds) - 1:
         what = f"there are {len(given)} lists for {len(bounds) - 1} sentences"
         raise InputError(f"forbidden: {what}; give None for a sentence without spans")
-    found: list[list[tuple[str, int]]] = [[] for _ in range(corpus.tokens)]
+    found: list[str] = []
     for number, own in enumerate(given):
-        length = bounds[number + 1] - bounds[number]
-        for kind, start, end in own or ():
-            if not 0 <= start < end <= length:
-                place = f"forbidden: sentence {number + 1}: the span {start}..{end}"
-                raise InputError(f"{place} is not within the {length} tokens of the sentence")
-            found[bounds[number] + start].append((kind, end - start))
-    return corpus.replace_column(FORBIDDEN, [json.dumps(own) if own else "" for own in found])
+        try:
+            found += forbidden_column(bounds[number + 1] - bounds[number], own or ())
+        except InputError as error:
+            raise InputError(f"sentence {number + 1}: {error}") from None
+    return corpus.replace_column(FORBIDDEN, found)
+
+
+def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Return the column `forbidden` of a sentence.
+
+    Args:
+        length: number of tokens of the sentence.
+        spans: (type, start, end), tokens start <= t < end.
+
+    Raises:
+        InputError: a span outside of the sentence.
+
+    Example:
+        >>> from structperc.data.forbidden_spans import forbidden_column
+        >>> forbidden_column(3, [("PER", 0, 2), ("ORG", 0, 3)])
+        ['[["PER", 2], ["ORG", 3]]', '', '']
+    """
+    found: list[list[tuple[str, int]]] = [[] for _ in range(length)]
+    for kind, start, end in spans:
+        if not 0 <= start < end <= length:
+            raise InputError(f"forbidden: the span {start}..{end} is not within the {length} tokens of the sentence")
+        found[start].append((kind, end - start))
+    return [json.dumps(own) if own else "" for own in found]
 
 
 def forbidden_spans(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None = None) -> ForbiddenSpans | None:

@@ -413,7 +413,9 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             None if batch.allowed is None else batch.allowed[places],
             None if batch.weights is None else batch.weights[places],
             None if batch.possible is None else batch.possible[places],
-            None if (own := batch.states) is None else SpanStates(own.labels, own.possible[places], own.follows[places]),
+            None
+            if (own := batch.states) is None
+            else SpanStates(own.labels, own.possible[places], own.follows[places]),
         )
 
 

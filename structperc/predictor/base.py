@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import with_forbidden
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import with_allowed
 from structperc.data.splits import Extent
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.predictor.limits import Allowed, Spans, with_limits
 from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 
@@ -154,16 +153,6 @@ def corpus_from_sentences(sentences: Iterable[Sentence], documents: Iterable[int
     return corpus
 
 
-def with_limits(
-    corpus: Corpus,
-    allowed: Iterable[Iterable[Iterable[str] | None] | None] | None,
-    forbidden: Iterable[Iterable[tuple[str, int, int]] | None] | None,
-) -> Corpus:
-    """Return a corpus with the allowed labels and the forbidden spans of its sentences, if they are given."""
-    corpus = corpus if allowed is None else with_allowed(corpus, allowed)
-    return corpus if forbidden is None else with_forbidden(corpus, forbidden)
-
-
 def named_columns(sentence: Sentence) -> Mapping[str, Iterable[str]]:
     """Return a sentence as {column: strings}. Raises InputError for a string in place of a list."""
     named = sentence if isinstance(sentence, Mapping) else {"word": sentence}
@@ -271,8 +260,8 @@ class Predictor(ABC):
         sentences: Iterable[Sentence],
         documents: Iterable[int] | None = None,
         min_probability: float | None = None,
-        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
-        forbidden: Iterable[Iterable[tuple[str, int, int]] | None] | None = None,
+        allowed: Iterable[Allowed | None] | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> list[Entities]:
         """Return the segments of each sentence with their probabilities, and the probability of its labels.
 
@@ -308,8 +297,8 @@ class Predictor(ABC):
         self,
         sentences: Iterable[Sentence],
         documents: Iterable[int] | None = None,
-        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
-        forbidden: Iterable[Iterable[tuple[str, int, int]] | None] | None = None,
+        allowed: Iterable[Allowed | None] | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
 

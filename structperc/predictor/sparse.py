@@ -136,9 +136,7 @@ class SparsePredictor(Predictor):
         return FeatureArrays(*_arrays(nodes), *_arrays(edges))
 
 
-def _parts(
-    corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None
-) -> Iterator[tuple[np.ndarray, StateArrays]]:
+def _parts(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> Iterator[tuple[np.ndarray, StateArrays]]:
     """Yield the boundaries of neighbouring sequences without forbidden spans, and of each one with such, and states."""
     starts, first, L = corpus.starts, 0, len(labels)
     none = StateArrays(np.arange(L), np.ones((0, L), bool), np.ones((0, L, L), bool))
