@@ -188,6 +188,8 @@ def _check_left(spans: ForbiddenSpans, sequence: int, allowed: np.ndarray | None
     """Raise InputError for the first token of a sequence for which no label is left."""
     corpus, labels = spans.corpus, spans.labels
     begin, stop = (int(place) for place in corpus.starts[sequence : sequence + 2])
+    if "O" in labels.names and (allowed is None or allowed[begin:stop, labels.index("O")].all()):
+        return  # all tokens may be outside of segments
     numbers, possible, follows = spans.states(sequence)
     (start, transition, end), sentences = labels.allowed, set(corpus.sentences.tolist())
     reached = np.ones(len(numbers), bool)
