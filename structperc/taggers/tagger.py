@@ -86,8 +86,8 @@ class Tagger(BaseTagger):
             default only the best label sequence; with non-local features set n to 100 or more. Without them it may
             be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
         prior: Regularisation of all weights, added to the loss of the corpus.
-        init_from: Folder of a saved model with the same templates; training starts from its weights, with its features
-            and labels.
+        init_from: Folder of a saved model with the same templates; training starts from its weights. Features
+            and labels that only the training data have are added, with weights of zero.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
