@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,17 +12,13 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features.templates import template_name
-from structperc.nonlocal_features import NonlocalFeature
 from structperc.spelling import counted
 from structperc.structures import Axis, WeightAxes
-
-if TYPE_CHECKING:
-    from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-def initialize_from(tagger: "Tagger", folder: str, data: SequenceDataModule) -> None:
+def initialize_from(tagger: Any, folder: str, data: SequenceDataModule) -> None:
     """Set features, labels and weights of a tagger to those of a saved model, to be trained further with data.
 
     Features and labels that only the data have are added. Their weights are zero, so that label sequences of the saved
@@ -33,7 +29,7 @@ def initialize_from(tagger: "Tagger", folder: str, data: SequenceDataModule) -> 
     can initialise one of documents if its templates stay within a sentence.
 
     Args:
-        tagger: A tagger without weights.
+        tagger: A `Tagger` without weights.
         folder: Folder of the saved model.
         data: The training data.
 
@@ -61,7 +57,7 @@ def initialize_from(tagger: "Tagger", folder: str, data: SequenceDataModule) -> 
         logger.info("%s: the training data add %s", folder, ", ".join(added))
 
 
-def _load(tagger: "Tagger", folder: str, data: SequenceDataModule) -> "Tagger":
+def _load(tagger: Any, folder: str, data: SequenceDataModule) -> Any:
     """Return the saved model, with features that are ready for the data."""
     trusted = Builder.trusting(tagger, *tagger.features.user_objects).trusted
     try:
@@ -97,9 +93,7 @@ def _difference(current: Sequence[str], other: Sequence[str]) -> str:
     return "; ".join(parts) or f"the order is {', '.join(other)}"
 
 
-def _weight_positions(
-    tagger: "Tagger", saved: "Tagger", positions: Mapping[str, Tensor]
-) -> dict[str, list[Tensor | None]]:
+def _weight_positions(tagger: Any, saved: Any, positions: Mapping[str, Tensor]) -> dict[str, list[Tensor | None]]:
     """Return the new positions of the features, labels or counts of a saved model, by weight and axis."""
 
     def find(axis: Axis | None) -> Tensor | None:
@@ -110,8 +104,6 @@ def _weight_positions(
         axes: WeightAxes = getattr(module, "weight_axes", {})
         found |= {f"{place}.{name}": [find(axis) for axis in own] for name, own in axes.items()}
     for i, (feature, known) in enumerate(zip(tagger.nonlocal_features, saved.nonlocal_features, strict=False)):
-        assert isinstance(feature, NonlocalFeature)
-        assert isinstance(known, NonlocalFeature)
         number = {name: n for n, name in enumerate(feature.names(tagger.labels.type_names))}
         before = known.names(saved.labels.type_names)
         if number.keys() >= set(before):
