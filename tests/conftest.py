@@ -22,8 +22,8 @@ from structperc.errors import InputError
 from structperc.progress import show_bars
 
 gc.disable()  # until all tests are collected: imports leave hundreds of thousands of objects, and no garbage
-# The same examples in each run, without a deadline, as the first may compile a kernel; --hypothesis-profile=random draws
-# new ones.
+# The same examples in each run, without a deadline, as the first may compile a kernel;
+# --hypothesis-profile=random draws new ones.
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("fixed")

@@ -301,7 +301,8 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
     if report is not None and any(
-        (text_options.misaligned if one.misaligned else text_options.overlaps) == "error" for _, one in report.conflicts
+        (text_options.misaligned if one.misaligned else text_options.overlaps) == "refuse"
+        for _, one in report.conflicts
     ):
         raise InputError(f"{report.summary()}; correct the file")
     if text_options != TextOptions():

@@ -229,11 +229,11 @@ def _span_options(spans: "SpanReport") -> list[DataOption]:
     if text_options.offsets != "characters":
         lines.append((f"offsets: {text_options.offsets}", "unit of offsets: characters, utf-16 or utf-8"))
     if cut:
-        why = f"{_misfit_example(spans, cut)}; skip: leave out, error: raise an error"
+        why = f"{_misfit_example(spans, cut)}; drop: leave out, refuse: raise an error"
         lines.append(("misaligned: expand", f"to whole tokens: {why}"))
     if shared:
         lines.append(
-            ("overlaps: longest", f"the longest is kept: {_misfit_example(spans, shared)}; error: raise an error")
+            ("overlaps: longest", f"the longest is kept: {_misfit_example(spans, shared)}; refuse: raise an error")
         )
     return lines
 

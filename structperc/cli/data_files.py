@@ -180,8 +180,8 @@ def _convert_arguments(parser: CommandParser) -> None:
     out = "output file; for brat, webanno and cas-json a folder, which gets a file for each document"
     parser.add_argument("-o", "--output", required=True, help=out)
     texts = {
-        "misaligned": "spans whose edges are not token edges: an error (default), expanded to whole tokens, or skipped",
-        "overlaps": "overlapping spans: an error (default), or keep the longest or the first",
+        "misaligned": "spans whose edges are not token edges: refuse (default), expand to whole tokens, or drop them",
+        "overlaps": "overlapping spans: refuse (default), or keep the longest or the first",
         "tokens": "tokenizer of running text; default: the one that fits most spans",
         "sentences": "sentences of running text: by rules (default), one for each line, or one for each text",
         "offsets": "unit of the offsets of spans; default: the one that fits most spans",

@@ -44,8 +44,8 @@ class TextOptions(NamedTuple):
 
     tokens: str = "conll"
     sentences: str = "rules"
-    misaligned: Misaligned = "error"
-    overlaps: Overlaps = "error"
+    misaligned: Misaligned = "refuse"
+    overlaps: Overlaps = "refuse"
     offsets: OffsetUnit = "characters"
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ class SpanReport(NamedTuple):
             if not left:
                 return found[-1]
         if any(conflict.misaligned for _, conflict in self.conflicts):
-            found.append("correct these spans, or set data.misaligned: expand (to whole tokens) or skip")
+            found.append("correct these spans, or set data.misaligned: expand (to whole tokens) or drop")
         if any(not conflict.misaligned for _, conflict in self.conflicts):
             found.append("remove one of the overlapping spans, or set data.overlaps: longest or first")
         return "; ".join(found)
@@ -159,7 +159,8 @@ def check_conflicts(report: SpanReport) -> None:
     """Raise InputError for conflicts that the options do not resolve; log the others."""
     options = report.text_options
     unresolved = [
-        (options.misaligned if conflict.misaligned else options.overlaps) == "error" for _, conflict in report.conflicts
+        (options.misaligned if conflict.misaligned else options.overlaps) == "refuse"
+        for _, conflict in report.conflicts
     ]
     if any(unresolved):
         raise InputError(f"{report.summary()}; {report.advice()}")

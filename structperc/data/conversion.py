@@ -28,7 +28,7 @@ DEFAULTS = ReadOptions()
 _RESERVED = re.compile(r"->|[\\\[\]|_;*\t\n\r]")
 _CONTROLS = re.compile(r"[\\\t\r]")
 _CONTROL = {"\t": "t", "\n": "n", "\r": "r"}
-_EFFECTS = {"expand": "expanded to whole tokens", "skip": "dropped", "error": "refused"}
+_EFFECTS = {"expand": "expanded to whole tokens", "drop": "dropped", "refuse": "refused"}
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -133,7 +133,7 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
     assert found.table is not None
     report = found.table.spans
     assert report is not None
-    text_options = report.text_options._replace(**{"misaligned": "error", "overlaps": "error", **options})
+    text_options = report.text_options._replace(**{"misaligned": "refuse", "overlaps": "refuse", **options})
     text_options.check()
     aligned = align_texts(report.texts, text_options, found.file, _log_conflicts)
     others = [name for name in found.table.others if not name.startswith(PREDICTED)]
@@ -161,11 +161,11 @@ def _log_conflicts(report: SpanReport) -> None:
         given = options.misaligned if conflict.misaligned else options.overlaps
         effect = _EFFECTS.get(given) or f"kept the {given}"
         logger.warning("%s: %s; %s", Path(place).name, conflict.message, effect)
-        unresolved += given == "error"
+        unresolved += given == "refuse"
     for place in report.merged:
         logger.info("%s: joined the sentences that a span crosses", Path(place).name)
     if unresolved:
-        advice = "set --misaligned expand or skip, or --overlaps longest or first, or correct them"
+        advice = "set --misaligned expand or drop, or --overlaps longest or first, or correct them"
         raise InputError(f"{report.name}: {unresolved:,} of {report.total:,} spans do not fit the tokens; {advice}")
 
 

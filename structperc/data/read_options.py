@@ -76,6 +76,8 @@ TRAINING_FILES: dict[str, Any] = {  # type hints of the options of data modules,
     "labels": str,
     "like_labels": list[str],  # roles of columns with labels of the same types
 }
+TREATMENTS = ("misaligned", "overlaps")
+FORMER_VALUES = {"error": "refuse", "skip": "drop"}  # of these options in models saved before they were renamed
 
 
 def check_training_files(options: Any) -> Mapping[str, Any]:
@@ -86,4 +88,5 @@ def check_training_files(options: Any) -> Mapping[str, Any]:
     check_value(options, dict[str, Any], "training_files")
     for name in options.keys() & TRAINING_FILES.keys():
         check_value(options[name], TRAINING_FILES[name], f"training_files.{name}")
-    return options
+    renamed = {name: FORMER_VALUES.get(options[name], options[name]) for name in TREATMENTS if name in options}
+    return {**options, **renamed}

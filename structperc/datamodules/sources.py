@@ -250,9 +250,9 @@ class Table(FileDataModule):
         label_names: Names of labels stored as numbers, by role.
         tokens: Tokenizer of running text: "conll" or "ud", see `structperc.text`.
         sentences: Sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
-        misaligned: Treatment of spans whose edges are not token edges: "error" lists them, "expand" extends them to
-            whole tokens, "skip" drops them.
-        overlaps: Treatment of spans that share a token: "error" lists them, "longest" keeps the longest,
+        misaligned: Treatment of spans whose edges are not token edges: "refuse" lists them, "expand" extends them to
+            whole tokens, "drop" leaves them out.
+        overlaps: Treatment of spans that share a token: "refuse" lists them, "longest" keeps the longest,
             "first" the one that begins first.
         offsets: Unit of the offsets of spans: "characters", "utf-16" code units, as in JavaScript, or "utf-8" bytes.
         heading: True if the first row of CSV names the columns; otherwise they are called "1", "2", ...
@@ -276,8 +276,8 @@ class Table(FileDataModule):
         label_names: dict[str, list[str]] | None = None,
         tokens: str = "conll",
         sentences: str = "rules",
-        misaligned: Misaligned = "error",
-        overlaps: Overlaps = "error",
+        misaligned: Misaligned = "refuse",
+        overlaps: Overlaps = "refuse",
         offsets: OffsetUnit = "characters",
         heading: bool = True,
         encoding: str = "utf-8",
@@ -390,8 +390,8 @@ class InMemory(SequenceDataModule):
         label_names: dict[str, list[str]] | None = None,
         tokens: str = "conll",
         sentences: str = "rules",
-        misaligned: Misaligned = "error",
-        overlaps: Overlaps = "error",
+        misaligned: Misaligned = "refuse",
+        overlaps: Overlaps = "refuse",
         offsets: OffsetUnit = "characters",
         **options: Any,
     ) -> None:

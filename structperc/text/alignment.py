@@ -17,8 +17,8 @@ from structperc.text.tokenizer import (
     strip_invisible,
 )
 
-Misaligned = Literal["error", "expand", "skip"]
-Overlaps = Literal["error", "longest", "first"]
+Misaligned = Literal["refuse", "expand", "drop"]
+Overlaps = Literal["refuse", "longest", "first"]
 OffsetUnit = Literal["characters", "utf-16", "utf-8"]
 
 _PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
@@ -227,8 +227,8 @@ def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> Tokeni
 def align(
     text: TokenizedText,
     spans: Iterable[TextSpan],
-    misaligned: Misaligned = "error",
-    overlaps: Overlaps = "error",
+    misaligned: Misaligned = "refuse",
+    overlaps: Overlaps = "refuse",
 ) -> Alignment:
     """Map character spans to token spans, and report conflicts.
 
@@ -239,10 +239,10 @@ def align(
         text: the text with its tokens.
         spans: spans of its characters.
         misaligned: treatment of spans whose edges are not token edges. "expand": extend to all tokens touched, drop
-            if there are none; "skip": drop; "error": as "expand", for callers that raise an error on conflicts.
+            if there are none; "drop": drop; "refuse": as "expand", for callers that raise an error on conflicts.
         overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "first":
-            keep the one that begins first, of several the one given first; "error": as "first", for callers that raise
-            an error on conflicts.
+            keep the one that begins first, of several the one given first; "refuse": as "first", for callers that
+            raise an error on conflicts.
 
     Returns:
         the token spans, and the conflicts.
@@ -257,7 +257,7 @@ def align(
         place: tuple[int, int] | SpanConflict | None = tokens.exact(span)
         if isinstance(place, SpanConflict):
             conflicts.append(place)
-            place = None if misaligned == "skip" else tokens.touched(span)
+            place = None if misaligned == "drop" else tokens.touched(span)
         if place is not None:
             found.append((*place, span))
     if overlaps == "longest":

@@ -119,7 +119,7 @@ def test_brat_trains():
     columns = {"text": "text", "spans": "spans"}
     with pytest.raises(InputError, match=r"a\.ann: span 5..32"):
         Table(".", {"train": "brat"}, columns).corpus("train")
-    data = Table(".", {"train": "brat"}, columns, misaligned="skip", scheme="IOBES")
+    data = Table(".", {"train": "brat"}, columns, misaligned="drop", scheme="IOBES")
     labels = list(data.corpus("train").columns["label"])
     assert labels == ["O", "B-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O", "O", "O", "O"]
 

@@ -284,7 +284,7 @@ def test_all_misaligned_spans_are_named():
     ("options", "labels"),
     [
         ({"misaligned": "expand", "overlaps": "longest"}, ["B-PER", "I-PER", "O", "B-LOC", "B-PER", "O"]),
-        ({"misaligned": "skip"}, ["O", "B-ORG", "O", "O", "B-PER", "O"]),
+        ({"misaligned": "drop"}, ["O", "B-ORG", "O", "O", "B-PER", "O"]),
     ],
 )
 def test_options_for_misaligned_spans(options, labels):

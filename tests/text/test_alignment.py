@@ -54,7 +54,7 @@ DRAWN = st.text("ab.\n ", max_size=12).flatmap(
 def test_tokens_of_spans(drawn):
     text, spans = tokenize(drawn[0], sentences=line_sentences), drawn[1]
     expected, conflicts = naive(text, spans)
-    assert len(align(text, spans, "skip").conflicts) == len(conflicts)
+    assert len(align(text, spans, "drop").conflicts) == len(conflicts)
     assert bool(conflicts) == bool(align(text, spans).conflicts)
     assert conflicts or align(text, spans).spans == expected
 
@@ -70,7 +70,7 @@ def test_expanded_spans(drawn):
         assert align(text, [TextSpan(start, end, kind)], "expand").spans == expected
     kept = align(text, spans, "expand", "longest").spans
     assert all(before[1] <= after[0] for before, after in pairwise(kept))
-    assert {one for one, *_ in align(text, spans, "skip", "longest").conflicts} >= {
+    assert {one for one, *_ in align(text, spans, "drop", "longest").conflicts} >= {
         one for one, _, misaligned in align(text, spans).conflicts if misaligned
     }
 
@@ -93,7 +93,7 @@ def test_longest_of_overlapping_spans():
     text = tokenize("Anna Lind of Acme Corp left")
     ends = [(0, 4, "A"), (0, 9, "B"), (5, 17, "C"), (13, 22, "D"), (5, 17, "C")]
     marks = [TextSpan(*one) for one in ends]
-    found = align(text, marks, "error", "longest")
+    found = align(text, marks, "refuse", "longest")
     assert found.spans == [(0, 1, "A"), (1, 4, "C")]
     assert len(found.conflicts) == 2
     assert [one.kind for one in align(text, [TextSpan(0, 6, "A"), TextSpan(0, 4, "B")]).conflicts] == [
