@@ -4,12 +4,16 @@ Letters for shapes: B sequences, T tokens, L labels, K candidates, F features, n
 Sequences are padded to T on the right, and the padding is never read. Lists of ids are `Ragged`, without padding.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from structperc.ragged import Ragged
+
+Axis = Literal["node", "edge", "label", "label pair"]  # an axis as long as the number of node features, ...
+WeightAxes = Mapping[str, tuple[Axis | None, ...]]  # the axes of weights by name; None: of another length
 
 
 class Words(NamedTuple):

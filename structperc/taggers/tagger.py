@@ -42,10 +42,8 @@ from structperc.data.weights import first_change, token_weights
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
-from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.features.templates import template_name
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
@@ -61,6 +59,7 @@ from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
+from structperc.taggers.initialization import initialize_from
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
@@ -91,8 +90,8 @@ class Tagger(BaseTagger):
             default only the best label sequence; with non-local features set n to 100 or more. Without them it may
             be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
         prior: Regularisation of all weights, added to the loss of the corpus.
-        init_from: Folder of a saved model with the same templates; training starts from its weights, with its features
-            and labels.
+        init_from: Folder of a saved model with the same templates; training starts from its weights. Features
+            and labels that only the training data have are added, with weights of zero.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
@@ -732,63 +731,3 @@ def describe_biases(tagger: Tagger) -> dict[str, Any]:
     biases = {name: describe_value(decoder) for name, decoder in tagger.biases.items()}
     entries = {BIASES: biases or None, DEFAULT_BIAS: tagger.default_bias, TEMPERATURE: tagger.temperature}
     return {name: value for name, value in entries.items() if value is not None}
-
-
-def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:
-    """Set features, labels and weights of a tagger to those of a saved model, to be trained further with data.
-
-    The saved model may contain classes of this library and of the modules of the tagger's classes. Weights that only
-    the tagger has, such as those of non-local features, stay at zero. A model of sentences can initialise one of
-    documents if its templates stay within a sentence.
-
-    Args:
-        tagger: A tagger without weights.
-        folder: Folder of the saved model.
-        data: The training data.
-
-    Raises:
-        InputError: The model is missing, or has other templates, sequences, tag scheme or weights; or its features
-            depend on a first model's labels of other training data.
-    """
-    known_parts = Builder.trusting(tagger, *tagger.features.user_objects)
-    try:
-        saved = type(tagger).load(folder, trusted=known_parts.trusted)
-    except InputError as error:
-        raise InputError(f"model.init_from: {error}") from None
-    for kind in ("node", "edge"):
-        current, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
-        if current != other:
-            raise InputError(
-                f"model.init_from: {folder} was trained with other {kind} templates: {_difference(current, other)}"
-            )
-    if saved.features.hash_bits != tagger.features.hash_bits:
-        bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
-        raise InputError(f"model.init_from: {folder} uses a different feature index; set features.hash_bits: {bits}")
-    if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
-        raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
-    if saved.labels.scheme != data.scheme:
-        raise InputError(
-            f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme: {saved.labels.scheme}"
-        )
-    try:
-        saved.features.prepare_resume(data.corpus("train"))
-    except InputError as error:
-        raise InputError(f"model.init_from: {folder}: {error}") from None
-    tagger.features = saved.features
-    for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
-        if isinstance(module, TextModule) and isinstance(known, type(module)):
-            module.load_state(known.to_state())
-    tagger.allocate(saved.labels)
-    weights = dict(tagger.named_parameters())
-    with torch.no_grad():
-        for name, p in saved.named_parameters():
-            if name not in weights or weights[name].shape != p.shape:
-                raise InputError(f"model.init_from: {folder} has weights {name} that do not fit this model")
-            weights[name].copy_(p)
-
-
-def _difference(current: Sequence[str], other: Sequence[str]) -> str:
-    """Return the templates that only one of the taggers has, such as "add w[0]; remove w[-1]"."""
-    add, remove = ([t for t in a if t not in b] for a, b in ((other, current), (current, other)))
-    parts = [f"{verb} {', '.join(names)}" for verb, names in (("add", add), ("remove", remove)) if names]
-    return "; ".join(parts) or f"the order is {', '.join(other)}"
