@@ -25,7 +25,7 @@ ITERATIONS = 40  # of L-BFGS
 def run(way: tuple[str, float], seed: int, train: Corpus, dev: Corpus) -> list[tuple[int, int, float]]:
     """Return sentences, tokens and F1 on the development file of each round."""
     by, max_similarity = way
-    words, gold = (train.sentences_of(train.columns[role]) for role in ("word", "label"))
+    words, gold = sentences(train)
     chosen = np.random.default_rng(seed).permutation(len(train))[: SIZES[0]].tolist()
     found = []
     for size, following in pairwise([*SIZES, None]):
@@ -50,7 +50,10 @@ def main() -> None:
     files = {"train": "eng.train", "dev": "eng.testa"}
     data = Conll(folder, files, ["word", "pos", "chunk", "label"], labels="IOB1")
     corpora = [data.corpus(split) for split in files]
-    train, dev = (Corpus.from_sentences(_rows(corpus)) for corpus in corpora)
+    train, dev = (
+        Corpus.from_sentences([{"word": words, "label": own} for words, own in zip(*sentences(corpus), strict=True)])
+        for corpus in corpora
+    )
     runs = [[run(way, seed, train, dev) for way in WAYS] for seed in options.seeds]
     means = np.array(runs, dtype=float).mean(0)
     print("| sentences |", " | ".join(f"{size:,}" for size in SIZES), "|")
@@ -60,9 +63,9 @@ def main() -> None:
         print(f"| {name}: tokens |", " | ".join(f"{tokens:,.0f}" for tokens in found[:, 1]), "|")
 
 
-def _rows(corpus: Corpus) -> list[dict[str, list[str]]]:
-    columns = [corpus.sentences_of(corpus.columns[role]) for role in ("word", "label")]
-    return [{"word": words, "label": labels} for words, labels in zip(*columns, strict=True)]
+def sentences(corpus: Corpus) -> list[list[list[str]]]:
+    """Return the words and the labels of each sentence."""
+    return [corpus.sentences_of(corpus.columns[role]) for role in ("word", "label")]
 
 
 if __name__ == "__main__":

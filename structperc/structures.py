@@ -4,12 +4,16 @@ Letters for shapes: B sequences, T tokens, L labels, K candidates, F features, n
 Sequences are padded to T on the right, and the padding is never read. Lists of ids are `Ragged`, without padding.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from structperc.ragged import Ragged
+
+Axis = Literal["node", "edge", "label", "label pair"]  # an axis as long as the number of node features, ...
+WeightAxes = Mapping[str, tuple[Axis | None, ...]]  # the axes of weights by name; None: of another length
 
 
 class Words(NamedTuple):
@@ -27,6 +31,22 @@ class Words(NamedTuple):
     folded: Tensor  # (B, T) int64, number of the case-folded word
     shapes: Tensor  # (B, T) int64, number of its character types, see `data.words.word_shape`
     kinds: Tensor  # (B, T) int64, bits of its first character, see `data.words.word_kind`
+
+
+class SpanStates(NamedTuple):
+    """The M states of a search for label sequences without forbidden spans; see `chain.forbid`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.structures import SpanStates
+        >>> states = SpanStates(torch.tensor([0, 1]), torch.ones(1, 3, 2).bool(), torch.ones(1, 3, 2, 2).bool())
+        >>> states.labels[torch.tensor([[1, 0, 1]])]  # of a sequence of states
+        tensor([[1, 0, 1]])
+    """
+
+    labels: Tensor  # (M,) int64, label of each state; the first L are the labels themselves
+    possible: Tensor  # (B, T, M) bool, states that may be the first and the last of a sequence; True at others
+    follows: Tensor  # (B, T, M, M) bool, pairs (state before, state) at each token but the first
 
 
 class Batch(NamedTuple):
@@ -57,6 +77,7 @@ class Batch(NamedTuple):
     #                                of them at each token. None: all labels are known, as `gold`
     weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
     possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
+    states: SpanStates | None = None  # of sequences with spans that must not be predicted; None: no such spans
 
 
 class SentenceBoundaries(NamedTuple):

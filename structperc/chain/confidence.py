@@ -7,7 +7,6 @@ from structperc.chain.marginals import marginals, next_marginals, previous_margi
 from structperc.chain.minimum_risk import ProbableSegments, probable_segments
 from structperc.chain.segments import Segments, segment_marginals
 from structperc.data.labels import LabelSet, segment_boundaries
-from structperc.data.tag_schemes import parse_tag
 from structperc.predictor.base import Entities, ProbableSpan, check_min_probability
 from structperc.structures import Lattice, SentenceBoundaries
 
@@ -74,18 +73,18 @@ def segment_confidence(
     total = _written_confidence(lattice, labels, segments, boundaries, label_set)
     if label_set.scheme == "IOB1":
         where = segments.rows, segments.starts
-        other = _other_first_labels(label_set).to(labels.device)[labels[where]]
-        labels = labels.index_put(where, other.clamp(min=0))
-        also = _written_confidence(lattice, labels, segments, boundaries, label_set)
-        total = total + also.where(other >= 0, 0)
+        for other in _other_first_labels(label_set).to(labels.device)[labels[where]].unbind(1):
+            changed = labels.index_put(where, other.clamp(min=0))
+            also = _written_confidence(lattice, changed, segments, boundaries, label_set)
+            total = total + also.where(other >= 0, 0)
     return total.clamp(max=1).to(lattice.unary.dtype)
 
 
 def _other_first_labels(label_set: LabelSet) -> Tensor:
-    """Return for each label of IOB1 the other one of its type (L,) int64, -1 without one."""
-    tags = [parse_tag(name, label_set.scheme) for name in label_set.names]
-    same = ([i for i, other in enumerate(tags) if other.type == tag.type and other != tag] for tag in tags)
-    return torch.tensor([(ids or [-1])[0] for ids in same])
+    """Return for each label of IOB1 the other ones of its type (L, n) int64, filled up with -1."""
+    types = label_set.types.tolist()
+    same = [[i for i, other in enumerate(types) if other == kind and i != own] for own, kind in enumerate(types)]
+    return torch.tensor([ids + [-1] * (max(map(len, same)) - len(ids)) for ids in same])
 
 
 def _written_confidence(

@@ -129,13 +129,17 @@ class KBest(Decoder):
             raise InputError(f"k must be >= 1, got {k}")
         self.k = k
 
+    def scores(self, lattice: Lattice) -> Lattice:
+        """Return the scores of the search; subclasses add to those of the lattice."""
+        return lattice
+
     def forward(self, lattice: Lattice) -> Candidates:
         """Return the k best label sequences, best first."""
-        return kbest(lattice, self.k)
+        return kbest(self.scores(lattice), self.k)
 
     def best(self, lattice: Lattice) -> Tensor:
         """Return the best labels (B, T) int64, those of `viterbi`."""
-        return viterbi(lattice)[1]
+        return viterbi(self.scores(lattice))[1]
 
 
 class LabelBias(KBest):
@@ -170,10 +174,6 @@ class LabelBias(KBest):
         """Look up the labels. Raises InputError for an unknown one."""
         self.register_buffer("added", bias_of_labels(self.bias, labels), persistent=False)
 
-    def forward(self, lattice: Lattice) -> Candidates:
-        """Return the k best label sequences, best first, with the biases in their scores."""
-        return super().forward(add_label_bias(lattice, self.added))
-
-    def best(self, lattice: Lattice) -> Tensor:
-        """Return the best labels (B, T) int64."""
-        return super().best(add_label_bias(lattice, self.added))
+    def scores(self, lattice: Lattice) -> Lattice:
+        """Return the lattice with the biases in its scores."""
+        return add_label_bias(lattice, self.added)

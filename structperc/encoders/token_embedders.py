@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from structperc.encoders.base import TokenEmbedder, check_share
 from structperc.encoders.word_vectors import read_vectors
 from structperc.errors import InputError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, real_tokens
+from structperc.structures import Batch, WeightAxes, real_tokens
 
 UNKNOWN = 0  # number of strings outside the vocabulary
 
@@ -261,6 +261,7 @@ class FeatureEmbedding(TokenEmbedder):
     """
 
     n_inputs = 0
+    weight_axes: ClassVar[WeightAxes] = {"table": ("node", None)}
     table: nn.Parameter  # (F, D)
 
     def __init__(self, width: int = 50, dropout: float = 0.0) -> None:

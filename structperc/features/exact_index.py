@@ -81,6 +81,10 @@ class ValueCodes:
         values, order = list(index), (-totals).argsort(kind="stable")
         return cls([values[i] for i in order.tolist() if values[i] and totals[i] >= cutoff], max_offset)
 
+    def merge(self, other: "ValueCodes", max_offset: int) -> "ValueCodes":
+        """Return the codes of the values of both: codes of this one, then those of the further values."""
+        return ValueCodes([*self.values, *(one for one in other.values if one not in self._codes)], max_offset)
+
     @classmethod
     def from_json(cls, values: list[str], max_offset: int, place: str) -> "ValueCodes":
         """Return the codes of saved values. Raises InputError with the location for empty or repeated ones."""
@@ -111,10 +115,15 @@ def radices(template: Template, vocabularies: Mapping[str, ValueCodes]) -> tuple
 
 def template_keys(view: View, template: Template, sizes: Sequence[int]) -> np.ndarray:
     """Return the key of a template at each token, (N,) int64; 0 everywhere for the bias."""
-    keys = np.zeros(view.tokens, np.int64)
-    for part, size in zip(template, sizes, strict=True):
+    return join_codes((view.codes[part.attribute][view.numbers(part)] for part in template), sizes, view.tokens)
+
+
+def join_codes(codes: Iterable[np.ndarray], sizes: Sequence[int], n: int) -> np.ndarray:
+    """Return the keys (n,) int64 of the codes (n,) of each part."""
+    keys = np.zeros(n, np.int64)
+    for own, size in zip(codes, sizes, strict=True):
         keys *= size
-        keys += view.codes[part.attribute][view.numbers(part)]
+        keys += own
     return keys
 
 
@@ -160,6 +169,11 @@ class ExactNumbering:
     def fit(self, reading: Attributes, cutoff: int, max_offset: int) -> "ExactNumbering":
         """Return the numbering with codes for the frequent values of a training corpus."""
         return ExactNumbering({name: _vocabulary(name, reading, cutoff, max_offset) for name in reading.values})
+
+    def extend(self, reading: Attributes, cutoff: int, max_offset: int) -> "ExactNumbering":
+        """Return the numbering with codes for the frequent values of a further corpus; known codes stay the same."""
+        more = self.fit(reading, cutoff, max_offset)._vocabularies
+        return ExactNumbering({name: own.merge(more[name], max_offset) for name, own in self._vocabularies.items()})
 
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
         """Return the codes of the positions outside a sequence, then of values of an attribute, int64."""
@@ -250,6 +264,19 @@ class ExactIndex:
         kept = [keys[mask] for keys, mask in zip(self.keys, masks, strict=True)]
         return ExactIndex(self.templates, self._vocabularies, kept)
 
+    def merge(self, other: "ExactIndex") -> tuple["ExactIndex", np.ndarray]:
+        """Return the index of the features of both, and the ids (F,) int64 in it of the features of this one.
+
+        The other index has the same templates, and further values in its numbering, see `ExactNumbering.extend`.
+        """
+        merged, ids, first = [], [np.empty(0, np.int64)], 0
+        for keys, before, sizes, others in zip(self.keys, self._sizes, other._sizes, other.keys, strict=True):
+            own = join_codes(split_keys(keys, before), sizes, len(keys))
+            merged.append(np.union1d(own, others))
+            ids.append(first + merged[-1].searchsorted(own))
+            first += len(merged[-1])
+        return ExactIndex(self.templates, other._vocabularies, merged), np.concatenate(ids)
+
     def same(self, other: object) -> bool:
         """Return True if both give the same ids to the same features."""
         if not isinstance(other, ExactIndex) or self.templates != other.templates:
@@ -321,6 +348,11 @@ class ExplicitVocabulary:
     def subset(self, keep: np.ndarray) -> "ExplicitVocabulary":
         """Return the names for which keep (F,) bool is true, renumbered in the same order."""
         return ExplicitVocabulary([name for name, kept in zip(self.listed, keep.tolist(), strict=True) if kept])
+
+    def merge(self, other: "ExplicitVocabulary") -> tuple["ExplicitVocabulary", np.ndarray]:
+        """Return the names of both, and the ids (F,) int64 in it of the names of this one."""
+        merged = ExplicitVocabulary([*self.listed, *(name for name in other.listed if name not in self._ids)])
+        return merged, np.arange(len(self))
 
     def summary(self) -> str:
         """Return an empty string: no names share an id."""

@@ -160,6 +160,44 @@ class FeatureExtractor:
         """
         self._fit(corpus, workers)
 
+    def extend(self, corpus: Corpus, cutoff: int) -> tuple["FeatureExtractor", dict[str, np.ndarray]]:
+        """Return an extractor with the features of a further training corpus, too.
+
+        Features that occur at least `cutoff` times in this corpus are added; document attributes are not fitted again.
+
+        Args:
+            corpus: the further training corpus; it may contain the former one.
+            cutoff: minimal count of the surface part of a feature.
+
+        Returns:
+            the extractor, and for "node" and "edge" the new ids (F,) int64 of the features of this extractor.
+
+        Raises:
+            InputError: a missing column.
+
+        Example:
+            >>> first, more = (Corpus.from_sentences([{"word": words}]) for words in (["a", "c"], ["b", "c"]))
+            >>> features = FeatureExtractor(node=["w[0]", "bias"], cutoff=1)
+            >>> features.fit(first)
+            >>> extended, ids = features.extend(more, cutoff=1)
+            >>> extended.feature_names("node"), ids["node"].tolist()
+            (['w[0]=a', 'w[0]=c', 'w[0]=b', 'bias'], [0, 1, 3])
+        """
+        extended, reading = copy.copy(self), self._sources.read(corpus)
+        extended.cutoff, extended._numbering = cutoff, self._numbering.extend(reading, cutoff, self._max_offset)
+        counted = extended._count(extended._view(corpus, reading), reading, Workers())
+        kinds = ["node"] if self.shared else [*self._indices]
+        merged = {kind: _merge(self._indices[kind], counted[kind]) for kind in kinds}
+        extended._indices = {kind: index for kind, (index, _) in merged.items()}
+        ids = {kind: own for kind, (_, own) in merged.items()}
+        if self.shared:
+            extended._indices["edge"], ids["edge"] = extended._indices["node"], ids["node"]
+        if self.weighted is not None:
+            vocabulary, own = _merge(self.weighted.vocabulary, self.weighted.fit(corpus, cutoff).vocabulary)
+            extended.weighted = WeightedFeatures(self.weighted.column, vocabulary)
+            ids["node"] = np.concatenate([ids["node"], len(extended._indices["node"]) + own])
+        return extended, ids
+
     def prepare_resume(self, corpus: Corpus) -> None:
         """Prepare fitted features for further training on a corpus.
 
@@ -413,20 +451,29 @@ class FeatureExtractor:
         view = self._view(corpus, reading)
         if self.weighted is not None:
             self.weighted = self.weighted.fit(corpus, self.cutoff)
-        options = self.cutoff, self.progress, workers
-        self._indices = {"node": self._numbering.count(view, reading, self.node, *options)}
-        if self.edge:
-            same = self.edge == self.node
-            edge = self._indices["node"] if same else self._numbering.count(view, reading, self.edge, *options)
-            self._indices["edge"] = edge
+        self._indices = self._count(view, reading, workers)
         for line in self.summary():
             logger.info("%s", line)
         return view
+
+    def _count(self, view: View, reading: Attributes, workers: Workers) -> dict[str, Index]:
+        """Return the indices of the frequent features of nodes and edges; one object if both are the same."""
+        options = self.cutoff, self.progress, workers
+        found: dict[str, Index] = {"node": self._numbering.count(view, reading, self.node, *options)}
+        if self.edge:
+            same = self.edge == self.node
+            found["edge"] = found["node"] if same else self._numbering.count(view, reading, self.edge, *options)
+        return found
 
     def _view(self, corpus: Corpus, reading: Attributes) -> View:
         codes = {name: self._numbering.codes(name, values) for name, values in reading.values.items()}
         starts = corpus.starts if self.within == "sequence" else corpus.sentences
         return View(reading.columns, reading.numbers, codes, starts, self._max_offset)
+
+
+def _merge(one: Any, other: Any) -> tuple[Any, np.ndarray]:
+    """Merge two indices or vocabularies of the same class."""
+    return one.merge(other)
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":

@@ -57,6 +57,10 @@ class HashedNumbering:
             raise InputError(f"cutoff must be at most {MAX_COUNT} with hash_bits, got {cutoff}")
         return self
 
+    def extend(self, reading: Attributes, cutoff: int, max_offset: int) -> "HashedNumbering":
+        """Return the numbering itself, which stores no values."""
+        return self.fit(reading, cutoff, max_offset)
+
     def codes(self, attribute: str, values: Sequence[str]) -> np.ndarray:
         """Return the hashes of the positions outside a sequence, then of values, uint64."""
         return self._values.encode(values)
@@ -110,6 +114,14 @@ class NameSample(NamedTuple):
         names = [name for name, wanted in zip(self.names, kept.tolist(), strict=True) if wanted]
         return self._replace(buckets=self.buckets[kept], names=names)
 
+    def merge(self, other: "NameSample") -> "NameSample":
+        """Return the names of both, and the larger numbers."""
+        known = set(self.names)
+        new = [i for i, name in enumerate(other.names) if name not in known]
+        buckets = np.concatenate([self.buckets, other.buckets[new]])
+        names = [*self.names, *(other.names[i] for i in new)]
+        return NameSample(buckets, names, max(self.distinct, other.distinct), max(self.occupied, other.occupied))
+
 
 class NamedBuckets:
     """Base class of numbered buckets with names for some of their features."""
@@ -138,6 +150,13 @@ class NamedBuckets:
         kept.buckets = self.buckets.subset(keep)
         kept.sample = self.sample.within(kept.buckets)
         return kept
+
+    def merge(self, other: Self) -> tuple[Self, np.ndarray]:
+        """Return the buckets of both, and the ids (n,) int64 in it of the buckets of this one."""
+        merged = copy.copy(self)
+        numbers = np.union1d(self.buckets.numbers, other.buckets.numbers)
+        merged.buckets, merged.sample = Buckets(self.buckets.bits, numbers), self.sample.merge(other.sample)
+        return merged, numbers.searchsorted(self.buckets.numbers)
 
     def summary(self) -> str:
         """Return a line about the number of features and of their buckets."""

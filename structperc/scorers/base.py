@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,15 @@ from structperc.data.corpus import Corpus
 from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Lattice
+from structperc.structures import Batch, Lattice, WeightAxes
 
 
 class LocalWeights(nn.Module, ABC):
     """Base class of modules with local weights: scorers of lattices and scorers of listed candidates.
 
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
+    `weight_axes` names the axes of weights that are as long as the number of features or labels, so that a model can be
+    the start of one with more of them (`Tagger`, option `init_from`): {"bias": ("label",)} below.
 
     Example:
         >>> import torch
@@ -34,6 +36,7 @@ class LocalWeights(nn.Module, ABC):
     """
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
+    weight_axes: ClassVar[WeightAxes] = {}
 
     @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:

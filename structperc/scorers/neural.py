@@ -1,6 +1,7 @@
 """Linear scores of vectors: the scorer of neural taggers."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from structperc.data.corpus import Corpus
 from structperc.encoders import Encoder
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
-from structperc.structures import Batch, Lattice
+from structperc.structures import Batch, Lattice, WeightAxes
 
 
 class Neural(Scorer):
@@ -32,6 +33,11 @@ class Neural(Scorer):
         (torch.Size([9, 300]), torch.Size([9, 9]))
     """
 
+    weight_axes: ClassVar[WeightAxes] = {
+        "head.weight": ("label", None),
+        "head.bias": ("label",),
+        "transition": ("label", "label"),
+    }
     transition: nn.Parameter | None
 
     def __init__(self, encoder: Encoder, transitions: bool = True) -> None:

@@ -3,7 +3,7 @@
 `sum_features` sums weight rows over ragged lists of feature ids, with a sparse gradient.
 """
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from structperc.errors import InputError
 from structperc.ragged import Ragged, spread
 from structperc.scorers.base import Scorer
-from structperc.structures import Batch, FlatBatch, Lattice, real_tokens
+from structperc.structures import Batch, FlatBatch, Lattice, WeightAxes, real_tokens
 
 AnyBatch = TypeVar("AnyBatch", Batch, FlatBatch)
 
@@ -133,6 +133,11 @@ class SparseLinear(Scorer):
         [[[1.0, 5.0], [0.0, 5.0]]]
     """
 
+    weight_axes: ClassVar[WeightAxes] = {
+        "node": ("node", "label"),
+        "edge": ("edge", "label pair"),
+        "transition": ("label", "label"),
+    }
     node: nn.Parameter
     edge: nn.Parameter | None
     transition: nn.Parameter | None

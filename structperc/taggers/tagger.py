@@ -15,10 +15,12 @@ from structperc.builder import Builder, describe_value
 from structperc.chain import (
     Constraints,
     Decoder,
+    ForbidSpans,
     KBest,
     MinimumSegmentRisk,
     SegmentThreshold,
     allow,
+    forbid,
     kbest,
     log_partition,
     marginals,
@@ -26,10 +28,12 @@ from structperc.chain import (
     step_log_probabilities,
 )
 from structperc.chain.confidence import confidence_within, token_confidence
+from structperc.chain.forbidden import state_path
 from structperc.chain.minimum_risk import ProbableSegments, check_temperature, probable_segments
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import RepeatedLabels
 from structperc.data.json_data import check_value
 from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
@@ -39,10 +43,8 @@ from structperc.data.weights import first_change, token_weights
 from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import split_batch
-from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.features.templates import template_name
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, best_first, check_criterion
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
@@ -58,6 +60,7 @@ from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
+from structperc.taggers.initialization import initialize_from
 from structperc.taggers.learning import (
     FullBatchTraining,
     GradientTraining,
@@ -88,8 +91,8 @@ class Tagger(BaseTagger):
             default only the best label sequence; with non-local features set n to 100 or more. Without them it may
             be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
         prior: Regularisation of all weights, added to the loss of the corpus.
-        init_from: Folder of a saved model with the same templates; training starts from its weights, with its features
-            and labels.
+        init_from: Folder of a saved model with the same templates; training starts from its weights. Features
+            and labels that only the training data have are added, with weights of zero.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
@@ -180,7 +183,13 @@ class Tagger(BaseTagger):
         return [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
 
     def forward(self, batch: Batch) -> Lattice:
-        """Return the Lattice of a batch in which candidates are searched."""
+        """Return the Lattice of a batch in which candidates are searched.
+
+        Raises:
+            InputError: the batch has forbidden spans, which are not part of the scores of labels.
+        """
+        if batch.states is not None:
+            raise InputError("forbidden spans are supported by tag and entities only; leave them out")
         lattice = self.candidates_of.lattice(self.scorer(batch), batch)
         return lattice if batch.possible is None else allow(lattice, batch.possible)
 
@@ -329,10 +338,16 @@ class Tagger(BaseTagger):
             name = type(decoder).__name__
             raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
         if not self.nonlocal_features:
-            return decoder.best(self(batch))
+            return self._best_labels(batch, decoder)
         T = batch.sentences.shape[1]
-        parts = (self.best_labels(part, self(part), decoder) for part in split_batch(batch, decoder.k))
+        parts = (self._best_labels(part, decoder) for part in split_batch(batch, decoder.k))
         return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    def _best_labels(self, batch: Batch, decoder: Decoder) -> Tensor:
+        """Return the `best_labels` without the forbidden spans of the batch."""
+        if batch.states is not None:
+            decoder, batch = ForbidSpans(decoder, batch.states), batch._replace(states=None)
+        return self.best_labels(batch, self(batch), decoder)
 
     @torch.no_grad()
     def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
@@ -444,7 +459,8 @@ class Tagger(BaseTagger):
         """
         if min_probability is not None:
             self.check_probabilistic()
-            return probable_segments(self.scaled(self(batch)), self.labels, min_probability, batch.first)
+            lattice, labels = self._conditional(batch)
+            return probable_segments(lattice, labels, min_probability, batch.first)
         decoder = self.current_decoder
         return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
 
@@ -463,10 +479,23 @@ class Tagger(BaseTagger):
             InputError: The tagger was not trained by likelihood.
         """
         self.check_probabilistic()
-        lattice = self.scaled(self(batch))
+        lattice, label_set = self._conditional(batch)
+        states = labels if batch.states is None else state_path(labels, batch.lengths, batch.states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        within = confidence_within(lattice, labels, boundaries, self.labels)
-        return token_confidence(lattice, labels), within, step_log_probabilities(lattice, labels)
+        within = confidence_within(lattice, states, boundaries, label_set)
+        steps = step_log_probabilities(lattice, states)
+        if batch.states is None:
+            return token_confidence(lattice, labels), within, steps
+        same = labels.unsqueeze(2) == batch.states.labels
+        return (marginals(lattice) * same).sum(2), within, steps
+
+    def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:
+        """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
+        if batch.states is None:
+            return self.scaled(self(batch)), self.labels
+        lattice = forbid(self.scaled(self(batch._replace(states=None))), batch.states)
+        names = tuple(self.labels.names[number] for number in batch.states.labels.tolist())
+        return lattice, RepeatedLabels(names, self.labels.scheme)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the tagger are log-probabilities."""
@@ -703,63 +732,3 @@ def describe_biases(tagger: Tagger) -> dict[str, Any]:
     biases = {name: describe_value(decoder) for name, decoder in tagger.biases.items()}
     entries = {BIASES: biases or None, DEFAULT_BIAS: tagger.default_bias, TEMPERATURE: tagger.temperature}
     return {name: value for name, value in entries.items() if value is not None}
-
-
-def initialize_from(tagger: Tagger, folder: str, data: SequenceDataModule) -> None:
-    """Set features, labels and weights of a tagger to those of a saved model, to be trained further with data.
-
-    The saved model may contain classes of this library and of the modules of the tagger's classes. Weights that only
-    the tagger has, such as those of non-local features, stay at zero. A model of sentences can initialise one of
-    documents if its templates stay within a sentence.
-
-    Args:
-        tagger: A tagger without weights.
-        folder: Folder of the saved model.
-        data: The training data.
-
-    Raises:
-        InputError: The model is missing, or has other templates, sequences, tag scheme or weights; or its features
-            depend on a first model's labels of other training data.
-    """
-    known_parts = Builder.trusting(tagger, *tagger.features.user_objects)
-    try:
-        saved = type(tagger).load(folder, trusted=known_parts.trusted)
-    except InputError as error:
-        raise InputError(f"model.init_from: {error}") from None
-    for kind in ("node", "edge"):
-        current, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
-        if current != other:
-            raise InputError(
-                f"model.init_from: {folder} was trained with other {kind} templates: {_difference(current, other)}"
-            )
-    if saved.features.hash_bits != tagger.features.hash_bits:
-        bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
-        raise InputError(f"model.init_from: {folder} uses a different feature index; set features.hash_bits: {bits}")
-    if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
-        raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
-    if saved.labels.scheme != data.scheme:
-        raise InputError(
-            f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme: {saved.labels.scheme}"
-        )
-    try:
-        saved.features.prepare_resume(data.corpus("train"))
-    except InputError as error:
-        raise InputError(f"model.init_from: {folder}: {error}") from None
-    tagger.features = saved.features
-    for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
-        if isinstance(module, TextModule) and isinstance(known, type(module)):
-            module.load_state(known.to_state())
-    tagger.allocate(saved.labels)
-    weights = dict(tagger.named_parameters())
-    with torch.no_grad():
-        for name, p in saved.named_parameters():
-            if name not in weights or weights[name].shape != p.shape:
-                raise InputError(f"model.init_from: {folder} has weights {name} that do not fit this model")
-            weights[name].copy_(p)
-
-
-def _difference(current: Sequence[str], other: Sequence[str]) -> str:
-    """Return the templates that only one of the taggers has, such as "add w[0]; remove w[-1]"."""
-    add, remove = ([t for t in a if t not in b] for a, b in ((other, current), (current, other)))
-    parts = [f"{verb} {', '.join(names)}" for verb, names in (("add", add), ("remove", remove)) if names]
-    return "; ".join(parts) or f"the order is {', '.join(other)}"

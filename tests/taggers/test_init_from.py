@@ -2,17 +2,21 @@
 
 import pytest
 import torch
+from datasets import Dataset
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, MarginLoss, MCEFLoss
+from structperc.data import InMemory
 from structperc.data.corpus import factorize
+from structperc.encoders import FeatureEmbedding, FrozenVectors, Window, WordEmbedding
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.optim import TrainingProtocol
-from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger, initialize_from
-from tests.tiny import NODE, Sentences, fit, make_tagger, sentences
+from structperc.scorers import Neural, SparseLinear, VectorLinear
+from structperc.taggers.initialization import initialize_from
+from structperc.taggers.tagger import Tagger
+from tests.tiny import EDGE, NODE, Sentences, fit, make_tagger, sentences
 
 DATA = Sentences(sentences(11))
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
@@ -70,13 +74,111 @@ def test_other_feature_ids(bits, saved, tmp_path):
 def test_labels_of_the_saved_model(saved):
     """These three sentences have neither all of its words nor all of its labels."""
     given, folder = saved
-    few = Sentences([[("Anna", "B-PER"), ("slept", "O")], [("Bo", "B-PER")], [("rain", "O")]])
+    few = Sentences([[("Anna", "B-PER"), ("met", "O")], [("Bo", "B-PER")], [("saw", "O")]])
     tagger = blank(CRFLoss(), init_from=str(folder), optimizer=Still)
     fit(tagger, few, 1)
     assert tagger.features.n_node_features == given.features.n_node_features
     assert list(tagger.labels.names) == LABELS
     assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), given.parameters(), strict=True))
     assert tagger.unit == "sentence"
+
+
+def named_weights(tagger):
+    """Each weight that is not zero, by the names of features and labels."""
+    names, L = tagger.labels.names, len(tagger.labels)
+    tables = [("transition", list(names), names, tagger.scorer.transition)]
+    tables.append(("node", tagger.features.feature_names("node"), names, tagger.scorer.node))
+    if tagger.scorer.edge is not None:
+        pairs = [f"{names[i // L]} {names[i % L]}" for i in range(L * L)]
+        tables.append(("edge", tagger.features.feature_names("edge"), pairs, tagger.scorer.edge))
+    return {
+        (kind, row, column): value
+        for kind, rows, columns, table in tables
+        for row, own in zip(rows, table.tolist(), strict=True)
+        for column, value in zip(columns, own, strict=True)
+        if value
+    }
+
+
+@pytest.mark.parametrize("bits", [None, 16])
+@pytest.mark.parametrize("edge", [(), NODE, EDGE])
+def test_new_features_and_labels(bits, edge, tmp_path):
+    """Weights are kept by name, others are zero, and label sequences of the saved model keep their scores."""
+    old = Sentences(sentences(5))
+    given = Tagger(FeatureExtractor(NODE, edge, cutoff=1, hash_bits=bits), SparseLinear(), CRFLoss(), KBest(2))
+    given.build_vocabulary(old)
+    torch.manual_seed(0)
+    for p in given.parameters():
+        torch.nn.init.normal_(p)
+    given.save(tmp_path / "model")
+    new = [*sentences(9, seed=1), [("Acme", "B-COMP"), ("Bo", "I-COMP"), ("grew", "O")]]
+    tagger = Tagger(FeatureExtractor(NODE, edge, cutoff=1, hash_bits=bits), SparseLinear(), CRFLoss(), KBest(2))
+    initialize_from(tagger, str(tmp_path / "model"), Sentences(new))
+    assert named_weights(tagger) == named_weights(given)
+    fresh = FeatureExtractor(NODE, edge, cutoff=1, hash_bits=bits)
+    fresh.fit(Sentences(new).corpus("train"))
+    for kind in ("node", "edge") if edge else ("node",):
+        both = {*fresh.feature_names(kind), *given.features.feature_names(kind)}
+        assert set(tagger.features.feature_names(kind)) == both
+    assert tagger.labels.names == (*LABELS, "B-COMP", "I-COMP")
+    (before,), (after,) = (one.batches(old.corpus("train")) for one in (given, tagger))
+    first, second = given.scorer(before), tagger.scorer(after)
+    torch.testing.assert_close(second.unary[:, :, :5], first.unary)
+    torch.testing.assert_close(second.edge[:, :, :5, :5], first.edge)
+
+
+def test_weights_after_those_of_features(tmp_path):
+    """Features listed in the data, and the components of vectors, which come last."""
+
+    def make():
+        vectors = FrozenVectors(Window([WordEmbedding(width=2)], window_size=1), width=None)
+        features = FeatureExtractor(["w[0]"], cutoff=1, weighted_column="f")
+        return Tagger(features, VectorLinear(vectors), CRFLoss(), KBest(1), torch.optim.SGD)
+
+    old, new = (
+        InMemory(
+            {"train": Dataset.from_dict({"tokens": [[w]], "f": [[f"x\t{w}"]], "labels": [["O"]]})},
+            {"word": "tokens", "f": "f", "label": "labels"},
+        )
+        for w in ("b", "a")
+    )
+    given, tagger = make(), make()
+    given.build_vocabulary(old)
+    torch.nn.init.normal_(given.scorer.node)
+    given.save(tmp_path / "model")
+    initialize_from(tagger, str(tmp_path / "model"), new)
+    assert tagger.features.feature_names("node") == ["w[0]=b", "w[0]=a", "x", "b", "a"]
+    assert torch.equal(tagger.scorer.node[[0, 2, 3, *range(5, 11)]], given.scorer.node)
+    assert not tagger.scorer.node[[1, 4]].any()
+
+
+def test_new_labels_of_an_encoder_and_of_nonlocal_features(tmp_path):
+    def make():
+        scorer = Neural(Window([WordEmbedding(width=2), FeatureEmbedding(width=1)], window_size=1))
+        return Tagger(
+            FeatureExtractor(["w[0]"], cutoff=1),
+            scorer,
+            MarginLoss(C=1.0),
+            KBest(2),
+            nonlocal_features=[MajorityPhrase()],
+        )
+
+    given, tagger = make(), make()
+    given.build_vocabulary(Sentences([[("Bo", "B-PER"), ("left", "O")]]))
+    torch.nn.init.normal_(given.nonlocal_features[0].weight)
+    given.save(tmp_path / "model")
+    initialize_from(tagger, str(tmp_path / "model"), Sentences([[("Anna", "B-COMP"), ("left", "O")]]))
+    assert tagger.labels.names == ("O", "B-PER", "I-PER", "B-COMP", "I-COMP")
+    assert torch.equal(tagger.scorer.head.weight[:3], given.scorer.head.weight)
+    assert not tagger.scorer.head.weight[3:].any()
+    own, known = (
+        dict(zip(one.nonlocal_features[0].names(one.labels.type_names), one.nonlocal_features[0].weight, strict=True))
+        for one in (given, tagger)
+    )
+    assert {name: value for name, value in known.items() if value} == own
+    rows = [tagger.features.feature_names("node").index(name) for name in given.features.feature_names("node")]
+    tables = [[p for name, p in one.named_parameters() if name.endswith("table")][-1] for one in (given, tagger)]
+    assert torch.equal(tables[1][rows], tables[0])
 
 
 def test_documents_from_a_model_of_sentences(tmp_path):
@@ -108,11 +210,6 @@ def test_own_attributes(tmp_path):
     tagger.features = FeatureExtractor([*NODE, "long[0]"], cutoff=1, documents={"long": Length()}, progress=False)
     initialize_from(tagger, str(tmp_path / "model"), DATA)
     assert type(tagger.features.documents["long"]) is Length
-
-
-def test_labels_unknown_to_the_model(saved):
-    with pytest.raises(InputError, match=r"sentences, sentence 1, token 2.*B-ORG"):
-        fit(blank(CRFLoss(), init_from=str(saved[1])), Sentences([[("in", "O"), ("ACME", "B-ORG")]]), 1)
 
 
 def test_additional_weights_are_zero(saved):
