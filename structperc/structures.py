@@ -33,6 +33,22 @@ class Words(NamedTuple):
     kinds: Tensor  # (B, T) int64, bits of its first character, see `data.words.word_kind`
 
 
+class SpanStates(NamedTuple):
+    """The M states of a search for label sequences without forbidden spans; see `chain.forbid`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.structures import SpanStates
+        >>> states = SpanStates(torch.tensor([0, 1]), torch.ones(1, 3, 2).bool(), torch.ones(1, 3, 2, 2).bool())
+        >>> states.labels[torch.tensor([[1, 0, 1]])]  # of a sequence of states
+        tensor([[1, 0, 1]])
+    """
+
+    labels: Tensor  # (M,) int64, label of each state; the first L are the labels themselves
+    possible: Tensor  # (B, T, M) bool, states that may be the first and the last of a sequence; True at others
+    follows: Tensor  # (B, T, M, M) bool, pairs (state before, state) at each token but the first
+
+
 class Batch(NamedTuple):
     """The padded sequences of a mini-batch, input of scorers and non-local features.
 
@@ -61,6 +77,7 @@ class Batch(NamedTuple):
     #                                of them at each token. None: all labels are known, as `gold`
     weights: Tensor | None = None  # (B, T) float32, weights of the tokens in training; None: 1 each
     possible: Tensor | None = None  # (B, T, L) bool, labels that may be predicted, True in the padding; None: all
+    states: SpanStates | None = None  # of sequences with spans that must not be predicted; None: no such spans
 
 
 class SentenceBoundaries(NamedTuple):
@@ -123,6 +140,29 @@ class Lattice(NamedTuple):
     edge: Tensor  # (B, T, L, L) score of label i at t-1 followed by j at t; t = 0 is never read. Or (1, 1, L, L): one
     #               stationary transition matrix for all tokens, with a gradient of this shape.
     #               An expanded view (stride 0) of such a matrix is treated as stationary.
+    lengths: Tensor  # (B,) int64, 0 <= length <= T
+
+
+class SegmentLattice(NamedTuple):
+    """Scores of segments: C types, segments of up to D tokens (Sarawagi & Cohen 2004); -inf is impossible.
+
+    The score of a segmentation is the sum of the token scores of each token by the type of its segment, of the segment
+    scores, and of the pair scores of neighbours. A segmentation is a sequence of labels: c begins a segment of type c,
+    C + c continues it. For a tag scheme, type 0 is a token outside segments, see `semi_markov.to_labels`.
+
+    Example:
+        >>> from structperc.semi_markov import viterbi
+        >>> token, segment = torch.zeros(1, 3, 2), torch.zeros(1, 3, 2, 2)  # C = 2, D = 2
+        >>> segment[0, 1, 1, 1] = 4.0  # the last two tokens are a segment of type 1
+        >>> scores, labels = viterbi(SegmentLattice(token, segment, torch.zeros(2, 2), torch.tensor([3])))
+        >>> labels.tolist(), scores.tolist()
+        ([[0, 1, 3]], [4.0])
+    """
+
+    token: Tensor  # (B, T, C) score of type c at t
+    segment: Tensor  # (B or 1, T or 1, D, C) score of a segment of d + 1 tokens and type c that begins at t; segments
+    #                  that end after the last token are never read. 1: the same for all sequences or tokens
+    pair: Tensor  # (C, C) score of a segment of type i followed by one of type j
     lengths: Tensor  # (B,) int64, 0 <= length <= T
 
 

@@ -140,11 +140,13 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """Embedded corpora are made once, not for each of many programs."""
+    """Embedded corpora are made and files of clusters read once, not for each of many programs."""
     from structperc.datamodules import sources
+    from structperc.features import resources
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
+        patch.setattr(resources, "_read_clusters", cache(resources._read_clusters))
         yield
 
 

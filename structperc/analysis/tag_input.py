@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
-from structperc.data.annotations import read_spans
 from structperc.data.conll import (
     FileContext,
     conll_corpus,
@@ -23,18 +22,15 @@ from structperc.data.conll import (
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import FileHead, InputFormat, detect_format, is_detectable, read_head
 from structperc.data.json_data import parse_json_lines, strings
-from structperc.data.possible_labels import ANY, OR, POSSIBLE, forced_labels
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
-from structperc.data.tag_schemes import Span
 from structperc.data.text_files import Block, Ends, blocks, expand_path, line_ends, nowhere, stream_text
 from structperc.errors import InputError
 from structperc.predictor import Predictor
+from structperc.predictor.limits import ALLOWED_FIELD, LIMITS, limited_text
 from structperc.text import (
     TokenizedText,
-    align,
     align_words,
     join_words,
-    merge_sentences,
     paragraph_ends,
     tokenize,
 )
@@ -163,7 +159,7 @@ def _has_new_field(line: str) -> bool:
     return isinstance(row, dict) and not row.keys().isdisjoint(NEW)
 
 
-TEXT_FIELD, TOKENS_FIELD, FORCED = "text", "tokens", "forced"  # fields of JSON lines
+TEXT_FIELD, TOKENS_FIELD = "text", "tokens"  # fields of JSON lines
 
 
 class TagInput(NamedTuple):
@@ -206,8 +202,8 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
 
     A file of running text is one document, and so is each JSON line. The field "tokens" of a line is a sentence, with a
     field for each further column that the tagger reads; otherwise its field "text" is split into tokens and sentences.
-    If both are given, the tokens are aligned with the text. The field "forced" has segments, which limit the
-    labels in the column `possible`. Raises InputError with the place of invalid input.
+    If both are given, the tokens are aligned with the text. The fields "allowed", "forced" and "forbidden" limit the
+    labels, see `predictor.limits`. Raises InputError with the place of invalid input.
     """
     if plan.form == "columns":
         return TagInput(plan, block, _columns(block, plan))
@@ -215,12 +211,13 @@ def read_block(tagger: Predictor, block: Block, plan: InputPlan) -> TagInput:
         text = tokenize(block.text, plan.text_options.tokenizer, plan.text_options.split)
         return TagInput(plan, block, _corpus([({}, text)], plan), [text])
     rows = parse_json_lines(block.lines, plan.name, block.first)
-    read = [
-        _with_forced(tagger, place, record, *_record(tagger, record, place, plan.text_options))
-        for place, record in rows
-    ]
-    if any(POSSIBLE in columns for columns, _ in read):
-        read = [({POSSIBLE: [ANY] * len(text.tokens), **columns}, text) for columns, text in read]
+    read = [_record(tagger, record, place, plan.text_options) for place, record in rows]
+    if any(not record.keys().isdisjoint(LIMITS) for _, record in rows):
+        limited = [
+            limited_text(text, record, tagger.labels, place)
+            for (place, record), (_, text) in zip(rows, read, strict=True)
+        ]
+        read = [({**columns, **own}, text) for (columns, _), (text, own) in zip(read, limited, strict=True)]
     numbers = [int(place.rpartition(":")[2]) for place, _ in rows]
     lines = np.repeat(np.array(numbers, np.int64), [len(one.tokens) for _, one in read])
     corpus = replace(_corpus(read, plan), lines=lines)
@@ -267,6 +264,10 @@ def _record(
             raise InputError(
                 f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"
             )
+        if ALLOWED_FIELD in record:
+            raise InputError(
+                f"{place}: field {ALLOWED_FIELD!r} has labels of tokens; give the field {TOKENS_FIELD!r}, too"
+            )
         tagger.check_reads_words_only()
         return {}, tokenize(text, text_options.tokenizer, text_options.split)
     words = strings(record, TOKENS_FIELD, place)
@@ -277,25 +278,6 @@ def _record(
         if len(values) != len(words):
             raise InputError(f"{place}: field {role!r} has {len(values)} strings for {len(words)} tokens")
     return columns, join_words([words]) if text is None else align_words([words], text, place)
-
-
-def _with_forced(
-    tagger: Predictor, place: str, record: dict[str, Any], columns: dict[str, list[str]], text: TokenizedText
-) -> tuple[dict[str, list[str]], TokenizedText]:
-    """Add a column of allowed labels for the forced segments of a record, whose sentences are joined inside of them."""
-    if FORCED not in record:
-        return columns, text
-    aligned = align(text, read_spans(record[FORCED], FORCED, place, str))
-    if aligned.conflicts:
-        raise InputError(f"{place}: field {FORCED!r}: {aligned.conflicts[0].message}; correct the offsets")
-    text, allowed = merge_sentences(text, aligned.spans), []
-    for first, last in pairwise(text.sentences):
-        own = [Span(kind, a - first, b - first) for a, b, kind in aligned.spans if first <= a < last]
-        try:
-            allowed += forced_labels(last - first, own, tagger.labels)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
-    return {**columns, POSSIBLE: [ANY if one is None else OR.join(one) for one in allowed]}, text
 
 
 def _corpus(texts: list[tuple[dict[str, list[str]], TokenizedText]], plan: InputPlan) -> Corpus:

@@ -12,6 +12,7 @@ import numpy as np
 
 from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput
 from structperc.data.conll import append_fields, conll_lines, field_gap, header_line, header_row
+from structperc.data.forbidden_spans import FORBIDDEN
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
 from structperc.data.possible_labels import POSSIBLE
@@ -72,7 +73,8 @@ def column_lines(
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
-        corpus = replace(corpus, columns={role: own for role, own in corpus.columns.items() if role != POSSIBLE})
+        shown = {role: own for role, own in corpus.columns.items() if role not in (POSSIBLE, FORBIDDEN)}
+        corpus = replace(corpus, columns=shown)
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
         separator: Separator = "tab" if any(" " in name for name in known) else "whitespace"

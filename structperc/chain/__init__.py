@@ -2,6 +2,7 @@
 
 lattices.py       checks and conversions of lattices
 constraints.py    impossible labels and transitions
+forbidden.py      label sequences without forbidden spans
 viterbi.py        the best label sequence, scores of given ones, max-marginals
 kbest.py          the k best label sequences
 marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
@@ -13,6 +14,7 @@ minimum_risk.py   labels with the highest expected number of correct tokens or s
 
 from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.decoders import Decoder, add_label_bias
+from structperc.chain.forbidden import ForbidSpans, forbid
 from structperc.chain.kbest import KBest, LabelBias, kbest
 from structperc.chain.lattices import compact, scatter, separate_sentences, split_sentences
 from structperc.chain.marginals import (
@@ -26,6 +28,7 @@ from structperc.chain.marginals import (
     next_marginals,
     previous_marginals,
     sample,
+    step_log_probabilities,
 )
 from structperc.chain.minimum_risk import (
     MinimumSegmentRisk,
@@ -70,8 +73,10 @@ __all__ = [
     "viterbi",
     "Viterbi",
     "exportable_viterbi",
+    "forbid",
     "exportable_marginals",
     "ExportableViterbi",
+    "ForbidSpans",
     "kbest",
     "KBest",
     "Decoder",
@@ -89,6 +94,7 @@ __all__ = [
     "edge_marginals",
     "next_marginals",
     "previous_marginals",
+    "step_log_probabilities",
     "entropy",
     "cross_entropy",
     "divergence",

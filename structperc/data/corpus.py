@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from uuid import uuid4
 
 import numpy as np
 
@@ -247,7 +248,7 @@ class Corpus:
             table[role] = pa.ListArray.from_arrays(boundaries, pa.array(list(values), pa.string()))
         if self.lines is not None:
             table["line"] = pa.ListArray.from_arrays(boundaries, pa.array(self.lines, pa.int64()))
-        return Dataset(pa.table(table))
+        return Dataset(pa.table(table), fingerprint=uuid4().hex)  # its default is a hash of the data, which takes long
 
     @classmethod
     def concat(cls, parts: Sequence["Corpus"]) -> "Corpus":

@@ -38,6 +38,10 @@ class Segmentation(NamedTuple):
     types: np.ndarray  # (L,) int64, index of the type in `type_names`, -1 outside segments
     opening: np.ndarray  # (L, L) bool, labels (columns) that begin a segment after another (rows), legally or not
 
+    def take(self, labels: np.ndarray) -> "Segmentation":
+        """Return the segmentation of these labels (M,), in this order."""
+        return Segmentation(self.types[labels], self.opening[labels][:, labels])
+
 
 @dataclass(frozen=True)
 class LabelSet:

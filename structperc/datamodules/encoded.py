@@ -23,7 +23,7 @@ from structperc.features.arrays import IdLists
 from structperc.process_pool import Workers
 from structperc.progress import bar
 from structperc.ragged import Ragged, boundaries
-from structperc.structures import Batch, FlatBatch, Words
+from structperc.structures import Batch, FlatBatch, SpanStates, Words
 
 PIECE = 2**17  # tokens per piece when features are written to a file
 PIECES_PER_WORKER = 4  # at least; starting a worker takes as long as some pieces
@@ -413,6 +413,9 @@ def split_batch(batch: Batch, k: int) -> Iterator[Batch]:
             None if batch.allowed is None else batch.allowed[places],
             None if batch.weights is None else batch.weights[places],
             None if batch.possible is None else batch.possible[places],
+            None
+            if (own := batch.states) is None
+            else SpanStates(own.labels, own.possible[places], own.follows[places]),
         )
 
 

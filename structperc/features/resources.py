@@ -164,12 +164,13 @@ class Clusters:
 
 def _read_clusters(path: str | Path) -> dict[str, str]:
     found: dict[str, str] = {}
+    above = ""  # the path of the line above, mostly also that of the next one
     for number, line in enumerate(read_lines(path), 1):
         if line:
-            fields = line.split("\t")
-            if len(fields) not in (2, 3) or not re.fullmatch("[01]+", fields[0]) or not fields[1].strip(" "):
+            bits, word, *more = fields if len(fields := line.split("\t")) > 1 else ("", "")
+            if (bits != above and not re.fullmatch("[01]+", bits)) or not word.strip(" ") or len(more) > 1:
                 raise InputError(f"{path}:{number}: expected bit path TAB word TAB frequency, got {line!r}")
-            bits, word = fields[:2]
+            above = bits
             if found.setdefault(word, bits) != bits:
                 raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
     return found

@@ -10,11 +10,11 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import with_allowed
 from structperc.data.splits import Extent
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.predictor.limits import Allowed, Spans, with_limits
 from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 
@@ -260,7 +260,8 @@ class Predictor(ABC):
         sentences: Iterable[Sentence],
         documents: Iterable[int] | None = None,
         min_probability: float | None = None,
-        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
+        allowed: Iterable[Allowed | None] | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> list[Entities]:
         """Return the segments of each sentence with their probabilities, and the probability of its labels.
 
@@ -272,6 +273,7 @@ class Predictor(ABC):
             documents: id of the document of each sentence.
             min_probability: add all other segments with a probability above this number.
             allowed: labels that may be predicted, as in `tag`; all probabilities are then conditional on them.
+            forbidden: spans that must not be predicted, as in `tag`; all probabilities are then conditional on it.
 
         Raises:
             InputError: as `tag`, or a tagger without probabilities.
@@ -284,8 +286,7 @@ class Predictor(ABC):
             >>> [(span.type, span.start, span.end, span.best) for span in spans]
             [('PER', 0, 1, True), ('LOC', 0, 1, False)]
         """
-        corpus = self.read(sentences, documents)
-        corpus = corpus if allowed is None else with_allowed(corpus, allowed)
+        corpus = with_limits(self.read(sentences, documents), allowed, forbidden)
         prediction = self.predict(corpus, True, min_probability)
         if prediction.spans is None:
             prediction = prediction.with_spans(corpus, [])
@@ -296,7 +297,8 @@ class Predictor(ABC):
         self,
         sentences: Iterable[Sentence],
         documents: Iterable[int] | None = None,
-        allowed: Iterable[Iterable[Iterable[str] | None] | None] | None = None,
+        allowed: Iterable[Allowed | None] | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
 
@@ -305,10 +307,12 @@ class Predictor(ABC):
             documents: id of the document of each sentence.
             allowed: for each sentence None, or for each token the names of the labels that may be predicted, None for
                 all; see `data.read_lexicon` and `data.forced_labels`.
+            forbidden: for each sentence None, or spans (type, start, end) that must not be predicted, tokens
+                start <= t < end, such as `data.Span`; other spans may overlap them.
 
         Raises:
             InputError: a string in place of a list of words, a missing column, another number of documents or tokens,
-                an unknown label, or a token for which no label is left.
+                an unknown label or type, a span outside of its sentence, or a token for which no label is left.
 
         Example:
             >>> from structperc.sklearn import SequenceTagger
@@ -316,9 +320,10 @@ class Predictor(ABC):
             >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
             >>> tagger.tag([["Anna", "slept"]], allowed=[[["B-LOC", "O"], None]])
             [['B-LOC', 'O']]
+            >>> tagger.tag([["Anna", "slept"]], forbidden=[[("PER", 0, 1)]])
+            [['B-LOC', 'O']]
         """
-        corpus = self.read(sentences, documents)
-        return self.label(corpus if allowed is None else with_allowed(corpus, allowed))
+        return self.label(with_limits(self.read(sentences, documents), allowed, forbidden))
 
     def tag_iter(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Iterator[list[str]]:
         """Yield the names of the best labels of each sentence, with constant memory.

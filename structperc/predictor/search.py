@@ -21,24 +21,25 @@ class SequenceBounds(NamedTuple):
 
 
 @kernel
-def best_labels(sequences, features, weights, scheme, independent, possible, labels):
+def best_labels(sequences, features, weights, scheme, independent, possible, states, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Of labels with equal scores the lowest one wins.
     Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
     keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0. Labels outside of
-    possible (n, L) bool, unless it is empty, are not predicted.
+    possible (n, L) bool, unless it is empty, are not predicted. With the states of a sequence, which is then the only
+    one, the best sequence of states is written (`data.forbidden_spans`).
     -> the first token with a score of +inf, where the search ends, or -1.
     """
     bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, independent)
+    unary, edges = _lattice(bounds, weights, independent, states)
     (T, L), each = unary.shape, len(edges)
     suffix, best = padded_array(T, L, unary), padded_array(T, L, unary)
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
         for t in range(length):
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
@@ -51,29 +52,41 @@ def best_labels(sequences, features, weights, scheme, independent, possible, lab
 
 @kernel
 def label_probabilities(
-    sequences, features, weights, scheme, independent, possible, segmentation, labels, tokens, segments, logs, threshold
+    sequences,
+    features,
+    weights,
+    scheme,
+    independent,
+    possible,
+    states,
+    segmentation,
+    labels,
+    tokens,
+    segments,
+    logs,
+    threshold,
 ):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
     The probability of exactly this segment, `metrics.segment_confidence`, is written at each of its tokens, NaN outside
     segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
-    none of them +inf.
+    none of them +inf; labels and segmentation are those of the states, if there are any.
     -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]
     bounds = sequences.bounds
-    unary, edges = _lattice(bounds, weights, independent)
+    unary, edges = _lattice(bounds, weights, independent, states)
     (T, L), each = unary.shape, len(edges)
     nodes, before, after = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
             continue
-        _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
+        _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):
-            tokens[start + t] = nodes[t, own[t]]
+            tokens[start + t] = _label_probability(nodes[t], own[t], states.labels)
         first, last = sequences.first[start : start + length], sequences.last[start : start + length]
         _segment_probabilities(own, first, last, steps, nodes, before, after, segmentation, segments[start:])
         _step_probabilities(own, steps, nodes, after, logs[start:])
@@ -83,16 +96,35 @@ def label_probabilities(
 
 
 @subkernel
-def _lattice(bounds, weights, independent):
-    """Allocate the scores of a sequence: unary (T, L), edges (T or 1, L, L), 0 for the first token."""
-    T, L = longest_sequence(bounds), weights.node.shape[1]
-    each = T if len(weights.edge) or independent else 1
+def _lattice(bounds, weights, independent, states):
+    """Allocate the scores of a sequence: unary (T, L), edges (T or 1, L, L), 0 for the first token.
+
+    With states, L is their number.
+    """
+    T, L = longest_sequence(bounds), len(states.labels)
+    each = T if len(weights.edge) or independent or len(states.follows) else 1
     return np.empty((T, L), weights.node.dtype), np.zeros((each, L, L), weights.node.dtype)
 
 
 @subkernel
-def _score(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
+def _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges):
     """Write the scores of the tokens from start on to unary and edges."""
+    if len(states.follows) == 0:
+        _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges)
+        return
+    L, labels = weights.node.shape[1], states.labels
+    nodes, pairs = np.empty((length, L), unary.dtype), np.zeros((length, L, L), unary.dtype)
+    _score_labels(start, length, sequences, features, weights, scheme, independent, possible, nodes, pairs)
+    for t in range(length):
+        for j in range(len(labels)):
+            unary[t, j] = nodes[t, labels[j]] if states.possible[t, j] else -np.inf
+            for i in range(len(labels) if t else 0):
+                edges[t, i, j] = pairs[t, labels[i], labels[j]] if states.follows[t, i, j] else -np.inf
+
+
+@subkernel
+def _score_labels(start, length, sequences, features, weights, scheme, independent, possible, unary, edges):
+    """Write the scores of the labels of the tokens from start on to unary and edges."""
     score_in_order(start, start + length, sequences, features, weights, scheme, unary, edges)
     for t in range(1, length if independent else 0):
         if sequences.first[start + t]:
@@ -101,6 +133,16 @@ def _score(start, length, sequences, features, weights, scheme, independent, pos
         for j in range(unary.shape[1]):
             if not possible[start + t, j]:
                 unary[t, j] = -np.inf
+
+
+@subkernel
+def _label_probability(nodes, state, labels):
+    """Return the sum of the probabilities (L,) of all states with the label of a state."""
+    total = 0.0
+    for j in range(len(nodes)):
+        if labels[j] == labels[state]:
+            total += nodes[j]
+    return total
 
 
 @subkernel

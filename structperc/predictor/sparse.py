@@ -1,11 +1,12 @@
 """Predictor of a saved tagger of sparse features, without PyTorch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import StateArrays, forbidden_spans
 from structperc.data.labels import LabelSet
 from structperc.data.possible_labels import possible_masks
 from structperc.errors import InvalidScoreError
@@ -109,17 +110,23 @@ class SparsePredictor(Predictor):
         bounds = np.unique(corpus.sentences)  # without empty sentences
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
-        sequences, scheme = SequenceBounds(corpus.starts, first, last), TagSchemeMasks(*self.labels.allowed)
-        masks = possible_masks(corpus, self.labels)
+        scheme, masks = TagSchemeMasks(*self.labels.allowed), possible_masks(corpus, self.labels)
         possible = np.ones((0, len(self.labels)), bool) if masks is None else masks
-        scores = sequences, self._features(corpus), self._weights, scheme, self._independent, possible
-        invalid = best_labels(*scores, best)
-        if invalid >= 0:
-            raise InvalidScoreError(f"scores: there is +inf or NaN at {corpus.where(invalid)}; weights are too large")
-        if not confident:
-            return best, probabilities, []
         threshold = 1.0 if min_probability is None else float(min_probability)
-        found = label_probabilities(*scores, self.labels.segmentation, best, *probabilities, threshold)
+        features = self._features(corpus)
+        found: list[tuple[int, int, int, float]] = []
+        for starts, states in _parts(corpus, self.labels, masks):
+            sequences = SequenceBounds(starts, first, last)
+            scores = sequences, features, self._weights, scheme, self._independent, possible, states
+            invalid = best_labels(*scores, best)
+            if invalid >= 0:
+                place = corpus.where(invalid)
+                raise InvalidScoreError(f"scores: there is +inf or NaN at {place}; weights are too large")
+            if confident:
+                kinds = self.labels.segmentation.take(states.labels)
+                found += label_probabilities(*scores, kinds, best, *probabilities, threshold)
+            tokens = slice(starts[0], starts[-1])
+            best[tokens] = states.labels[best[tokens]]
         return best, probabilities, found
 
     def _features(self, corpus: Corpus) -> FeatureArrays:
@@ -127,6 +134,20 @@ class SparsePredictor(Predictor):
         if edges is None or not len(self._weights.edge):
             edges = IdLists(np.empty(0, np.int32), np.zeros_like(nodes.ends))
         return FeatureArrays(*_arrays(nodes), *_arrays(edges))
+
+
+def _parts(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> Iterator[tuple[np.ndarray, StateArrays]]:
+    """Yield the boundaries of neighbouring sequences without forbidden spans, and of each one with such, and states."""
+    starts, first, L = corpus.starts, 0, len(labels)
+    none = StateArrays(np.arange(L), np.ones((0, L), bool), np.ones((0, L, L), bool))
+    if (forbidden := forbidden_spans(corpus, labels, allowed)) is not None:
+        for sequence in sorted(forbidden.spans):
+            if first < sequence:
+                yield starts[first : sequence + 1], none
+            yield starts[sequence : sequence + 2], forbidden.states(sequence)
+            first = sequence + 1
+    if first < len(corpus):
+        yield starts[first:], none
 
 
 def _arrays(lists: IdLists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

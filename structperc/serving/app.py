@@ -75,9 +75,11 @@ def application(
         GET  /health                        -> {"status", "version", "columns", "labels", "scheme"}
         GET  /metrics                       -> counters and times in the text format of Prometheus
 
-    Taggers with probabilities add confidences and probabilities. Short requests that wait together are labelled in one
-    batch; long ones are labelled in chunks that take turns. Errors have a status and {"detail": one line}: 422 for
-    invalid bodies, 413 for bodies that are too large, 503 for requests that cannot be answered in time.
+    Both may have the fields "forced" and "forbidden", `/tag` also "allowed", see `predictor.limits`: spans in
+    characters of the text, or a list for each sentence, in tokens. Taggers with probabilities add confidences and
+    probabilities. Short requests that wait together are labelled in one batch; long ones are labelled in chunks that
+    take turns. Errors have a status and {"detail": one line}: 422 for invalid bodies, 413 for bodies that are too
+    large, 503 for requests that cannot be answered in time.
 
     Args:
         tagger: Tagger loaded by `structperc.load`.
@@ -111,12 +113,13 @@ def application(
 
     async def annotate(request: Request) -> Response:
         tagger.check_reads_words_only()
-        text = await text_of(request, limits)
-        return await _answered(request, TextJob(text, cut))
+        text, own = await text_of(request, limits)
+        return await _answered(request, TextJob(text, cut, own))
 
     async def tag(request: Request) -> Response:
         columns = list(dict.fromkeys(["word", *tagger.features.columns]))
-        return await _answered(request, SentencesJob(await sentences_of(request, limits), columns))
+        rows, own = await sentences_of(request, limits)
+        return await _answered(request, SentencesJob(rows, columns, own))
 
     async def _answered(request: Request, job: Job) -> Response:
         return Response(await _unless_disconnected(request, scheduler.answer(job)), media_type="application/json")

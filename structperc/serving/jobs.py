@@ -4,12 +4,16 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import Any
 
+from structperc.data.annotations import read_spans
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.predictor.base import Prediction, text_spans
+from structperc.predictor.limits import ALLOWED_FIELD, FORBIDDEN_FIELD, FORCED_FIELD, limit_columns, limited_text
 from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
@@ -23,14 +27,19 @@ class Job(ABC):
 
     Args:
         size: its number of characters.
+        limits: fields of `predictor.limits.LIMITS` of the request.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, limits: Mapping[str, Any]) -> None:
+        self.size, self.limits = size, limits
 
     @abstractmethod
-    def sentences(self) -> DocumentColumns:
-        """Return its sentences, {column: strings} each. Raises InputError for invalid ones."""
+    def sentences(self, labels: LabelSet) -> DocumentColumns:
+        """Return its sentences, {column: strings} each. Raises InputError for invalid ones.
+
+        Args:
+            labels: the labels of the tagger.
+        """
 
     @abstractmethod
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
@@ -43,16 +52,26 @@ class TextJob(Job):
     Args:
         text: any string.
         cut: returns its tokens and sentences.
+        limits: forced and forbidden spans in characters of the text.
     """
 
-    def __init__(self, text: str, cut: Callable[[str], TokenizedText]) -> None:
-        super().__init__(len(text))
+    def __init__(
+        self, text: str, cut: Callable[[str], TokenizedText], limits: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        super().__init__(len(text), limits)
         self.text, self._cut = text, cut
 
-    def sentences(self) -> DocumentColumns:
-        """Return its sentences, whose only column is `word`."""
+    def sentences(self, labels: LabelSet) -> DocumentColumns:
+        """Return its sentences with the column `word`, and those of limits if there are any."""
         self._found = self._cut(self.text)
-        return [{"word": words} for words in self._found.word_lists]
+        columns: dict[str, list[str]] = {}
+        if self.limits:
+            self._found, columns = limited_text(self._found, self.limits, labels, "request")
+        bounds = pairwise(self._found.sentences)
+        return [
+            {"word": words, **{role: values[a:b] for role, values in columns.items()}}
+            for words, (a, b) in zip(self._found.word_lists, bounds, strict=True)
+        ]
 
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
@@ -74,15 +93,21 @@ class SentencesJob(Job):
     Args:
         sentences: Words, or {column: strings}, of each sentence.
         columns: Names of the columns that the tagger reads.
+        limits: For each field of limits, those of each sentence in its tokens; None for a sentence without limits.
     """
 
-    def __init__(self, sentences: Sequence[list[str] | Mapping[str, list[str]]], columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        sentences: Sequence[list[str] | Mapping[str, list[str]]],
+        columns: Sequence[str],
+        limits: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._sentences = [one if isinstance(one, Mapping) else {"word": one} for one in sentences]
         self._columns = columns
-        super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())))
+        super().__init__(sum(len(word) + 1 for one in self._sentences for word in one.get("word", ())), limits)
 
-    def sentences(self) -> DocumentColumns:
-        """Return the columns of each sentence that the tagger reads.
+    def sentences(self, labels: LabelSet) -> DocumentColumns:
+        """Return the columns of each sentence that the tagger reads, and those of limits if there are any.
 
         Raises InputError for columns that are missing or of different lengths, and for empty strings.
         """
@@ -95,7 +120,22 @@ class SentencesJob(Job):
                     raise InputError(f"sentences[{number}]: {role!r} has {lengths}")
             if "" in sentence["word"]:
                 raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
-        return [{role: one[role] for role in self._columns} for one in self._sentences]
+        rows: DocumentColumns = [{role: one[role] for role in self._columns} for one in self._sentences]
+        if not self.limits:
+            return rows
+        return [{**row, **self._limits(number, len(row["word"]), labels)} for number, row in enumerate(rows)]
+
+    def _limits(self, number: int, length: int, labels: LabelSet) -> dict[str, list[str]]:
+        """Return the columns of the limits of a sentence."""
+        own = {name: values[number] for name, values in self.limits.items()}
+        forced, forbidden = (
+            [(span.type, span.start, span.end) for span in read_spans(own.get(name) or [], name, "request", str)]
+            for name in (FORCED_FIELD, FORBIDDEN_FIELD)
+        )
+        try:
+            return limit_columns(length, labels, own.get(ALLOWED_FIELD), forced, forbidden)
+        except InputError as error:
+            raise InputError(f"sentences[{number}]: {error}") from None
 
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
@@ -115,12 +155,23 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
         jobs: any number.
         tokens: maximum of a job; others get an HTTPException.
     """
-    if tagger.extent == "corpus" and len(jobs) > 1:  # features of a job would depend on the others
-        return [answer for job in jobs for answer in label_jobs(tagger, [job], tokens)]
-    read = [_read(job, tokens) for job in jobs]
+    # Features of the corpus would depend on other jobs, and errors of limits must be those of one job.
+    single = [tagger.extent == "corpus" or bool(job.limits) for job in jobs]
+    if len(jobs) > 1 and any(single):
+        together = [job for job, one in zip(jobs, single, strict=True) if not one]
+        others = iter(label_jobs(tagger, together, tokens) if together else [])
+        return [
+            label_jobs(tagger, [job], tokens)[0] if one else next(others) for job, one in zip(jobs, single, strict=True)
+        ]
+    read = [_read(job, tagger.labels, tokens) for job in jobs]
     rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
-    corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit)
-    predictions = tagger.predict(corpus, tagger.probabilistic).split(map(_tokens, read))
+    corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit, "request")
+    try:
+        predictions = tagger.predict(corpus, tagger.probabilistic).split(map(_tokens, read))
+    except InputError as error:
+        if len(jobs) > 1:
+            raise
+        return [error]
     return [
         _joined([job.to_json(0, len(found), own, tagger.labels.scheme)]) if isinstance(found, list) else found
         for job, found, own in zip(jobs, read, predictions, strict=True)
@@ -133,21 +184,21 @@ def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     Independent sentences are labelled in chunks; otherwise there is one chunk. Raises InputError for invalid
     sentences, HTTPException for more tokens than the limit.
     """
-    rows = _read(job, tokens)
+    rows = _read(job, tagger.labels, tokens)
     if not isinstance(rows, list):
         raise rows
     found = []
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None
-        corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit)
+        corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit, "request")
         prediction = tagger.predict(corpus, tagger.probabilistic)
         found.append(job.to_json(first, stop, prediction, tagger.labels.scheme))
     yield _joined(found)
 
 
-def _read(job: Job, most: int) -> DocumentColumns | Exception:
+def _read(job: Job, labels: LabelSet, most: int) -> DocumentColumns | Exception:
     try:
-        rows = job.sentences()
+        rows = job.sentences(labels)
     except InputError as error:
         return error
     return rows if _tokens(rows) <= most else too_large(most, "tokens")

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from structperc.errors import InputError
+from structperc.predictor.limits import FORBIDDEN_FIELD, FORCED_FIELD, LIMITS
 
 TEXT = '{"text": "..."}'
 SENTENCES = '{"sentences": [["Anna", "left"], ...]}'
@@ -62,18 +63,25 @@ def unavailable(detail: str, seconds: int = 1) -> HTTPException:
     return HTTPException(503, detail, {"Retry-After": str(seconds)})
 
 
-async def text_of(request: Request, limits: Limits) -> str:
-    """Return the text of a request. Raises HTTPException."""
-    text = (await _fields(request, limits, "text", TEXT))["text"]
+async def text_of(request: Request, limits: Limits) -> tuple[str, dict[str, Any]]:
+    """Return the text of a request, and its forced and forbidden spans. Raises HTTPException."""
+    fields = await _fields(request, limits, "text", TEXT, (FORCED_FIELD, FORBIDDEN_FIELD))
+    text = fields.pop("text")
     if not isinstance(text, str):
         raise invalid(f"text is {_kind(text)}; send a string: {TEXT}")
     _check_characters(text, "text")
-    return text
+    return text, fields
 
 
-async def sentences_of(request: Request, limits: Limits) -> list[list[str] | dict[str, list[str]]]:
-    """Return the sentences of a request, words or {column: strings} each. Raises HTTPException."""
-    sentences = (await _fields(request, limits, "sentences", SENTENCES))["sentences"]
+async def sentences_of(
+    request: Request, limits: Limits
+) -> tuple[list[list[str] | dict[str, list[str]]], dict[str, list[Any]]]:
+    """Return the sentences of a request, words or {column: strings} each, and the limits of its predictions.
+
+    Limits are allowed labels, forced and forbidden spans, a list or null for each sentence. Raises HTTPException.
+    """
+    fields = await _fields(request, limits, "sentences", SENTENCES, LIMITS)
+    sentences = fields.pop("sentences")
     if not isinstance(sentences, list):
         raise invalid(f"sentences is {_kind(sentences)}; send a list of sentences: {SENTENCES}")
     for number, sentence in enumerate(sentences):
@@ -86,7 +94,10 @@ async def sentences_of(request: Request, limits: Limits) -> list[list[str] | dic
             _check_strings(sentence, where)
         else:
             raise invalid(f'{where} is {_kind(sentence)}; send a list of words, or {{"word": [...], "pos": [...]}}')
-    return sentences
+    for name, values in fields.items():
+        if not isinstance(values, list) or len(values) != len(sentences):
+            raise invalid(f"{name} must be a list with an item for each of the {len(sentences)} sentences, or null")
+    return sentences, fields
 
 
 def _check_strings(values: Any, where: str) -> None:
@@ -108,15 +119,16 @@ def _check_characters(text: str, where: str) -> None:
         raise invalid(f"{where}: character {error.start} is {half}, half of a pair; send whole characters") from None
 
 
-async def _fields(request: Request, limits: Limits, name: str, example: str) -> dict[str, Any]:
+async def _fields(request: Request, limits: Limits, name: str, example: str, further: Sequence[str]) -> dict[str, Any]:
+    """Return the object of a request with the field `name`, and possibly further ones that are not null."""
     found = _parsed(await _read(request, limits), example)
     if not isinstance(found, dict):
         raise invalid(f"the body is {_kind(found)}; send an object: {example}")
-    if unknown := [field for field in found if field != name]:
+    if unknown := [field for field in found if field not in (name, *further)]:
         raise invalid(f"unknown field {unknown[0][:40]!a}; send {example}")
     if name not in found:
         raise invalid(f"the field {name!r} is missing; send {example}")
-    return found
+    return {field: value for field, value in found.items() if field == name or value is not None}
 
 
 async def _read(request: Request, limits: Limits) -> bytes:

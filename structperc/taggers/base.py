@@ -19,6 +19,7 @@ from structperc.builder import Builder
 from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import ForbiddenSpans, forbidden_spans
 from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
@@ -27,7 +28,7 @@ from structperc.data.possible_labels import possible_masks
 from structperc.data.read_options import check_training_files
 from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
-from structperc.datamodules.encoded import EncodedCorpus
+from structperc.datamodules.encoded import MAX_PLACES, EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -37,7 +38,7 @@ from structperc.metrics.segments import check_beta
 from structperc.predictor import Prediction, Predictor, ProbableSpan
 from structperc.predictor.base import check_min_probability
 from structperc.ragged import Ragged
-from structperc.structures import Batch, padded_places
+from structperc.structures import Batch, SpanStates, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
 from structperc.taggers.checkpoint_files import check_vocabulary, replace_raw_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
@@ -254,18 +255,24 @@ class BaseTagger(pl.LightningModule, Predictor):
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.
 
-        Labels are limited to those of the column `possible`, if there is one (`data.possible_labels`). The tagger is in
-        evaluation mode until the last batch is taken.
+        Labels are limited to those of the column `possible`, if there is one (`data.possible_labels`), and segments to
+        those that are not in a column `forbidden` (`data.forbidden_spans`). The tagger is in evaluation mode until the
+        last batch is taken.
         """
         if not corpus.tokens:
             return
         rows, masks = self.encode(corpus), possible_masks(corpus, self.labels)
+        forbidden = forbidden_spans(corpus, self.labels, masks)
+        if forbidden is not None:  # scores of pairs of states at each token take memory
+            batch_size = max(1, min(batch_size, MAX_PLACES // (forbidden.size**2 * int(corpus.lengths.max()))))
         with evaluation_mode(self):
             for order in LengthBatchSampler(corpus.lengths, batch_size, shuffle=False):
                 batch = rows[order]
                 if masks is not None:
                     places, real = padded_places(torch.from_numpy(corpus.starts)[order], batch.lengths)
                     batch = batch._replace(possible=torch.from_numpy(masks)[places] | ~real.unsqueeze(2))
+                if forbidden is not None:
+                    batch = batch._replace(states=padded_states(forbidden, order))
                 yield self.transfer_batch_to_device(batch, self.device, 0)
 
     # -- vocabulary ------------------------------------------------------------------------------------------
@@ -562,6 +569,16 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 def inference_batch_size(corpus: Corpus) -> int:
     """Return the number of sequences to label at a time: 64, or more if they are short, to save calls."""
     return max(64, 2**12 * len(corpus) // max(1, corpus.tokens))
+
+
+def padded_states(forbidden: ForbiddenSpans, rows: Sequence[int]) -> SpanStates:
+    """Return the states of the sequences `rows` (B,) of a corpus for its forbidden spans, False in the padding."""
+    own = [forbidden.states(row) for row in rows]
+    B, T, M = len(own), max(len(states.possible) for states in own), forbidden.size
+    possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
+    for row, states in enumerate(own):
+        possible[row, : len(states.possible)], follows[row, : len(states.follows)] = states.possible, states.follows
+    return SpanStates(*map(torch.from_numpy, (own[0].labels, possible, follows)))
 
 
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:

@@ -105,8 +105,9 @@ class GuidedTagger(BaseTagger):
 
     def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
         """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
-        if batch.possible is not None:
-            raise InputError("a guided tagger does not support allowed labels; use a Tagger, or leave them out")
+        for name, given in (("allowed labels", batch.possible), ("forbidden spans", batch.states)):
+            if given is not None:
+                raise InputError(f"a guided tagger does not support {name}; use a Tagger, or leave them out")
         decoded = self.guided.decode(batch)
         return decoded.labels, decoded.order
 

@@ -15,20 +15,25 @@ from structperc.builder import Builder, describe_value
 from structperc.chain import (
     Constraints,
     Decoder,
+    ForbidSpans,
     KBest,
     MinimumSegmentRisk,
     SegmentThreshold,
     allow,
+    forbid,
     kbest,
     log_partition,
     marginals,
     scale,
+    step_log_probabilities,
 )
-from structperc.chain.confidence import confidence_within, step_log_probabilities, token_confidence
+from structperc.chain.confidence import confidence_within, token_confidence
+from structperc.chain.forbidden import state_path
 from structperc.chain.minimum_risk import ProbableSegments, check_temperature, probable_segments
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
 from structperc.criteria.base import InferenceCriterion
 from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import RepeatedLabels
 from structperc.data.json_data import check_value
 from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
@@ -178,7 +183,13 @@ class Tagger(BaseTagger):
         return [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
 
     def forward(self, batch: Batch) -> Lattice:
-        """Return the Lattice of a batch in which candidates are searched."""
+        """Return the Lattice of a batch in which candidates are searched.
+
+        Raises:
+            InputError: the batch has forbidden spans, which are not part of the scores of labels.
+        """
+        if batch.states is not None:
+            raise InputError("forbidden spans are supported by tag and entities only; leave them out")
         lattice = self.candidates_of.lattice(self.scorer(batch), batch)
         return lattice if batch.possible is None else allow(lattice, batch.possible)
 
@@ -298,7 +309,7 @@ class Tagger(BaseTagger):
             name = type(self.criterion).__name__
             raise InputError(
                 f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
-                f"{unit} one weight, or use TokenCrossEntropyLoss, RiskLoss or CRFLoss(confidences=True)"
+                f"{unit} one weight, or use TokenCrossEntropyLoss, MEMMLoss, RiskLoss or CRFLoss(confidences=True)"
             )
         weights = token_weights(corpus)
         if weights is not None and (weights > (limit := self.criterion.max_weight)).any():
@@ -327,10 +338,16 @@ class Tagger(BaseTagger):
             name = type(decoder).__name__
             raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
         if not self.nonlocal_features:
-            return decoder.best(self(batch))
+            return self._best_labels(batch, decoder)
         T = batch.sentences.shape[1]
-        parts = (self.best_labels(part, self(part), decoder) for part in split_batch(batch, decoder.k))
+        parts = (self._best_labels(part, decoder) for part in split_batch(batch, decoder.k))
         return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    def _best_labels(self, batch: Batch, decoder: Decoder) -> Tensor:
+        """Return the `best_labels` without the forbidden spans of the batch."""
+        if batch.states is not None:
+            decoder, batch = ForbidSpans(decoder, batch.states), batch._replace(states=None)
+        return self.best_labels(batch, self(batch), decoder)
 
     @torch.no_grad()
     def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
@@ -442,7 +459,8 @@ class Tagger(BaseTagger):
         """
         if min_probability is not None:
             self.check_probabilistic()
-            return probable_segments(self.scaled(self(batch)), self.labels, min_probability, batch.first)
+            lattice, labels = self._conditional(batch)
+            return probable_segments(lattice, labels, min_probability, batch.first)
         decoder = self.current_decoder
         return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
 
@@ -461,10 +479,23 @@ class Tagger(BaseTagger):
             InputError: The tagger was not trained by likelihood.
         """
         self.check_probabilistic()
-        lattice = self.scaled(self(batch))
+        lattice, label_set = self._conditional(batch)
+        states = labels if batch.states is None else state_path(labels, batch.lengths, batch.states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        within = confidence_within(lattice, labels, boundaries, self.labels)
-        return token_confidence(lattice, labels), within, step_log_probabilities(lattice, labels)
+        within = confidence_within(lattice, states, boundaries, label_set)
+        steps = step_log_probabilities(lattice, states)
+        if batch.states is None:
+            return token_confidence(lattice, labels), within, steps
+        same = labels.unsqueeze(2) == batch.states.labels
+        return (marginals(lattice) * same).sum(2), within, steps
+
+    def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:
+        """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
+        if batch.states is None:
+            return self.scaled(self(batch)), self.labels
+        lattice = forbid(self.scaled(self(batch._replace(states=None))), batch.states)
+        names = tuple(self.labels.names[number] for number in batch.states.labels.tolist())
+        return lattice, RepeatedLabels(names, self.labels.scheme)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the tagger are log-probabilities."""

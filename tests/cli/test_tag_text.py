@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from structperc import load
 from structperc.text import tokenize
 from tests.tiny import without_names
 
@@ -235,3 +236,26 @@ def test_lexicon_and_forced_segments(run, fails, file, model, tmp_path):
     assert "allowed" not in run("tag", model, text, "--format", "columns")
     lexicon.write_text("waits\tO\n", encoding="utf-8")
     assert ":1: no label is left for 'waits'" in fails("tag", model, text, "--lexicon", lexicon)
+
+
+def test_forbidden_spans_and_allowed_labels_of_json_lines(run, fails, file, model):
+    """Those of `tag`; the output has the fields of the record, and no columns for them."""
+    tagger = load(model)
+    words, kind = ["Anna", "waits", "."], tagger.labels.type_names[0]
+    rows = [
+        {"text": "Anna waits.", "forbidden": [[0, 4, kind], [0, 10, kind]], "forced": [[5, 10, kind]]},
+        {"tokens": words, "allowed": [[f"B-{kind}"], None, None], "forbidden": [[0, 4, kind]]},
+        {"text": "Anna"},
+    ]
+    first, second, third = objects(run("tag", model, file("".join(json.dumps(row) + "\n" for row in rows))))
+    assert [(one["start"], one["end"], one["type"]) for one in first["spans"]][-1] == (5, 10, kind)
+    assert second["labels"] == tagger.tag([words], None, [rows[1]["allowed"]], [[(kind, 0, 1)]])[0]
+    assert second["labels"][:2] == [f"B-{kind}", f"I-{kind}"]
+    assert first["forbidden"] == rows[0]["forbidden"]
+    assert third["spans"] == objects(run("tag", model, file('{"text": "Anna"}')))[0]["spans"]
+    text = file(json.dumps({"text": "Anna waits.", "forbidden": [[0, 3, kind]]}))
+    assert "forbidden" in fails("tag", model, text)
+    text = file(json.dumps({"text": "Anna", "allowed": [["O"]]}))
+    assert "tokens" in fails("tag", model, text)
+    text = file(json.dumps({"tokens": ["Anna"], "allowed": [[f"B-{kind}"]], "forbidden": [[0, 4, kind]]}))
+    assert ":1: no label is left for 'Anna'" in fails("tag", model, text)

@@ -74,6 +74,23 @@ def test_further_columns():
         assert detail.startswith("this model requires the column pos")
 
 
+def test_limits_of_requests(model, client):
+    """As `tag` and JSON lines have them; an error is that of one request among others."""
+    best = client.post("/annotate", json={"text": "Anna met Bo."}).json()["spans"][0]
+    span = [best["start"], best["end"], best["type"]]
+    found = client.post("/annotate", json={"text": "Anna met Bo.", "forbidden": [span], "forced": [[9, 11, "LOC"]]})
+    assert [[one[name] for name in ("start", "end", "type")] for one in found.json()["spans"]][-1] == [9, 11, "LOC"]
+    assert span not in [[one[name] for name in ("start", "end", "type")] for one in found.json()["spans"]]
+    words, allowed, forbidden = ["Anna", "met"], [["B-PER", "I-PER"], None], [[0, 1, "PER"]]
+    limits = {"allowed": [allowed, None], "forbidden": [forbidden, None], "forced": [None, [[0, 1, "LOC"]]]}
+    answer = client.post("/tag", json={"sentences": [words, ["Bo"]], **limits}).json()
+    assert answer["labels"] == [*model.tag([words], None, [allowed], [[("PER", 0, 1)]]), ["B-LOC"]]
+    jobs = [TextJob("Bo", tokenize), SentencesJob([["Bo"]], ["word"], {"allowed": [[[]]]}), TextJob("Anna", tokenize)]
+    first, wrong, last = label_jobs(model, jobs)
+    assert "'Bo'" in str(wrong)
+    assert [first, last] == label_jobs(model, [jobs[0], jobs[2]])
+
+
 UNREADABLE = [  # path, body, what the message must contain
     ("/annotate", {"texts": ["a"]}, ["'texts'", '{"text": "..."}']),
     ("/annotate", {}, ["'text'", '{"text": "..."}']),
@@ -97,6 +114,12 @@ UNREADABLE = [  # path, body, what the message must contain
     ("/annotate", r'{"\ud83d": "a"}', [r"\ud83d"]),
     ("/tag", r'{"sentences": [["a", "\udfff"]]}', ["sentences[0][1]", r"\udfff"]),
     ("/tag", r'{"sentences": [{"word": ["a"], "\udfff": ["b"]}]}', ["sentences[0]", r"\udfff"]),
+    ("/annotate", {"text": "Anna", "forced": [[0, 2, "PER"]]}, ["forced"]),
+    ("/annotate", {"text": "Anna", "allowed": [["O"]]}, ["'allowed'"]),
+    ("/tag", {"sentences": [["a"]], "allowed": []}, ["allowed"]),
+    ("/tag", {"sentences": [["a"]], "allowed": [["O"]]}, ["sentences[0]", "allowed[0]"]),
+    ("/tag", {"sentences": [["a"]], "forbidden": [[[0, 2, "PER"]]]}, ["sentences[0]", "forbidden"]),
+    ("/tag", {"sentences": [["a"]], "forbidden": [[[0, 1, "X"]]]}, ["'X'"]),
     ("/tag", {"text": "a"}, ["'text'", '{"sentences":']),
     ("/tag", {"sentences": "Anna met"}, ["sentences is a string", '{"sentences":']),
     ("/tag", {"sentences": ["Anna met"]}, ["sentences[0] is a string"]),
@@ -129,7 +152,7 @@ def test_content_type_is_ignored(client, kind):
 def test_columns_of_different_lengths():
     job = SentencesJob([{"word": ["a", "b"], "pos": ["N"]}], ["word", "pos"])
     with pytest.raises(InputError, match=r"sentences\[0\]: 'pos' .*1 .*2 words"):
-        job.sentences()
+        job.sentences(tagger().labels)
 
 
 def test_one_invalid_request_among_others(model):

@@ -1,0 +1,108 @@
+"""Label sequences without forbidden spans, as paths of states that remember where a segment began.
+
+The states are those of `data.forbidden_spans`.
+"""
+
+import torch
+from torch import Tensor
+
+from structperc.chain.constraints import allow
+from structperc.chain.decoders import Decoder
+from structperc.chain.kbest import KBest, kbest
+from structperc.chain.viterbi import viterbi
+from structperc.errors import InputError
+from structperc.structures import Candidates, Lattice, SpanStates
+
+
+def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
+    """Return the scores of states in place of labels: those of all label sequences without forbidden spans.
+
+    Each of these label sequences is one sequence of states, with its score. `states.labels` of a result of `viterbi`,
+    `kbest` or `sample` are its labels; sums over the states of a label are its marginals.
+
+    Args:
+        lattice: scores of B sequences.
+        states: the M states of these sequences, such as `data.forbidden_spans.segment_states` returns.
+
+    Returns:
+        The lattice of M states: unary (B, T, M), edge (B, T, M, M).
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import forbid, viterbi
+        >>> from structperc.structures import Lattice, SpanStates
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> possible = torch.tensor([[[True, False]]])  # the only token must not be a segment
+        >>> states = SpanStates(torch.tensor([0, 1]), possible, torch.ones(1, 1, 2, 2).bool())
+        >>> viterbi(forbid(lattice, states))
+        (tensor([0.]), tensor([[0]]))
+    """
+    numbers = states.labels
+    unary = lattice.unary[:, :, numbers].masked_fill(~states.possible, -torch.inf)
+    edge = lattice.edge[:, :, numbers][:, :, :, numbers].masked_fill(~states.follows, -torch.inf)
+    return Lattice(unary, edge, lattice.lengths)
+
+
+def state_path(labels: Tensor, lengths: Tensor, states: SpanStates) -> Tensor:
+    """Return the states (B, T) int64 of label sequences without forbidden spans.
+
+    Args:
+        labels: (B, T) int64, any label in the padding.
+        lengths: (B,) int64, number of tokens of each sequence.
+        states: the M states of these sequences.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.forbidden import state_path
+        >>> from structperc.structures import SpanStates
+        >>> follows = torch.tensor([[True, False, True], [True, False, True], [True, True, False]]).view(1, 1, 3, 3)
+        >>> possible = torch.tensor([True, True, False]).expand(1, 2, 3)  # label 1 is state 2 after state 0
+        >>> possible = torch.stack([possible[:, 0], torch.ones(1, 3).bool()], 1)
+        >>> states = SpanStates(torch.tensor([0, 1, 1]), possible, follows.expand(1, 2, 3, 3))
+        >>> state_path(torch.tensor([[0, 1]]), torch.tensor([2]), states)
+        tensor([[0, 2]])
+    """
+    same = labels.unsqueeze(2) == states.labels
+    M = len(states.labels)
+    zeros = Lattice(torch.zeros(same.shape, device=same.device), torch.zeros(1, 1, M, M, device=same.device), lengths)
+    own = states._replace(labels=torch.arange(M, device=same.device))
+    return viterbi(forbid(allow(zeros, same), own))[1]
+
+
+class ForbidSpans(Decoder):
+    """Decoder that finds the best label sequences without forbidden spans, with the scores of another one.
+
+    Args:
+        decoder: a `KBest` or `LabelBias`.
+        states: the states of the sequences of one mini-batch.
+
+    Raises:
+        InputError: another decoder, which needs all label sequences.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import KBest
+        >>> from structperc.chain.forbidden import ForbidSpans
+        >>> from structperc.structures import Lattice, SpanStates
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> possible = torch.tensor([[[True, False]]])  # the only token must not be a segment
+        >>> states = SpanStates(torch.tensor([0, 1]), possible, torch.ones(1, 1, 2, 2).bool())
+        >>> ForbidSpans(KBest(2), states)(lattice).labels[:, 0]
+        tensor([[0]])
+    """
+
+    def __init__(self, decoder: Decoder, states: SpanStates) -> None:
+        super().__init__()
+        if not isinstance(decoder, KBest):
+            name = type(decoder).__name__
+            raise InputError(f"{name} does not support forbidden spans; use another decoder (tag --bias none)")
+        self.decoder, self.states, self.k = decoder, states, decoder.k
+
+    def forward(self, lattice: Lattice) -> Candidates:
+        """Return the k best label sequences without forbidden spans, best first."""
+        found = kbest(forbid(self.decoder.scores(lattice), self.states), self.k)
+        return found._replace(labels=self.states.labels[found.labels])
+
+    def best(self, lattice: Lattice) -> Tensor:
+        """Return the best labels (B, T) int64 without forbidden spans."""
+        return self.states.labels[viterbi(forbid(self.decoder.scores(lattice), self.states))[1]]
