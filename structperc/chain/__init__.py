@@ -28,6 +28,7 @@ from structperc.chain.marginals import (
     next_marginals,
     previous_marginals,
     sample,
+    step_log_probabilities,
 )
 from structperc.chain.minimum_risk import (
     MinimumSegmentRisk,
@@ -93,6 +94,7 @@ __all__ = [
     "edge_marginals",
     "next_marginals",
     "previous_marginals",
+    "step_log_probabilities",
     "entropy",
     "cross_entropy",
     "divergence",

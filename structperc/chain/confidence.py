@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from structperc.chain.lattices import token_mask
-from structperc.chain.marginals import marginals, next_marginals, previous_marginals
+from structperc.chain.marginals import marginals, next_marginals, previous_marginals, step_log_probabilities
 from structperc.chain.minimum_risk import ProbableSegments, probable_segments
 from structperc.chain.segments import Segments, segment_marginals
 from structperc.data.labels import LabelSet, segment_boundaries
@@ -101,36 +100,6 @@ def _written_confidence(
     open_left = before.masked_fill(boundaries.first[left], 0).clamp(0, 1)
     open_right = after.masked_fill(boundaries.last[right], 0).clamp(0, 1)
     return segment_marginals(lattice, labels, segments, following) * (1 - open_left) * (1 - open_right)
-
-
-@torch.no_grad()
-def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
-    """Return log p(y_t | y_{t-1}, x) of each label, for the first one log p(y_1 | x).
-
-    In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
-    is the log-probability of its labels.
-
-    Args:
-        lattice: scores of a probabilistic model.
-        labels: (B, T) int64, any label in the padding.
-
-    Returns:
-        Log-probabilities (B, T) float64, 0 in the padding.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.confidence import step_log_probabilities
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> step_log_probabilities(lattice, torch.tensor([[1, 0]])).exp()
-        tensor([[0.7500, 0.5000]], dtype=torch.float64)
-    """
-    if not labels.shape[1]:
-        return labels.double()
-    following = next_marginals(lattice, labels)[:, :-1].gather(2, labels[:, 1:, None]).squeeze(2)
-    steps = torch.cat([token_confidence(lattice, labels)[:, :1].double(), following], 1)
-    return steps.log().where(token_mask(lattice), 0)
 
 
 @torch.no_grad()

@@ -234,6 +234,42 @@ def _ratio(both: Tensor, given: Tensor) -> Tensor:
     return (both / given).where(given > 0, 0).clamp(max=1)
 
 
+def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
+    """Return log p(y_t | y_{t-1}, x) of each label, for the first one log p(y_0 | x). Differentiable.
+
+    In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
+    is the log-probability of its labels. It is computed without differences of large sums, token by token.
+
+    Args:
+        lattice: scores of B sequences.
+        labels: (B, T) int64, any label in the padding.
+
+    Returns:
+        Log-probabilities (B, T) float64, 0 in the padding, -inf where impossible; NaN for a sequence with a score of
+        +inf or NaN.
+
+    Raises:
+        InputError: wrong shapes.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import step_log_probabilities
+        >>> from structperc.structures import Lattice
+        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
+        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
+        >>> step_log_probabilities(lattice, torch.tensor([[1, 0]])).exp()
+        tensor([[0.7500, 0.5000]], dtype=torch.float64)
+    """
+    if not labels.shape[1]:
+        return labels.double()
+    before, own = pad(labels[:, :-1], (1, 0)).unbind(1), labels.unbind(1)  # p(y_0) has one row
+    tables = zip(_step_log_probs(lattice), reversed(before), reversed(own), strict=True)
+    steps = [_select(table, i).gather(1, j.unsqueeze(1)) for table, i, j in tables]
+    real = token_mask(lattice)
+    found = torch.cat(steps[::-1], 1).where(real, 0)
+    return found.masked_fill(any_invalid(*_detached(lattice)).unsqueeze(1) & real, torch.nan)
+
+
 def locally_normalised(lattice: Lattice) -> Lattice:
     """Return the lattice of a maximum-entropy Markov model (MEMM, Ratnaparkhi 1996).
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, one_hot
 
-from structperc.chain import allow, locally_normalised, log_partition, marginals
+from structperc.chain import allow, locally_normalised, log_partition, marginals, step_log_probabilities
 from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion, add_costs, without_path
 from structperc.criteria.costs import Costs, as_costs, check_number, label_ids
@@ -278,6 +278,13 @@ class _GoldLogProbability(Criterion):
         losses = losses.where(~without_path(scored.lattice, losses.detach() == torch.inf), 0)
         return losses, torch.ones_like(losses, dtype=torch.bool)
 
+    def weighted_losses(self, scored: Scored, logs: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return losses and update mask as above, given log-probabilities of the gold labels and weights (B, T)."""
+        counted = real_tokens(scored.lattice.lengths, logs.shape[1]) & (weights > 0)
+        losses = -(weights * logs.where(counted, 0)).sum(1)
+        losses = losses.where(~without_path(scored.lattice, losses.detach() == torch.inf), 0)
+        return losses, torch.ones_like(losses, dtype=torch.bool)
+
 
 class MEMMLoss(_GoldLogProbability):
     """Negative log-likelihood of a maximum-entropy Markov model (MEMM). Ratnaparkhi 1996.
@@ -290,6 +297,9 @@ class MEMMLoss(_GoldLogProbability):
     CRF, later tokens do not change the probability of earlier labels. Differs: the history is one label;
     Ratnaparkhi's tagger has two.
 
+    The terms of tokens are multiplied by their weights in the data; labels that no label can follow then have
+    probability 0.
+
     Example:
         >>> import torch
         >>> from structperc.criteria import MEMMLoss, empty_candidates, score_candidates
@@ -300,6 +310,15 @@ class MEMMLoss(_GoldLogProbability):
         >>> (-loss).exp()  # 3/4 * 1/2
         tensor([0.3750])
     """
+
+    token_weights = True
+
+    def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
+        """Return losses (B,) >= 0, and an update mask that is True everywhere."""
+        if scored.weights is None:
+            return super().losses_and_updates(scored)
+        logs = step_log_probabilities(scored.lattice, scored.gold).to(scored.gold_scores.dtype)
+        return self.weighted_losses(scored, logs, scored.weights.to(logs.dtype))
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities."""
@@ -360,10 +379,7 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
         weights = torch.ones_like(logs) if scored.weights is None else scored.weights.to(logs.dtype)
         if self.by_label is not None:
             weights = weights * self.by_label.to(logs)[gold]
-        counted = real_tokens(lattice.lengths, gold.shape[1]) & (weights > 0)
-        losses = -(weights * logs.where(counted, 0)).sum(1)
-        losses = losses.where(~without_path(lattice, losses.detach() == torch.inf), 0)
-        return losses, torch.ones_like(losses, dtype=torch.bool)
+        return self.weighted_losses(scored, logs, weights)
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities; impossible labels stay impossible."""

@@ -25,8 +25,9 @@ from structperc.chain import (
     log_partition,
     marginals,
     scale,
+    step_log_probabilities,
 )
-from structperc.chain.confidence import confidence_within, step_log_probabilities, token_confidence
+from structperc.chain.confidence import confidence_within, token_confidence
 from structperc.chain.forbidden import state_path
 from structperc.chain.minimum_risk import ProbableSegments, check_temperature, probable_segments
 from structperc.criteria import Criterion, DistillationLoss, Prior, slice_candidates
@@ -305,7 +306,7 @@ class Tagger(BaseTagger):
             name = type(self.criterion).__name__
             raise InputError(
                 f"{corpus.where(token)}: weights differ within a {unit}, but {name} has no weights of tokens; give a "
-                f"{unit} one weight, or use TokenCrossEntropyLoss, RiskLoss or CRFLoss(confidences=True)"
+                f"{unit} one weight, or use TokenCrossEntropyLoss, MEMMLoss, RiskLoss or CRFLoss(confidences=True)"
             )
         weights = token_weights(corpus)
         if weights is not None and (weights > (limit := self.criterion.max_weight)).any():

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from structperc.criteria import CRFLoss, HingeLoss, RiskLoss, TokenCosts, TokenCrossEntropyLoss
+from structperc.criteria import CRFLoss, HingeLoss, MEMMLoss, RiskLoss, TokenCosts, TokenCrossEntropyLoss
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from tests.criteria.batches import random_gold, random_lattice, scored_of
@@ -34,6 +34,28 @@ def test_weights_of_tokens_and_classes():
         assert float(found[b]) == pytest.approx(float(expected))
     with pytest.raises(InputError, match="Y"):
         TokenCrossEntropyLoss({"Y": 2.0}).allocate(labels)
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_weights_of_tokens_in_the_local_likelihood(seed):
+    lattice, criterion = random_lattice(seed), MEMMLoss()
+    gold = random_gold(lattice, seed)
+
+    def loss(unary, edge, weights=WEIGHTS):
+        scored = scored_of(lattice._replace(unary=unary, edge=edge), gold, criterion, 1)
+        return criterion(scored._replace(weights=weights))
+
+    found = loss(lattice.unary, lattice.edge)
+    for b, n in enumerate(lattice.lengths.tolist()):
+        expected = 0.0
+        for t in range(n):  # a softmax over the labels that follow the gold label before
+            scores = lattice.unary[b, t] + (lattice.edge[b, t, gold[b, t - 1]] if t else 0)
+            expected -= float(WEIGHTS[b, t] * scores.log_softmax(0)[gold[b, t]])
+        assert float(found[b]) == pytest.approx(expected)
+    plain = criterion(scored_of(lattice, gold, criterion, 1))
+    torch.testing.assert_close(loss(lattice.unary, lattice.edge, torch.full((5, 4), 2.0)), 2 * plain)
+    scores = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
+    torch.autograd.gradcheck(loss, scores)
 
 
 def test_weights_of_tokens_in_the_risk():
