@@ -13,7 +13,6 @@ from structperc.cli.arguments import (
     add_labels,
     add_model,
     command,
-    load_biased,
     prediction_folder,
     read_options,
 )
@@ -46,6 +45,7 @@ def evaluate(options: Namespace) -> None:
 
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
+    from structperc.loading import load_biased
     from structperc.training.report import by_type, write_json
 
     check_output_path(options.json)
