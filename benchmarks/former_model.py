@@ -35,7 +35,7 @@ def make(features: FeatureExtractor, init_from: str | None) -> Tagger:
 
 
 def run(seed: int) -> None:
-    """Print F1 and processor seconds of each round, for numbers of iterations from scratch and from the former model."""
+    """Print F1 and processor seconds of each round, by number of iterations, from scratch and from the former model."""
     folder = str(Path(os.environ["STRUCTPERC_DATA"]) / "conll2003")
     files = {"train": "eng.train", "dev": "eng.testa"}
     data = Conll(folder, files, ["word", "pos", "chunk", "label"], labels="IOB1")
