@@ -7,11 +7,12 @@ from torch import Tensor
 
 from structperc.chain.decoders import Decoder, add_label_bias, bias_of_labels
 from structperc.chain.lattices import validate_lattice
+from structperc.chain.segment_scores import kbest_labels
 from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.ops import kbest as best_paths
-from structperc.structures import Candidates, Lattice
+from structperc.structures import Candidates, Lattice, LatticeWithSegments
 
 BYTES_PER_TOKEN = 40  # of each candidate (measured: 21 to 38)
 BYTES_PER_LABEL = 28  # of each candidate, at one token (measured)
@@ -70,7 +71,7 @@ def free_memory(device: torch.device) -> int | None:
 
 
 @torch.no_grad()
-def kbest(lattice: Lattice, k: int) -> Candidates:
+def kbest(lattice: Lattice | LatticeWithSegments, k: int) -> Candidates:
     """Return the k best label sequences of each sequence, best first, without duplicates.
 
     Ties are in lexicographic order: the first candidate is the result of `viterbi`, and the first k - 1 candidates are
@@ -99,6 +100,8 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(f"k must be an integer >= 1, got {k!r}")
+    if isinstance(lattice, LatticeWithSegments):
+        return kbest_labels(lattice, k)
     lattice = validate_lattice(lattice)
     if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):  # sizes may be unknown
         check_memory(k, lattice.unary.shape, lattice.unary.device)

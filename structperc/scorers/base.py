@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
@@ -36,6 +37,9 @@ class LocalWeights(nn.Module, ABC):
     """
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
+
+    def bind_labels(self, labels: LabelSet) -> None:
+        """Take the label set, before `allocate`; most modules need only its size."""
     weight_axes: ClassVar[WeightAxes] = {}
 
     @abstractmethod
