@@ -20,6 +20,7 @@ from . import ragged as ragged
 from . import reports as reports
 from . import reranking as reranking
 from . import scorers as scorers
+from . import semi_markov as semi_markov
 from . import serving as serving
 from . import sklearn as sklearn
 from . import structures as structures
@@ -39,5 +40,6 @@ from .loading import load as load
 from .structures import Batch as Batch
 from .structures import Candidates as Candidates
 from .structures import Lattice as Lattice
+from .structures import SegmentLattice as SegmentLattice
 from .taggers import Tagger as Tagger
 from .version import __version__ as __version__

@@ -170,6 +170,29 @@ class LatticeWithSegments(NamedTuple):
     #                 of a longer one, by type; in the last row O
 
 
+class SegmentLattice(NamedTuple):
+    """Scores of segments: C types, segments of up to D tokens (Sarawagi & Cohen 2004); -inf is impossible.
+
+    The score of a segmentation is the sum of the token scores of each token by the type of its segment, of the segment
+    scores, and of the pair scores of neighbours. A segmentation is a sequence of labels: c begins a segment of type c,
+    C + c continues it. For a tag scheme, type 0 is a token outside segments, see `semi_markov.to_labels`.
+
+    Example:
+        >>> from structperc.semi_markov import viterbi
+        >>> token, segment = torch.zeros(1, 3, 2), torch.zeros(1, 3, 2, 2)  # C = 2, D = 2
+        >>> segment[0, 1, 1, 1] = 4.0  # the last two tokens are a segment of type 1
+        >>> scores, labels = viterbi(SegmentLattice(token, segment, torch.zeros(2, 2), torch.tensor([3])))
+        >>> labels.tolist(), scores.tolist()
+        ([[0, 1, 3]], [4.0])
+    """
+
+    token: Tensor  # (B, T, C) score of type c at t
+    segment: Tensor  # (B or 1, T or 1, D, C) score of a segment of d + 1 tokens and type c that begins at t; segments
+    #                  that end after the last token are never read. 1: the same for all sequences or tokens
+    pair: Tensor  # (C, C) score of a segment of type i followed by one of type j
+    lengths: Tensor  # (B,) int64, 0 <= length <= T
+
+
 class Candidates(NamedTuple):
     """The k best label sequences of each sequence, best first, without duplicates.
 

@@ -38,6 +38,7 @@ PACKAGES = (
     ("encoders",),
     ("scorers",),
     ("chain",),
+    ("semi_markov",),
     ("nonlocal_features",),
     ("criteria",),
     ("builder",),

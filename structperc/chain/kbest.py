@@ -48,6 +48,28 @@ def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
         raise InputError(f"k = {k}: the candidates of {lists} need {sizes}; set k lower")
 
 
+def check_candidates(k: int, shape: torch.Size, device: torch.device) -> None:
+    """Check that k is a number of candidates, and, but for programs of unknown sizes, that they fit into memory.
+
+    Args:
+        k: number of candidates.
+        shape: shape (B, T, L) of the unary scores.
+        device: device of the candidates.
+
+    Raises:
+        InputError: k is no integer >= 1, or the candidates need more memory than is free.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.kbest import check_candidates
+        >>> check_candidates(20, torch.Size([8, 50, 9]), torch.device("cpu"))
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError(f"k must be an integer >= 1, got {k!r}")
+    if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):
+        check_memory(k, shape, device)
+
+
 def free_memory(device: torch.device) -> int | None:
     """Return the free bytes of a device, within the limits of a cgroup; None if unknown.
 
@@ -98,13 +120,11 @@ def kbest(lattice: Lattice | LatticeWithSegments, k: int) -> Candidates:
         >>> candidates.labels.tolist(), candidates.scores.tolist()
         ([[[1, 0], [0, 0], [1, 1]]], [[3.0, 2.0, 1.0]])
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k must be an integer >= 1, got {k!r}")
     if isinstance(lattice, LatticeWithSegments):
+        check_candidates(k, lattice.unary.shape, lattice.unary.device)
         return kbest_labels(lattice, k)
     lattice = validate_lattice(lattice)
-    if not (torch.compiler.is_compiling() or torch.compiler.is_exporting()):  # sizes may be unknown
-        check_memory(k, lattice.unary.shape, lattice.unary.device)
+    check_candidates(k, lattice.unary.shape, lattice.unary.device)
     return Candidates(*best_paths(*lattice, k))
 
 

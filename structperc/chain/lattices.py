@@ -41,19 +41,39 @@ def validate_lattice(lattice: Lattice) -> Lattice:
     B, T, L = shape
     if len(edges) != 4 or edges[2] != L or edges[3] != L or edges[0] not in (1, B) or edges[1] not in (1, T):
         raise _misshapen("edge", edge, f"({B} or 1, {T} or 1, {L}, {L})")
-    if lengths.shape != (B,):
-        raise _misshapen("lengths", lengths, f"({B},)")
     unary, edge = full_precision(unary), full_precision(_narrow(edge))
     if unary.dtype != edge.dtype:
         dtype = torch.promote_types(unary.dtype, edge.dtype)
         unary, edge = unary.to(dtype), edge.to(dtype)
-    if lengths.dtype != torch.int64 or lengths.device != unary.device:
+    return Lattice(unary, edge, validate_lengths(lengths, unary))
+
+
+def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
+    """Return lengths as operators need them: int64 on the device of the scores.
+
+    Args:
+        lengths: (B,) numbers of tokens.
+        scores: (B, T, ...).
+
+    Raises:
+        InputError: a wrong shape, or lengths that are not integers.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import validate_lengths
+        >>> validate_lengths(torch.tensor([2], dtype=torch.int32), torch.zeros(1, 3, 2))
+        tensor([2])
+    """
+    B, T = scores.shape[:2]
+    if lengths.shape != (B,):
+        raise _misshapen("lengths", lengths, f"({B},)")
+    if lengths.dtype != torch.int64 or lengths.device != scores.device:
         if lengths.is_floating_point():
             raise InputError(f"lengths: expected integers, got {lengths.dtype}")
-        lengths = lengths.to(unary.device, torch.int64, non_blocking=True)
-    if not unary.is_cpu:
+        lengths = lengths.to(scores.device, torch.int64, non_blocking=True)
+    if not scores.is_cpu:
         lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU operators check them
-    return Lattice(unary, edge, lengths)
+    return lengths
 
 
 def check_chain(lattice: Lattice | LatticeWithSegments) -> None:

@@ -5,8 +5,6 @@ one token, then O, then the C types of longer ones. All scores, also those of la
 whole segments and of pairs of neighbours, for the operators of `ops.semi_markov`.
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -15,33 +13,24 @@ from structperc.chain.lattices import full_precision, is_stationary, validate_la
 from structperc.errors import InputError
 from structperc.ops import path_score as scores_of
 from structperc.ops import semi_markov_kbest, semi_markov_sums, semi_markov_viterbi
-from structperc.structures import Candidates, Lattice, LatticeWithSegments, real_tokens
-
-
-class Segmentations(NamedTuple):
-    """Scores of segmentations, the arguments of `ops.semi_markov_viterbi`."""
-
-    token: Tensor  # (B, T, 2C + 1) zeros
-    segment: Tensor  # (B, T, D, 2C + 1)
-    pair: Tensor  # (2C + 1, 2C + 1)
-    lengths: Tensor  # (B,) int64
+from structperc.structures import Candidates, Lattice, LatticeWithSegments, SegmentLattice, real_tokens
 
 
 def best_labels(lattice: LatticeWithSegments) -> tuple[Tensor, Tensor]:
     """Return the results of `chain.viterbi`."""
-    scores, found = semi_markov_viterbi(*segmentations(lattice))
+    scores, found = semi_markov_viterbi(*to_segment_lattice(lattice))
     return scores, _labels(lattice, found, scores > -torch.inf)
 
 
 def kbest_labels(lattice: LatticeWithSegments, k: int) -> Candidates:
     """Return the results of `chain.kbest`."""
-    found, scores, valid = semi_markov_kbest(*segmentations(lattice), k)
+    found, scores, valid = semi_markov_kbest(*to_segment_lattice(lattice), k)
     return Candidates(_labels(lattice, found, valid), scores, valid)
 
 
 def sum_of_paths(lattice: LatticeWithSegments) -> Tensor:
     """Return the results of `chain.log_partition`."""
-    total: Tensor = semi_markov_sums(*segmentations(lattice))[0]
+    total: Tensor = semi_markov_sums(*to_segment_lattice(lattice))[0]
     return total
 
 
@@ -59,14 +48,11 @@ def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) 
 
     A label that cannot continue a segment begins one. The score is -inf if a segment has more than D tokens.
     """
-    (_, T, D, C), L = lattice.segment.shape, lattice.unary.shape[2]
+    _, T, D, C = lattice.segment.shape
     local = scores_of(*validate_lattice(Lattice(*lattice[:3])), labels, rows)
     if not T:
         return local
-    kinds, table = lattice.labels.new_full((L,), C), lattice.labels
-    kinds[table[:C]] = torch.arange(C, device=table.device).unsqueeze(1)
-    begins = torch.zeros(L, dtype=torch.bool, device=table.device)
-    begins[table[:, :2]] = True
+    kinds, begins = segment_kinds(lattice.labels, lattice.unary.shape[2])
     real = real_tokens(lattice.lengths.to(labels.device)[rows], T)
     own = labels.where(real, 0)
     first = begins[own] | ~real
@@ -81,7 +67,7 @@ def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) 
     return local + found.masked_fill(counted & (size > D), -torch.inf).sum(1).to(local.dtype)
 
 
-def segmentations(lattice: LatticeWithSegments) -> Segmentations:
+def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
     """Return the scores of a lattice as scores of segments and of pairs of neighbours. Differentiable.
 
     Raises:
@@ -89,12 +75,12 @@ def segmentations(lattice: LatticeWithSegments) -> Segmentations:
 
     Example:
         >>> import torch
-        >>> from structperc.chain.segment_scores import segmentations
+        >>> from structperc.chain.segment_scores import to_segment_lattice
         >>> from structperc.structures import LatticeWithSegments
         >>> unary, edge = torch.tensor([[[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]]), torch.ones(1, 1, 3, 3)  # O, B, I
         >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
         >>> lattice = LatticeWithSegments(unary, edge, torch.tensor([2]), torch.zeros(1, 2, 2, 1), labels)
-        >>> segmentations(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
+        >>> to_segment_lattice(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
         tensor([[1., 0., -inf],
                 [-inf, -inf, 6.]])
     """
@@ -116,9 +102,30 @@ def segmentations(lattice: LatticeWithSegments) -> Segmentations:
         found.append(torch.cat([no_one, whole], 2))
         run, before = run + edge[before, middle] + _later(unary[..., middle], d), middle
     begin, end = torch.cat([one, table[-1:, 0], first]), torch.cat([one, table[-1:, 0], last])
-    return Segmentations(
+    return SegmentLattice(
         unary.new_zeros(B, T, len(begin)), torch.stack(found, 2), edge[end.unsqueeze(1), begin], lengths
     )
+
+
+def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
+    """Return the type (L,) int64 of each label, C for O, and a mask (L,) of the labels that begin a segment.
+
+    Args:
+        table: labels of segments, see `LatticeWithSegments.labels`.
+        n_labels: L.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segment_scores import segment_kinds
+        >>> segment_kinds(torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]), 3)  # O, B, I
+        (tensor([1, 0, 0]), tensor([ True,  True, False]))
+    """
+    C = len(table) - 1
+    kinds = table.new_full((n_labels,), C)
+    kinds[table[:C]] = torch.arange(C, device=table.device).unsqueeze(1)
+    begins = torch.zeros(n_labels, dtype=torch.bool, device=table.device)
+    begins[table[:, :2]] = True
+    return kinds, begins
 
 
 def _later(values: Tensor, d: int) -> Tensor:

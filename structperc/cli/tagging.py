@@ -275,7 +275,7 @@ def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
         parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, inference_batch_size(corpus))]
     columns = tagger.add_columns(corpus, parts).columns
     own = {role: values for role, values in columns.items() if role not in corpus.columns}
-    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts))
+    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts), tagger.labels.names)
     return TaggedBlock("".join(lines), corpus.tokens)
 
 

@@ -1,6 +1,7 @@
 """Dynamic programs on lattices as custom operators of PyTorch.
 
 operators.py               contracts, shapes and derivatives
+semi_markov.py             the same for segments
 registration.py            how an operator is registered, and which implementation runs
 reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, each with the same modules
 
@@ -21,6 +22,13 @@ from structperc.ops.operators import (
 )
 from structperc.ops.reference.scan import any_invalid
 from structperc.ops.registration import implementation
+from structperc.ops.semi_markov import (
+    semi_markov_best,
+    semi_markov_kbest,
+    semi_markov_sample,
+    semi_markov_sums,
+    semi_markov_viterbi,
+)
 
 __all__ = [
     "viterbi",
@@ -33,6 +41,11 @@ __all__ = [
     "path_counts",
     "local_log_partition",
     "local_log_partition_backward",
+    "semi_markov_viterbi",
+    "semi_markov_kbest",
+    "semi_markov_sums",
+    "semi_markov_best",
+    "semi_markov_sample",
     "any_invalid",
     "implementation",
 ]

@@ -91,13 +91,13 @@ def _analytic_or_reference(
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         unary, edge, lengths = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return *_reference_gradients(lambda u, e: reference(u, e, lengths), (unary, edge), grads), None
+            return *reference_gradients(lambda u, e: reference(u, e, lengths), (unary, edge), grads), None
         return *analytic(unary, edge, lengths, *grads), None
 
     return backward
 
 
-def _reference_gradients(
+def reference_gradients(
     function: Callable[..., Tensor | tuple[Tensor, ...]], inputs: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
 ) -> tuple[Tensor, ...]:
     """Return differentiable gradients of the inputs of a function of the reference; None stands for zeros."""
@@ -186,7 +186,7 @@ def _from_probabilities(
         def probabilities(unary: Tensor, edge: Tensor) -> tuple[Tensor, ...]:
             return sums.forward_backward(unary, edge, lengths, ctx.with_pairs)[1:]
 
-        more = _reference_gradients(probabilities, (unary, edge), (nodes, pairs))
+        more = reference_gradients(probabilities, (unary, edge), (nodes, pairs))
         own, steps = (y if x is None else x + y for x, y in zip((own, steps), more, strict=True))
     return own, steps, None, None
 

@@ -1,6 +1,7 @@
 """Linear scores of features of whole segments, added to the scores of labels."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
+from structperc.data.label_sets import is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.splits import widest
+from structperc.data.tag_schemes import spans
 from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
@@ -200,9 +203,30 @@ class SegmentLinear(Scorer):
         self.extent = widest([labels.extent, segments.extent])
 
     def build_vocabulary(self, corpus: Corpus) -> None:
-        """Build the vocabularies of both parts."""
+        """Build the vocabularies of both parts.
+
+        Raises:
+            InputError: a segment of the training data is too long.
+        """
+        self._check_lengths(corpus)
         self.labels.build_vocabulary(corpus)
         self.segments.build_vocabulary(corpus)
+
+    def _check_lengths(self, corpus: Corpus) -> None:
+        labels = corpus.columns.get("label")
+        if labels is None or is_incomplete(corpus):
+            return
+        found = [
+            (span.end - span.start, start + span.start)
+            for start, stop in pairwise(corpus.sentences.tolist())
+            for span in spans(labels[start:stop])
+        ]
+        longest, token = max(found, default=(0, 0))
+        if longest > self.segments.max_length:
+            raise InputError(
+                f"{corpus.where(token)}: a segment of {longest} tokens; set max_length of SegmentFeatures to {longest}, "
+                "the longest of the training data"
+            )
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the inputs of both parts."""

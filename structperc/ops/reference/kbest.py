@@ -31,7 +31,7 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
         losses, pick = _extended(losses, last, _losses(suffix[:, t], into, t), t < lengths)
         last = pick % unary.shape[2]
         picks.append(pick)
-    labels = _traced(picks, last, unary.shape[2])
+    labels = traced_labels(picks, last, unary.shape[2])
     invalid = any_invalid(unary, edge, lengths).unsqueeze(1)
     valid = (losses < torch.inf) & ~invalid
     labels = torch.where(real_tokens(lengths, unary.shape[1]).unsqueeze(1) & valid.unsqueeze(2), labels, 0)
@@ -59,7 +59,7 @@ def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple
     return extended.gather(1, pick), pick
 
 
-def _traced(picks: list[Tensor], last: Tensor, L: int) -> Tensor:
+def traced_labels(picks: list[Tensor], last: Tensor, L: int) -> Tensor:
     """Return the labels (B, k, T) of the choices of each token."""
     slot, labels = torch.arange(last.shape[1], device=last.device).expand_as(last), []
     for pick in reversed(picks):

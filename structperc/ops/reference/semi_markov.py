@@ -1,0 +1,376 @@
+"""Dynamic programs on segments in tensor operations: sums, the k best segmentations, samples.
+
+Notation: U[t, d, c] is the best score (or the log-sum of the scores) of all tokens from t on, beginning with a segment
+of d tokens and type c at t; V[t, d, c] that of segments of at least d tokens. A search proceeds by tokens: the next one
+continues the segment, or begins another one. So a segmentation is a sequence of labels, and the searches of a chain
+apply: label c begins a segment of type c, label C + c continues it.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structperc.ops.reference.forward_backward import log_sum
+from structperc.ops.reference.kbest import traced_labels
+from structperc.ops.reference.scan import Reduce, Rows, high_precision, scan
+from structperc.structures import real_tokens
+
+
+class Scores(NamedTuple):
+    """Scores in double precision that tokens of all sequences share in shape, -inf where a segment does not fit."""
+
+    whole: Tensor  # (B, T, D, C), score of each segment by itself: its tokens, less their levels, and its own
+    pair: Tensor  # (C, C)
+    lengths: Tensor  # (B,) int64
+    levels: Tensor  # (B, T), what was subtracted from the scores of each token; 0 in the padding
+    invalid: Tensor  # (B,) bool, a score of +inf or NaN
+
+
+def prepare(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Scores:
+    """Return the scores of all segments, as sums over their tokens from the first one on.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.semi_markov import prepare
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> prepare(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])).whole[0, 0]
+        tensor([[-1.,  0.],
+                [-1., -2.]], dtype=torch.float64)
+    """
+    (B, T, C), D = token.shape, segment.shape[2]
+    lengths = lengths.to(token.device, non_blocking=True)
+    real, steps = real_tokens(lengths, T), torch.arange(T, device=token.device)
+    fits = steps.view(1, T, 1) + torch.arange(1, D + 1, device=token.device) <= lengths.view(B, 1, 1)
+    own, added = high_precision(torch.where(real.unsqueeze(2), token, 0)), high_precision(segment).expand(B, T, D, C)
+    added = torch.where(fits.unsqueeze(3), added, -torch.inf)
+    highest = own.detach().amax(2)
+    levels = torch.where(real & (highest.abs() < torch.inf), highest, 0)
+    totals: list[Tensor] = []
+    following = own - levels.unsqueeze(2)
+    for d in range(D):
+        later = torch.nn.functional.pad(following[:, d:], (0, 0, 0, min(d, T)))
+        totals.append(later if d == 0 else totals[-1] + later)
+    whole = torch.stack(totals, 2) if D else own.new_empty(B, T, 0, C)
+    several = (~(pair.detach() < torch.inf)).any() & (lengths > 1)
+    invalid = (~(own.detach() < torch.inf)).flatten(1).any(1) | (~(added.detach() < torch.inf)).flatten(1).any(1)
+    possible = fits.unsqueeze(3) & (added > -torch.inf)
+    whole = torch.where(possible, torch.where(possible, whole, 0) + added, -torch.inf)
+    return Scores(whole, high_precision(pair), lengths, levels, invalid | several)
+
+
+def scores_after(scores: Scores, reduce: Reduce) -> Tensor:
+    """Reduce the scores of all that follows a segment of each type that ends before token t.
+
+    Returns:
+        (B, T + 1, C): 0 at the end of a sequence, -inf behind it.
+    """
+    B, T, D, C = scores.whole.shape
+    steps = torch.arange(T, device=scores.whole.device)
+
+    def step(ring: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
+        whole, at = here
+        begun = reduce((whole + ring).transpose(1, 2))  # (B, C)
+        after = reduce(scores.pair + begun.unsqueeze(1))
+        after = torch.where((at < scores.lengths).unsqueeze(1), after, -torch.inf)
+        after = torch.where((at == scores.lengths).unsqueeze(1), 0, after)
+        return torch.cat([after.unsqueeze(1), ring[:, :-1]], 1), after
+
+    end = torch.where((scores.lengths == T).view(B, 1, 1), scores.whole.new_zeros(B, 1, C), -torch.inf)
+    ring = torch.cat([end, scores.whole.new_full((B, D - 1, C), -torch.inf)], 1)
+    found = scan(step, ring, (scores.whole.transpose(0, 1).flip(0), steps.flip(0)))
+    found = found.flip(0).transpose(0, 1) if T else ring[:, :0]
+    return torch.cat([found, end], 1)
+
+
+def scores_before(scores: Scores, reduce: Reduce) -> Tensor:
+    """Reduce the scores of all that precedes a segment of each type that begins at token t.
+
+    Returns:
+        (B, T, C), 0 at t = 0.
+    """
+    B, T, D, C = scores.whole.shape
+    if not T:
+        return scores.whole.new_empty(B, 0, C)
+    ending = torch.stack(
+        [torch.nn.functional.pad(scores.whole[:, : max(T - d, 0), d], (0, 0, min(d, T), 0)) for d in range(D)], 2
+    )  # (B, T, D, C), by last token; what does not fit meets a ring of -inf
+
+    def step(ring: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
+        (ending,) = here
+        ended = reduce((ending + ring).transpose(1, 2))
+        before = reduce((ended.unsqueeze(2) + scores.pair).transpose(1, 2))
+        return torch.cat([before.unsqueeze(1), ring[:, :-1]], 1), before
+
+    start = scores.whole.new_zeros(B, 1, C)
+    ring = torch.cat([start, scores.whole.new_full((B, D - 1, C), -torch.inf)], 1)
+    found = scan(step, ring, (ending.transpose(0, 1)[:-1],))
+    return torch.cat([start, found.transpose(0, 1)], 1) if T > 1 else start
+
+
+def scores_from(scores: Scores, after: Tensor) -> Tensor:
+    """Return U (B, T, D, C) from the result of `scores_after`."""
+    T, D = scores.whole.shape[1:3]
+    padded = torch.nn.functional.pad(after, (0, 0, 0, D), value=-torch.inf)
+    return scores.whole + torch.stack([padded[:, d + 1 : d + 1 + T] for d in range(D)], 2)
+
+
+def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_sums`."""
+    scores = prepare(token, segment, pair, lengths)
+    B, T, _, C = scores.whole.shape
+    after = scores_after(scores, log_sum)
+    before, through = scores_before(scores, log_sum), scores_from(scores, after)
+    nonempty = scores.lengths > 0
+    level = log_sum(log_sum(through[:, 0].transpose(1, 2))) if T else through.new_zeros(B)
+    total = torch.where(nonempty, level + scores.levels.sum(1), 0).masked_fill(scores.invalid, torch.nan)
+    less = torch.where(level > -torch.inf, level, 0)
+    segments = _probabilities(through + before.unsqueeze(2), less)
+    segments = segments.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
+    pairs = through.new_zeros(B, C, C)
+    if T > 1:
+        ended = _ended_before(scores, before)  # (B, T, C), of the tokens before t
+        begun = log_sum(through.transpose(2, 3))
+        joined = ended[:, 1:].unsqueeze(3) + scores.pair + begun[:, 1:].unsqueeze(2)
+        pairs = _probabilities(joined, less).sum(1)
+    pairs = pairs.masked_fill((scores.invalid & nonempty).view(-1, 1, 1), torch.nan)
+    return total.to(token.dtype), segments.to(token.dtype), pairs.to(token.dtype)
+
+
+def _probabilities(scores: Tensor, less: Tensor) -> Tensor:
+    shown = scores > -torch.inf
+    return torch.where(shown, (torch.where(shown, scores, 0) - less.view(-1, *[1] * (scores.dim() - 1))).exp(), 0)
+
+
+def _ended_before(scores: Scores, before: Tensor) -> Tensor:
+    """Return the log-sums (B, T, C) of all segmentations of the tokens before t whose last segment is of type c."""
+    T, D = scores.whole.shape[1:3]
+    begun = before.unsqueeze(2) + scores.whole
+    parts = [
+        torch.nn.functional.pad(begun[:, : max(T - d, 0), d - 1], (0, 0, min(d, T), 0), value=-torch.inf)
+        for d in range(1, D + 1)
+    ]
+    return log_sum(torch.stack(parts, 3))
+
+
+def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
+    """Implement `structperc.ops.semi_markov_best`."""
+    scores = prepare(token, segment, pair, lengths)
+    before, through = scores_before(scores, _highest), scores_from(scores, scores_after(scores, _highest))
+    level = scores.levels.sum(1).view(-1, 1, 1, 1)
+    best = torch.where(through > -torch.inf, before.unsqueeze(2) + through + level, -torch.inf)
+    best = best.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
+    return best.to(token.dtype)
+
+
+def _highest(scores: Tensor) -> Tensor:
+    return scores.amax(-1)
+
+
+# -- segmentations, token by token ---------------------------------------------------------------------------
+
+
+class Continuations(NamedTuple):
+    """Tables from which the next label of a segmentation is chosen."""
+
+    begin: Tensor  # (B, T, C), best score or log-sum of all from t on, if a segment of this type begins at t
+    at_least: Tensor  # V (B, T, D + 1, C), the last one -inf
+    whole: Tensor  # (B, T, D, C)
+    pair: Tensor  # (C, C)
+
+    def choices(self, t: int, starts: Tensor, kinds: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the next labels (B, n, 2 C) and of the state, before token t >= 1.
+
+        Args:
+            t: the token.
+            starts: (B, n) int64, where the open segment of each segmentation begins.
+            kinds: (B, n) int64, its type.
+        """
+        B, n = starts.shape
+        _, _, D, C = self.whole.shape
+        rows, size = torch.arange(B, device=starts.device).unsqueeze(1), t - starts
+        closed = self.whole[rows, starts, (size - 1).clamp(max=D - 1), kinds]
+        closed = torch.where(size <= D, closed, -torch.inf)
+        begun = closed.unsqueeze(2) + (self.pair[kinds] + self.begin[:, t].unsqueeze(1))
+        inside = torch.full((B, n, C), -torch.inf, dtype=begun.dtype, device=begun.device)
+        further = self.at_least[rows, starts, size.clamp(max=D), kinds]
+        inside.scatter_(2, kinds.unsqueeze(2), further.unsqueeze(2))
+        return torch.cat([begun, inside], 2), self.at_least[rows, starts, (size - 1).clamp(max=D), kinds]
+
+
+def _continuations(scores: Scores, largest: bool) -> Continuations:
+    through = scores_from(scores, scores_after(scores, _highest if largest else log_sum))
+    flipped = through.flip(2)
+    at_least = (_running_max if largest else _running_log_sum)(flipped).flip(2)
+    at_least = torch.nn.functional.pad(at_least, (0, 0, 0, 1), value=-torch.inf)
+    return Continuations(at_least[:, :, 0], at_least, scores.whole, scores.pair)
+
+
+def _running_max(scores: Tensor) -> Tensor:
+    return scores.cummax(2)[0] if scores.numel() else scores
+
+
+def _running_log_sum(scores: Tensor) -> Tensor:
+    """Return running log-sums (B, T, D, C) along D."""
+    sums = [scores[:, :, 0]]
+    for d in range(1, scores.shape[2]):
+        sums.append(log_sum(torch.stack([sums[-1], scores[:, :, d]], -1)))
+    return torch.stack(sums, 2)
+
+
+def semi_markov_kbest(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_kbest`; losses as in `structperc.ops.reference.kbest`."""
+    (B, T, C), device = token.shape, token.device
+    scores = prepare(token.detach(), segment.detach(), pair.detach(), lengths)
+    tables = _continuations(scores, largest=True)
+    possible = (tables.begin[:, 0].amax(1) > -torch.inf) | (scores.lengths == 0) if T else scores.lengths == 0
+    losses = token.new_full((B, k), torch.inf, dtype=torch.float64)
+    losses[:, 0] = torch.where(possible & ~scores.invalid, 0, torch.inf)
+    starts = kinds = last = torch.zeros(B, k, dtype=torch.int64, device=device)
+    picks = []
+    for t in range(T):
+        if t == 0:
+            begun = torch.nn.functional.pad(tables.begin[:, :1], (0, C), value=-torch.inf).expand(-1, k, -1)
+            choices, state = begun, begun.amax(2)
+        else:
+            choices, state = tables.choices(t, starts, kinds)
+        step = torch.where(choices > -torch.inf, state.unsqueeze(2) - choices, torch.inf).clamp(min=0)
+        losses, pick = _extended(losses, last, step, t < scores.lengths)
+        slot, last = pick // (2 * C), pick % (2 * C)
+        starts = torch.where(last < C, t, starts.gather(1, slot))
+        kinds = last % C
+        picks.append(pick)
+    labels, valid = traced_labels(picks, last, 2 * C), losses < torch.inf
+    real = real_tokens(scores.lengths, T)
+    labels = torch.where(real.unsqueeze(1) & valid.unsqueeze(2), labels, 0)
+    found = semi_markov_path_score(token.detach(), segment.detach(), pair.detach(), scores.lengths, labels)
+    found = torch.where(valid, found, -torch.inf).masked_fill(scores.invalid.unsqueeze(1), torch.nan)
+    found, order = found.sort(dim=1, descending=True, stable=True)
+    return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), found, valid.gather(1, order)
+
+
+def _extended(losses: Tensor, last: Tensor, step: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Extend prefixes by a label; return losses (B, k) and choices (B, k), prefix * labels + label."""
+    nothing = torch.full_like(step, torch.inf)
+    nothing.scatter_(2, last.unsqueeze(2), 0)  # prefixes do not change in the padding
+    extended = (losses.unsqueeze(2) + torch.where(real.view(-1, 1, 1), step, nothing)).flatten(1)
+    pick = extended.sort(dim=1, stable=True)[1][:, : losses.shape[1]].sort(1)[0]
+    return extended.gather(1, pick), pick
+
+
+def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_viterbi`."""
+    labels, scores, _ = semi_markov_kbest(token, segment, pair, lengths, 1)
+    return scores[:, 0], labels[:, 0]
+
+
+def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """Implement `structperc.ops.semi_markov_sample`."""
+    (B, T, C), n = token.shape, noise.shape[1]
+    scores = prepare(token.detach(), segment.detach(), pair.detach(), lengths)
+    tables = _continuations(scores, largest=False)
+    starts = kinds = torch.zeros(B, n, dtype=torch.int64, device=token.device)
+    drawn = []
+    for t in range(T):
+        if t:
+            choices, _ = tables.choices(t, starts, kinds)
+        else:
+            choices = torch.nn.functional.pad(tables.begin[:, :1], (0, C), value=-torch.inf).expand(-1, n, -1)
+        highest = choices.amax(2, keepdim=True)
+        shares = (choices - torch.where(highest > -torch.inf, highest, 0)).exp()
+        below = shares.cumsum(2)
+        exceeds = (below > noise[:, :, t].unsqueeze(2) * below[..., -1:]) & (shares > 0)
+        label = exceeds.to(torch.int8).argmax(2)
+        starts, kinds = torch.where(label < C, t, starts), label % C
+        drawn.append(label)
+    labels = torch.stack(drawn, 2) if drawn else noise.new_zeros(B, n, 0, dtype=torch.int64)
+    possible = tables.begin[:, 0].amax(1) > -torch.inf if T else scores.lengths == 0
+    return torch.where(
+        real_tokens(scores.lengths, T).unsqueeze(1) & (possible & ~scores.invalid).view(-1, 1, 1), labels, 0
+    )
+
+
+def semi_markov_path_score(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+    """Return the scores (B, n) of segmentations (B, n, T), sums in double precision; differentiable.
+
+    A segment of more than D tokens is impossible, and so is a label that continues no segment of its type. The score is
+    NaN if a label of a token is outside 0..2C - 1.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.semi_markov import semi_markov_path_score
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> labels = torch.tensor([[[0, 2], [0, 0], [0, 3]]])
+        >>> semi_markov_path_score(token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([2]), labels)
+        tensor([[2., 1., -inf]])
+    """
+    (B, T, C), D = token.shape, segment.shape[2]
+    lengths, steps = lengths.to(token.device, non_blocking=True), torch.arange(T, device=token.device)
+    real = real_tokens(lengths, T).unsqueeze(1)
+    known = ((labels >= 0) & (labels < 2 * C)) | ~real
+    labels = torch.where(real & known, labels, 0)
+    kinds, begins, before = labels % C, labels < C, (steps - 1).clamp(min=0)
+    starts = torch.where(begins, steps, 0).cummax(2)[0]
+    sizes = steps - starts + 1
+    ends = real & (begins[:, :, (steps + 1).clamp(max=T - 1)] | (steps == lengths.view(-1, 1, 1) - 1))
+    rows = torch.arange(B, device=token.device).view(B, 1, 1)
+    places = rows * (len(segment) > 1), starts * (segment.shape[1] > 1), (sizes - 1).clamp(max=D - 1), kinds
+    joined = real & begins & (steps > 0)
+    terms = (
+        torch.where(real, token[rows, steps, kinds], 0),
+        torch.where(ends, segment[places], 0),
+        torch.where(joined, pair[kinds[:, :, before], kinds], 0),
+    )
+    total = sum((high_precision(x).sum(2) for x in terms), start=torch.zeros((), device=token.device))
+    broken = real & ~begins & ((steps == 0) | (kinds != kinds[:, :, before]))
+    total = torch.where((broken | (ends & (sizes > D))).any(2), -torch.inf, total)
+    return torch.where(known.all(2), total, torch.nan).to(token.dtype)
+
+
+def semi_markov_entropy(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
+    """Return the entropies (B,) of the distributions over segmentations; differentiable.
+
+    A segmentation is drawn from left to right: the type of the next segment given the last one, then its length. The
+    entropy is the expected sum of the entropies of these choices.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.semi_markov import semi_markov_entropy
+        >>> token = torch.zeros(1, 2, 2)
+        >>> semi_markov_entropy(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]))  # log 6
+        tensor([1.7918])
+    """
+    scores = prepare(token, segment, pair, lengths)
+    B, T = scores.levels.shape
+    if not T:
+        return token.new_zeros(B)
+    after = scores_after(scores, log_sum)
+    before, through = scores_before(scores, log_sum), scores_from(scores, after)
+    begun = log_sum(through.transpose(2, 3))
+    less = log_sum(begun[:, 0])
+    less = torch.where(less > -torch.inf, less, 0)
+    total = _entropies(begun[:, 0]) + (_probabilities(before + begun, less) * _entropies(through.transpose(2, 3))).sum(
+        (1, 2)
+    )
+    if T > 1:
+        ended = _probabilities(_ended_before(scores, before)[:, 1:] + after[:, 1:T], less)
+        total = total + (ended * _entropies(scores.pair + begun[:, 1:].unsqueeze(2))).sum((1, 2))
+    return total.masked_fill(scores.invalid & (scores.lengths > 0), torch.nan).to(token.dtype)
+
+
+def _entropies(scores: Tensor) -> Tensor:
+    """Return the entropies of softmax distributions along the last dimension, 0 where nothing is possible."""
+    sums = log_sum(scores)
+    possible = scores > -torch.inf
+    logs = torch.where(
+        possible, torch.where(possible, scores, 0) - torch.where(sums > -torch.inf, sums, 0).unsqueeze(-1), 0
+    )
+    return -torch.where(possible, logs.exp() * logs, 0).sum(-1)

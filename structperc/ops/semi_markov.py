@@ -1,0 +1,201 @@
+"""Operators on segments: contracts, shapes and derivatives.
+
+Scores are those of a `SegmentLattice`: token (B, T, C), segment (B or 1, T or 1, D, C), pair (C, C), with lengths (B,)
+int64. A segmentation is a sequence of labels: c begins a segment of type c, C + c continues it. For invalid scores see
+`structperc.ops.operators`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structperc.ops.operators import reference_gradients
+from structperc.ops.reference import semi_markov as reference
+from structperc.ops.registration import operator
+
+
+@operator("semi_markov")
+def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the best segmentation of each sequence and its score (Sarawagi & Cohen 2004, Section 3.1).
+
+    Ties go to the first in lexicographic order of labels: to the lower type, then to the shorter segment.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+
+    Returns:
+        Scores (B,), -inf without a possible segmentation, 0 for an empty sequence; labels (B, T) int64, 0 in both cases
+        and in the padding.
+
+    Raises:
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token = torch.tensor([[[0.0, 1.0], [0.0, 1.0], [2.0, 0.0]]])
+        >>> ops.semi_markov_viterbi(token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([3]))
+        (tensor([3.]), tensor([[1, 3, 0]]))
+    """
+    B, T, _ = token.shape
+    return token.new_empty(B), lengths.new_empty(B, T, dtype=torch.int64)
+
+
+@operator("semi_markov")
+def semi_markov_kbest(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the k best segmentations of each sequence, best first; see `structperc.ops.kbest`.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+        k: number of segmentations.
+
+    Returns:
+        Labels (B, k, T) int64, scores (B, k) and valid (B, k) bool.
+
+    Raises:
+        InvalidScoreError: on a CPU, a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> labels, scores, valid = ops.semi_markov_kbest(
+        ...     token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([2]), 3
+        ... )
+        >>> labels.tolist(), scores.tolist()
+        ([[[0, 2], [1, 0], [0, 0]]], [[2.0, 2.0, 1.0]])
+    """
+    (B, T, _), dtype = token.shape, torch.int64
+    return lengths.new_empty(B, k, T, dtype=dtype), token.new_empty(B, k), lengths.new_empty(B, k, dtype=torch.bool)
+
+
+def _save_probabilities(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, *output[1:])
+    ctx.set_materialize_grads(False)
+
+
+def _from_probabilities(
+    ctx: Any, total: Tensor | None, segments: Tensor | None, pairs: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    token, segment, pair, lengths, p_segments, p_pairs = ctx.saved_tensors
+    grads: list[Tensor | None] = [None, None, None]
+    if total is not None:
+        weighted = total.view(-1, 1, 1, 1) * p_segments
+        grads = [
+            tokens_of_segments(weighted),
+            weighted.sum_to_size(segment.shape),
+            (total.view(-1, 1, 1) * p_pairs).sum(0),
+        ]
+    if segments is not None or pairs is not None:
+
+        def probabilities(*scores: Tensor) -> tuple[Tensor, ...]:
+            token, segment, pair = scores
+            return reference.semi_markov_sums(token, segment, pair, lengths)[1:]
+
+        more = reference_gradients(probabilities, (token, segment, pair), (segments, pairs))
+        grads = [y if x is None else x + y for x, y in zip(grads, more, strict=True)]
+    return *grads, None
+
+
+def tokens_of_segments(segments: Tensor) -> Tensor:
+    """Return the sums (B, T, C) of the entries (B, T, D, C) of all segments that contain a token.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.semi_markov import tokens_of_segments
+        >>> tokens_of_segments(torch.tensor([[[[0.25], [0.5]], [[0.5], [0.0]]]]))[0, :, 0]
+        tensor([0.7500, 1.0000])
+    """
+    at_least = segments.flip(2).cumsum(2).flip(2)  # of segments that begin here, with at least so many tokens
+    T = segments.shape[1]
+    parts = [
+        torch.nn.functional.pad(at_least[:, : max(T - d, 0), d], (0, 0, min(d, T), 0)) for d in range(segments.shape[2])
+    ]
+    return torch.stack(parts).sum(0)
+
+
+@operator("semi_markov", _save_probabilities, _from_probabilities)
+def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log Z, the probabilities of segments, and the expected numbers of pairs (Sarawagi & Cohen 2004, Sec. 3.2).
+
+    The gradient of log Z is computed from the other results; further derivatives are computed in tensor operations.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+
+    Returns:
+        log Z (B,), -inf without a possible segmentation, 0 for an empty sequence; probabilities (B, T, D, C) of the
+        segments by first token, number of tokens less 1, and type; numbers (B, C, C) of pairs of neighbours.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> total, segments, pairs = ops.semi_markov_sums(
+        ...     token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])
+        ... )
+        >>> total, float(segments[0, 0].sum())
+        (tensor([3.7209]), 1.0)
+    """
+    (B, T, C), D = token.shape, segment.shape[2]
+    return token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, C, C)
+
+
+@operator("semi_markov")
+def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
+    """Return the best score of a segmentation with a given segment, for all segments.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+
+    Returns:
+        (B, T, D, C), -inf where impossible; NaN in sequences with a score of +inf or NaN.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> ops.semi_markov_best(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]))[0, 0]
+        tensor([[2., 3.],
+                [2., 1.]])
+    """
+    return token.new_empty(*token.shape[:2], *segment.shape[2:])
+
+
+@operator("semi_markov")
+def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
+    """Return segmentations drawn from p(segmentation | x), token by token; see `structperc.ops.sample`.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+        noise: (B, n, T) float64, uniform in [0, 1).
+
+    Returns:
+        Labels (B, n, T) int64, 0 in the padding and where no segmentation is possible.
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token, noise = torch.tensor([[[0.0, 9.0], [9.0, 0.0]]]), torch.tensor([[[0.5, 0.5]]]).double()
+        >>> ops.semi_markov_sample(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]), noise)
+        tensor([[[1, 0]]])
+    """
+    return lengths.new_empty(noise.shape, dtype=torch.int64)

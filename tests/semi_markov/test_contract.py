@@ -1,0 +1,121 @@
+"""One contract for the implementations of segment operators, against enumeration."""
+
+import math
+
+import pytest
+import torch
+
+from structperc.errors import InputError, InvalidScoreError
+from structperc.ops import semi_markov_sums
+from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
+from structperc.ops.registration import implementation
+from tests.semi_markov.enumeration import expected, labels_of, ranked
+
+KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned")
+SIZES = ((1, 1, 2), (2, 2, 4), (3, 2, 3), (2, 5, 3))  # C, D, T; the last with D > T
+CASES = [(kind, *size) for kind in KINDS for size in SIZES[:: 1 if kind in KINDS[:2] else 2]]
+B = 4
+devices = pytest.mark.parametrize("device", ["reference", "cpu"])
+
+
+def make(kind, C, D, T, dtype=torch.float64):
+    """Scores of a kind; lengths run from 0 to T."""
+    torch.manual_seed(C * 100 + D * 10 + T + len(kind))
+    shape = (1, 1) if kind == "by length" else (B, T)
+    token, segment, pair = torch.randn(B, T, C) * 2, torch.randn(*shape, D, C), torch.randn(C, C)
+    lengths = torch.tensor([0, T, max(T - 1, 0), 1])
+    if kind in ("integers", "impossible"):
+        token, segment, pair = token.round(), segment.round(), pair.round()
+    if kind == "equal":
+        token, segment, pair = (torch.zeros_like(x) for x in (token, segment, pair))
+    if kind == "impossible":
+        for x in (token, segment, pair):
+            x[torch.rand(x.shape) < 0.3] = -torch.inf
+    if kind == "poisoned":
+        token[torch.arange(T) >= lengths.unsqueeze(1)] = torch.nan
+        ends = torch.arange(T).unsqueeze(1) + torch.arange(1, D + 1)
+        segment[ends > lengths.view(-1, 1, 1)] = torch.inf
+    return token.to(dtype), segment.to(dtype), pair.to(dtype), lengths
+
+
+def rows(tables):
+    token, segment, pair, lengths = tables
+    for b in range(B):
+        yield b, ranked(token[b], segment[b if len(segment) > 1 else 0], pair, int(lengths[b]))
+
+
+@devices
+def test_searches(device):
+    for case in CASES:
+        tables = make(*case, torch.float32)
+        C, k = case[1], 7
+        scores, labels = implementation(device, "semi_markov_viterbi")(*tables)
+        several, found, valid = implementation(device, "semi_markov_kbest")(*tables, k)
+        best = implementation(device, "semi_markov_best")(*tables)
+        assert torch.equal(several[:, 0], labels)
+        again = semi_markov_path_score(*tables, several)
+        for b, listed in rows(tables):
+            n = int(tables[3][b])
+            assert [path[:n].tolist() for path in several[b][valid[b]]] == [labels_of(one, C) for _, one in listed[:k]]
+            assert found[b][valid[b]].tolist() == pytest.approx([s for s, _ in listed[:k]], abs=1e-4)
+            assert again[b][valid[b]].tolist() == pytest.approx(found[b][valid[b]].tolist(), abs=1e-4)
+            assert scores[b].item() == pytest.approx(listed[0][0] if listed else -math.inf, abs=1e-4)
+            with_it = torch.full_like(best[b], -torch.inf)
+            for s, one in listed[::-1]:
+                for t, d, c in one:
+                    with_it[t, d - 1, c] = s
+            torch.testing.assert_close(best[b], with_it, rtol=0, atol=1e-4)
+
+
+@devices
+def test_sums(device):
+    dtype, near = (torch.float64, 1e-9) if device == "reference" else (torch.float32, 1e-4)
+    for case in CASES:
+        tables = make(*case, dtype)
+        total, segments, pairs = implementation(device, "semi_markov_sums")(*tables)
+        entropies = semi_markov_entropy(*tables)
+        for b, listed in rows(tables):
+            log_z, p, q, entropy = expected(listed, segments[b].shape)
+            assert total[b].item() == pytest.approx(log_z, abs=near)
+            assert entropies[b].item() == pytest.approx(entropy, abs=near)
+            torch.testing.assert_close(segments[b].double(), p, rtol=0, atol=near)
+            torch.testing.assert_close(pairs[b].double(), q, rtol=0, atol=near)
+
+
+def test_gradients():
+    token, segment, pair, lengths = make("normal", 2, 2, 2)
+    for shared in (segment, segment[:1, :1]):
+        inputs = [x.clone().requires_grad_() for x in (token, shared, pair)]
+        assert torch.autograd.gradcheck(lambda *x: semi_markov_sums(*x, lengths), inputs, fast_mode=True)
+    for function in (semi_markov_entropy, semi_markov_path_score):
+        more = (torch.tensor([[[0, 2], [1, 0], [1, 1]]] * B),) if function is semi_markov_path_score else ()
+        assert torch.autograd.gradcheck(lambda *x: function(*x, lengths, *more), inputs, fast_mode=True)  # noqa: B023
+    assert torch.autograd.gradgradcheck(lambda *x: semi_markov_sums(*x, lengths)[0], inputs, fast_mode=True)
+
+
+@devices
+def test_samples(device):
+    tables = make("integers", 2, 2, 4)
+    noise = torch.rand(B, 4000, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    drawn = implementation(device, "semi_markov_sample")(*tables, noise)
+    for b, listed in rows(tables):
+        n, log_z = int(tables[3][b]), torch.tensor([s for s, _ in listed]).logsumexp(0).item()
+        for s, one in listed[:3]:
+            share = (drawn[b, :, :n] == torch.tensor(labels_of(one, 2))).all(1).double().mean().item()
+            assert share == pytest.approx(math.exp(s - log_z), abs=0.03)
+
+
+def test_invalid_scores():
+    token, segment, pair, lengths = make("normal", 2, 2, 3, torch.float32)
+    token[1, 0, 0] = torch.nan
+    for name in ("viterbi", "kbest", "sample"):
+        more = {"kbest": (2,), "sample": (torch.rand(B, 2, 3, dtype=torch.float64),)}.get(name, ())
+        with pytest.raises(InvalidScoreError, match="sequence 1 of 4"):
+            implementation("cpu", f"semi_markov_{name}")(token, segment, pair, lengths, *more)
+    for device in ("cpu", "reference"):
+        total, segments, _ = implementation(device, "semi_markov_sums")(token, segment, pair, lengths)
+        assert total.isnan().tolist() == [False, True, False, False]
+        assert segments[1].isnan().any()
+        assert not segments[2].isnan().any()
+    with pytest.raises(InputError, match="sequence 3 of 4"):
+        semi_markov_sums(token, segment, pair, torch.tensor([0, 1, 2, 4]))
