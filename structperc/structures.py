@@ -166,8 +166,8 @@ class LatticeWithSegments(NamedTuple):
     edge: Tensor  # (1, 1, L, L), or an expanded view of such a matrix
     lengths: Tensor  # (B,) int64
     segment: Tensor  # (B, T, D, C) score of the segment of type c that begins at t and has d + 1 tokens
-    labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last tokens
-    #                 of a longer one, by type; in the last row O
+    labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last
+    #                 tokens of a longer one, by type; in the last row O
 
 
 class SegmentLattice(NamedTuple):

@@ -87,8 +87,8 @@ def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
     """
     if isinstance(lattice, LatticeWithSegments):
         raise InputError(
-            "only perceptron-like criteria, CRFLoss, KBest and LabelBias support scores of segments, and there are no "
-            "probabilities of labels; choose one of them, or a scorer without segments"
+            "scores of segments are supported only by viterbi, kbest, path_score, log_partition and marginals, and by "
+            "the decoders KBest and LabelBias; use these, or a scorer without segments"
         )
 
 

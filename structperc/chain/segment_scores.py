@@ -94,12 +94,12 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
     added = full_precision(lattice.segment).to(unary.dtype)
     types, outside = table[:-1], table[-1, 0]
     one, first, middle, last = types.unbind(1)
-    no_one, no_longer = unary.new_full((B, T, len(types) + 1), -torch.inf), unary.new_full((B, T, len(types)), -torch.inf)
-    found = [torch.cat([unary[..., one] + added[:, :, 0], unary[..., outside, None], no_longer], 2)]
+    nothing = unary.new_full((B, T, len(types) + 1), -torch.inf)
+    found = [torch.cat([unary[..., one] + added[:, :, 0], unary[..., outside, None], nothing[..., 1:]], 2)]
     run, before = unary[..., first], first
     for d in range(1, D):
         whole = run + edge[before, last] + _later(unary[..., last], d) + added[:, :, d]
-        found.append(torch.cat([no_one, whole], 2))
+        found.append(torch.cat([nothing, whole], 2))
         run, before = run + edge[before, middle] + _later(unary[..., middle], d), middle
     begin, end = torch.cat([one, table[-1:, 0], first]), torch.cat([one, table[-1:, 0], last])
     return SegmentLattice(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax, one_hot
 
 from structperc.chain import allow, locally_normalised, log_partition, marginals, step_log_probabilities
-from structperc.chain.lattices import check_chain, full_precision
+from structperc.chain.lattices import full_precision
 from structperc.criteria.base import Criterion, add_costs, without_path
 from structperc.criteria.costs import Costs, as_costs, check_number, label_ids
 from structperc.data.labels import LabelSet
@@ -109,7 +109,7 @@ class CRFLoss(Criterion):
     """
 
     probabilistic = needs_lattice = True
-    supports_incomplete = True
+    supports_incomplete = supports_segments = True
     min_candidates = 0
 
     beginning: Tensor
@@ -197,7 +197,7 @@ class SoftmaxMarginLoss(Criterion):
         tensor([3.])
     """
 
-    needs_lattice = True
+    needs_lattice = supports_segments = True
     min_candidates = 0
 
     def __init__(self, cost: float | Costs = 1.0) -> None:
@@ -383,7 +383,6 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
 
     def transform_lattice(self, lattice: Lattice) -> Lattice:
         """Return the lattice whose path scores are log-probabilities; impossible labels stay impossible."""
-        check_chain(lattice)
         scores = full_precision(lattice.unary)
         possible = scores.detach().amax(2, keepdim=True) != -torch.inf  # otherwise the softmax and its gradient are NaN
         unary = log_softmax(scores.where(possible, 0), 2).where(possible, -torch.inf)

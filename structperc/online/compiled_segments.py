@@ -51,9 +51,7 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
     @kernel
-    def learn(
-        units, features, segments, weights, sums, moved, tables, scheme, rule, costs, numbers, step, losses
-    ):
+    def learn(units, features, segments, weights, sums, moved, tables, scheme, rule, costs, numbers, step, losses):
         L, C, D, updates, wrong = weights.node.shape[1], len(segments.table) - 1, len(segments.ends), 0, 0
         T = longest_sequence(units.bounds)
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((1, L, L), weights.node.dtype)

@@ -41,7 +41,7 @@ class SegmentLearner(SequenceLearner):
     Example:
         >>> from structperc import FeatureExtractor, Tagger
         >>> from structperc.chain import KBest
-        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.criteria import HingeLoss
         >>> from structperc.data import Corpus, LabelSet
         >>> from structperc.datamodules import EncodedCorpus
         >>> from structperc.online import SegmentLearner
@@ -49,7 +49,7 @@ class SegmentLearner(SequenceLearner):
         >>> from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
         >>> corpus = Corpus.from_sentences([{"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}])
         >>> scorer = SegmentLinear(SparseLinear(), SegmentFeatures(["w[all]"], max_length=2, cutoff=1))
-        >>> tagger = Tagger(FeatureExtractor(["w[0]"], cutoff=1), scorer, PerceptronLoss(), KBest(1))
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"], cutoff=1), scorer, HingeLoss(), KBest(1))
         >>> scorer.build_vocabulary(corpus)
         >>> tagger.features.fit(corpus)
         >>> tagger.allocate(LabelSet(("O", "B-LOC", "I-LOC")))

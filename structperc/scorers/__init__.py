@@ -13,4 +13,13 @@ from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
 from structperc.scorers.sparse_linear import SparseLinear
 from structperc.scorers.vector_linear import VectorLinear
 
-__all__ = ["LocalWeights", "Scorer", "SparseLinear", "VectorLinear", "Neural", "SegmentLinear", "SegmentFeatures", "Sum"]
+__all__ = [
+    "LocalWeights",
+    "Scorer",
+    "SparseLinear",
+    "VectorLinear",
+    "Neural",
+    "SegmentLinear",
+    "SegmentFeatures",
+    "Sum",
+]

@@ -175,7 +175,8 @@ class SegmentLinear(Scorer):
     take part in the search.
 
     Labels have a scheme in which segments have a beginning, such as IOB2 or BILOU, and the scorer has no edge features.
-    Segments of the training data must not be longer than `segments.max_length`.
+    Segments of the training data must not be longer than `segments.max_length`. Training that starts from a saved model
+    keeps its features of segments.
 
     Args:
         labels: scorer of the labels, such as SparseLinear.
@@ -224,8 +225,8 @@ class SegmentLinear(Scorer):
         longest, token = max(found, default=(0, 0))
         if longest > self.segments.max_length:
             raise InputError(
-                f"{corpus.where(token)}: a segment of {longest} tokens; set max_length of SegmentFeatures to {longest}, "
-                "the longest of the training data"
+                f"{corpus.where(token)}: a segment of {longest} tokens, the longest of the training data; set "
+                f"max_length of SegmentFeatures to {longest}"
             )
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
@@ -258,4 +259,5 @@ class SegmentLinear(Scorer):
         lattice, (B, T) = self.labels(batch._replace(inputs=batch.inputs[:own])), batch.sentences.shape
         real = real_tokens(batch.lengths.to(self.weight.device), T).flatten()
         sums = [sum_features(self.weight, one, self.sparse_grad, real) for one in batch.inputs[own:]]
-        return LatticeWithSegments(*lattice, torch.stack(sums, 1).view(B, T, len(sums), -1), self.table)
+        segment = torch.stack(sums, 1).view(B, T, len(sums), -1)
+        return LatticeWithSegments(lattice.unary, lattice.edge, lattice.lengths, segment, self.table)

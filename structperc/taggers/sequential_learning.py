@@ -79,7 +79,7 @@ def _segment_learner(
     """Return the learner of scores of labels and segments, if the rival may be gold and all weights are learned."""
     if not isinstance(criterion, PairwiseLoss) or criterion.exclude_gold or learned != {*scorer.parameters()}:
         return None
-    if labels.node.device.type != "cpu" or labels.node.dtype not in COMPILED or scorer.weight.dtype != labels.node.dtype:
+    if labels.node.device.type != "cpu" or not labels.node.dtype == scorer.weight.dtype in COMPILED:
         return None
     return SegmentLearner(scorer, constraints, criterion.rule(), optimizer)
 
