@@ -1,4 +1,4 @@
-"""Searches for segments and sums over segmentations, sequence by sequence; the k best and samples as in the reference.
+"""Searches for segments and sums over segmentations, sequence by sequence; samples as in the reference.
 
 Memory for one sequence is O(T C (D + C)). Sums are in double precision.
 """
@@ -29,6 +29,7 @@ from structperc.kernels.simd import (
 )
 from structperc.kernels.viterbi import any_invalid
 from structperc.ops.cpu.checks import check_lengths, length_out_of_range
+from structperc.ops.cpu.kbest import keep_best
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ops.reference import semi_markov as reference
 
@@ -47,9 +48,10 @@ def semi_markov_kbest(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, k: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_kbest`."""
-    check_lengths(lengths, token.shape[1])
-    labels, scores, valid = reference.semi_markov_kbest(token, segment, pair, lengths, k)
-    if scores.isnan().any():
+    (B, T, C), D = token.shape, segment.shape[2]
+    labels, scores = lengths.new_empty(B, k, T, dtype=torch.int64), token.new_empty(B, k)
+    valid, work = torch.empty(B, k, dtype=torch.bool), 8 * T * C * (D + C + k)
+    if run_in_threads(_list, B, work, token, segment, pair, lengths, labels, scores, valid):
         _check(token, segment, pair, lengths)
     return labels, scores, valid
 
@@ -119,57 +121,204 @@ def _levels(token, length, own):
     return total
 
 
+class Best(NamedTuple):
+    """Best scores of one sequence, float64, with C padded to W, whole vectors."""
+
+    own: Any  # (T, W) scores of tokens less the highest of each
+    top: Any  # (T, W) of all from t on, beginning with a segment of a type
+    after: Any  # (T + 1, W) of all from t on, after a segment of a type
+    back: Any  # (C, W) scores of pairs [j, i]
+
+
+@subkernel
+def _best_of(T, pair):
+    """Return tables for sequences of up to T tokens."""
+    C, other = len(pair), np.empty(0)
+    own, top, after = padded_array(T, C, other), padded_array(T, C, other), padded_array(T + 1, C, other)
+    back = padded_array(C, C, other)
+    back[:, :C] = pair.T
+    return Best(own, top, after, back)
+
+
 @kernel
 def _search(start, stop, token, segment, pair, lengths, scores, labels):
-    _, T, C = token.shape
-    D = segment.shape[2]
-    own, after, begun = np.empty((T, C)), np.empty((T + 1, C)), np.empty((T + 1, C))
-    size, following = np.empty((T, C), np.int64), np.empty((T + 1, C), np.int64)
+    T = token.shape[1]
+    tables = _best_of(T, pair)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
         if length_out_of_range(length, T) or _has_invalid(b, token, segment, pair, length):
             return True
-        _levels(token[b], length, own)
-        labels[b] = 0
-        scores[b] = 0.0
+        labels[b], scores[b] = 0, 0.0
         if length == 0:
             continue
-        after[length] = 0.0
-        for t in range(length - 1, -1, -1):
-            at = t if len(given) > 1 else 0
-            for c in range(C):
-                run, best, chosen = 0.0, -np.inf, 0
-                for d in range(min(D, length - t)):
-                    run += own[t + d, c]
-                    score = (run + given[at, d, c]) + after[t + d + 1, c]
-                    if score > best:
-                        best, chosen = score, d + 1
-                begun[t, c], size[t, c] = best, chosen
-            for before in range(C):
-                best, chosen = -np.inf, 0
-                for c in range(C):
-                    score = pair[before, c] + begun[t, c]
-                    if score > best:
-                        best, chosen = score, c
-                after[t, before], following[t, before] = best, chosen
-        c = begun[0].argmax()
-        if begun[0, c] == -np.inf:
+        _levels(token[b], length, tables.own)
+        _search_backwards(length, given, tables)
+        if _trace(length, given, pair, tables, labels[b]):
+            scores[b] = _score(token[b], given, pair, length, labels[b])
+        else:
             scores[b] = -np.inf
-            continue
-        t, total, steps = 0, 0.0, 0.0
-        while t < length:
-            d = size[t, c]
-            for i in range(t, t + d):
-                labels[b, i] = C + c
-                total += token[b, i, c]
-            labels[b, t] = c
-            steps += given[t if len(given) > 1 else 0, d - 1, c]
-            t += d
-            if t < length:
-                steps += pair[c, following[t, c]]
-                c = following[t, c]
-        scores[b] = total + steps
     return False
+
+
+@subkernel
+def _search_backwards(length, given, tables):
+    """Fill top and after."""
+    own, top, after, back = tables
+    C, W = len(back), own.shape[1]
+    after[length, :C] = 0.0
+    for t in range(length - 1, -1, -1):
+        first, n = (t if len(given) > 1 else 0) * given.shape[1] * C, min(given.shape[1], length - t)
+        for j in range(0, C, WIDTH):
+            run, highest = broadcast(0.0), broadcast(-np.inf)
+            for d in range(n):
+                run += load(own, (t + d) * W + j)
+                added = cast_like(load_masked(given, first + d * C + j, C - j), own)
+                highest = maximum((run + added) + load(after, (t + d + 1) * W + j), highest)
+            store(top, t * W + j, highest)
+        for i in range(0, C if t else 0, WIDTH):
+            highest = broadcast(-np.inf)
+            for j in range(C):
+                highest = maximum(load(back, j * W + i) + load_broadcast(top, t * W + j), highest)
+            store(after, t * W + i, highest)
+
+
+@subkernel
+def _trace(length, given, pair, tables, labels):
+    """Fill labels with the first best segmentation, and return whether there is one; scores are those of the search."""
+    own, top, after, back = tables
+    C, t, before = len(back), 0, -1
+    while t < length:
+        best, kind, size = -np.inf, -1, 0
+        for c in range(C):
+            score = top[t, c] if before < 0 else back[c, before] + top[t, c]
+            if score > best:
+                best, kind = score, c
+        if kind < 0:
+            return False
+        run, best = 0.0, -np.inf
+        for d in range(min(given.shape[1], length - t)):
+            run += own[t + d, kind]
+            score = (run + given[t if len(given) > 1 else 0, d, kind]) + after[t + d + 1, kind]
+            if score > best:
+                best, size = score, d + 1
+        labels[t] = kind
+        for d in range(1, size):
+            labels[t + d] = C + kind
+        t, before = t + size, kind
+    return True
+
+
+@subkernel
+def _score(token, given, pair, length, labels):
+    """Return the score of a possible segmentation."""
+    C, start, tokens, segments, pairs = token.shape[1], 0, 0.0, 0.0, 0.0
+    for t in range(length):
+        kind = labels[t] % C
+        tokens += token[t, kind]
+        if labels[t] < C:
+            start = t
+            if t > 0:
+                pairs += pair[labels[t - 1] % C, kind]
+        if t + 1 == length or labels[t + 1] < C:
+            segments += given[start if len(given) > 1 else 0, t - start, kind]
+    return tokens + segments + pairs
+
+
+class Lists(NamedTuple):
+    """Prefixes of one sequence, in lexicographic order at each token."""
+
+    origin: Any  # (T, k (C + 1)) the prefix that each one extends
+    label: Any  # (T, k (C + 1))
+    start: Any  # (2, k) first token of the open segment of each prefix, of the last token and of this one in turn
+    losses: Any  # (2, k (C + 1)) how much worse the best completion is than the best segmentation
+    copies: Any  # (k (C + 1),)
+
+
+@kernel
+def _list(start, stop, token, segment, pair, lengths, labels, scores, valid):
+    (_, T, C), D, k = token.shape, segment.shape[2], labels.shape[1]
+    tables, many = _best_of(T, pair), k * (C + 1)
+    whole, at_least = np.empty((T, D, C)), np.empty((T, D + 1, C))
+    lists = Lists(
+        np.empty((T, many), np.int64),
+        np.empty((T, many), np.int64),
+        np.empty((2, k), np.int64),
+        np.empty((2, many)),
+        np.empty(many),
+    )
+    for b in range(start, stop):
+        length, given = lengths[b], segment[0 if len(segment) == 1 else b]
+        if length_out_of_range(length, T) or _has_invalid(b, token, segment, pair, length):
+            return True
+        labels[b], scores[b], valid[b] = 0, -np.inf, False
+        _levels(token[b], length, tables.own)
+        _search_backwards(length, given, tables)
+        _fill_sizes(length, given, tables, whole, at_least)
+        n = _extend_all(length, k, tables, whole, at_least, lists)
+        _write(n, length, token[b], given, pair, lists, labels[b], scores[b], valid[b])
+    return False
+
+
+@subkernel
+def _fill_sizes(length, given, tables, whole, at_least):
+    """Fill whole (T, D, C), scores of segments, and at_least (T, D + 1, C), the best of all from t on by least size."""
+    (_, D, C), own, after = whole.shape, tables.own, tables.after
+    for t in range(length):
+        n, at = min(D, length - t), t if len(given) > 1 else 0
+        at_least[t, n] = -np.inf
+        for c in range(C):
+            run = 0.0
+            for d in range(n):
+                run += own[t + d, c]
+                whole[t, d, c] = run + given[at, d, c]
+            for d in range(n - 1, -1, -1):
+                at_least[t, d, c] = max(whole[t, d, c] + after[t + d + 1, c], at_least[t, d + 1, c])
+
+
+@subkernel
+def _extend_all(length, k, tables, whole, at_least, lists):
+    """Extend prefixes token by token, keep those of the k smallest losses, and return their number."""
+    C, (origins, new, starts, losses, copies) = whole.shape[2], lists
+    n, top, back = 1, tables.top, tables.back
+    losses[1, 0] = 0.0
+    for t in range(length):
+        old, m, here = losses[1 - t % 2], 0, losses[t % 2]
+        for p in range(n):
+            first = starts[1 - t % 2, p] if t else 0
+            before = new[t - 1, p] % C if t else 0
+            size = t - first
+            best = at_least[first, size - 1, before] if t else top[0, :C].max()
+            for j in range(C + 1):
+                if t == 0:
+                    score = top[0, j] if j < C else -np.inf
+                elif j < C:
+                    score = whole[first, size - 1, before] + (back[j, before] + top[t, j])
+                else:
+                    score = at_least[first, size, before]
+                if score > -np.inf:
+                    here[m] = old[p] + max(best - score, 0.0)
+                    origins[t, m], new[t, m] = p, j if j < C else C + before
+                    m += 1
+        n, _ = keep_best(m, k, np.inf, here, copies, origins[t], new[t])
+        for p in range(n):
+            starts[t % 2, p] = t if new[t, p] < C else starts[1 - t % 2, origins[t, p]]
+    return n
+
+
+@subkernel
+def _write(n, length, token, given, pair, lists, labels, scores, valid):
+    """Write n segmentations, the best first, equal scores in lexicographic order."""
+    found = np.empty((n, len(token)), np.int64)
+    totals = np.empty(n, scores.dtype)  # compared in the precision of the lattice
+    for p in range(n):
+        slot = p
+        for t in range(length - 1, -1, -1):
+            found[p, t] = lists.label[t, slot]
+            slot = lists.origin[t, slot]
+        totals[p] = _score(token, given, pair, length, found[p])
+    order = np.argsort(-totals, kind="mergesort")
+    for r in range(n):
+        labels[r, :length], scores[r], valid[r] = found[order[r], :length], totals[order[r]], True
 
 
 class Choices(NamedTuple):
