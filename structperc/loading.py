@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from structperc.constructors import CLASS, INFERENCE, OPTIONS, STATE
 from structperc.data.json_data import matches_type
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
+from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import WeightTables
 from structperc.predictor import Predictor, SparsePredictor
 from structperc.taggers.model_format import (
+    BIASES,
     DEFAULT_BIAS,
     FEATURE_PREFIX,
     TEMPERATURE,
@@ -26,6 +28,9 @@ from structperc.taggers.model_format import (
     read_arrays,
     read_configuration,
 )
+
+if TYPE_CHECKING:
+    from structperc.taggers.base import BaseTagger
 
 CriterionUnit = Literal["sequence", "sentence"]
 CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of the lattice; class: types of options
@@ -39,28 +44,34 @@ PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
     "search": {"structperc.chain.KBest": {"k": int}},
-    "decoder": {"structperc.chain.KBest": {"k": int}},
+}
+BIAS = "bias"  # option of LabelBias
+DECODERS: dict[str, dict[str, Any]] = {
+    "structperc.chain.KBest": {"k": int},
+    "structperc.chain.LabelBias": {BIAS: dict[str, float], "k": int},
 }
 
 
-def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
+def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None) -> Predictor:
     """Load a saved model, ready to label new text.
 
     A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
     user's criterion that does not change the scores of labels, is returned as a `SparsePredictor`, which needs neither
-    PyTorch nor Lightning: same labels, a fraction of the time and memory to load. Every other model, and one whose
-    model.json was changed by hand, or which has a temperature or a default bias, is returned as a tagger.
+    PyTorch nor Lightning: same labels and probabilities, a fraction of the time and memory to load. Every other model,
+    one whose model.json was changed by hand, and one with a bias other than `LabelBias`, is returned as a tagger.
 
     Args:
         path: folder of a saved model; only its files model.json and model.safetensors are read.
         trusted: names of modules with a user's classes and functions that the model may run; other code outside this
             library is refused.
+        bias: name of a bias of the model (`Tagger.add_bias`), "none" for none; None: its default bias.
 
     Returns:
         a predictor with the methods `tag`, `annotate` and the others of `predictor.Predictor`.
 
     Raises:
-        InputError: a missing or invalid file, or a class outside the trusted modules, as in `BaseTagger.load`.
+        InputError: a missing or invalid file, or a class outside the trusted modules, as in `BaseTagger.load`; an
+            unknown bias.
 
     Example:
         >>> from structperc.sklearn import SequenceTagger
@@ -72,26 +83,53 @@ def load(path: str | Path, trusted: Iterable[str] = ()) -> Predictor:
     folder, modules = Path(path), tuple(trusted)
     with model_errors(folder):
         config, found = read_configuration(folder), None
-        if not config.changed and _is_sparse(config.entries):
+        decoder = _decoder(config.entries, bias)
+        if not config.changed and _is_sparse(config.entries, decoder):
             arrays = dequantize_tables(config.entries, read_arrays(folder))
-            found = _sparse_predictor(config.entries, arrays, modules)
-    if found is not None:
-        return found
+            found = _sparse_predictor(config.entries, decoder[OPTIONS].get(BIAS, {}), arrays, modules)
+    return load_biased(folder, bias, modules) if found is None else found
+
+
+def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ()) -> "BaseTagger":
+    """Load a saved tagger that predicts with a bias by name, without one ("none"), or with its default bias (None).
+
+    Raises InputError for an unknown bias, and for a tagger that has no biases.
+    """
     from structperc.taggers.base import BaseTagger  # imports PyTorch, Lightning and datasets
+    from structperc.taggers.tagger import Tagger
 
-    return BaseTagger.load(folder, trusted=modules)
+    tagger = BaseTagger.load(path, trusted=trusted)
+    if bias is not None:
+        if not isinstance(tagger, Tagger):
+            raise InputError(f"{path}: a {type(tagger).__name__} has no biases; leave out the bias")
+        tagger.use_bias(None if bias == "none" else bias)
+    return tagger
 
 
-def _is_sparse(config: dict[str, Any]) -> bool:
+def _decoder(config: dict[str, Any], bias: str | None) -> Any:
+    """Return the entry of the decoder that predicts, of any type; None for an unknown bias."""
+    name = config.get(DEFAULT_BIAS) if bias is None else None if bias == "none" else bias
+    if name is None:
+        return config.get("decoder")
+    biases: Any = config.get(BIASES)
+    return biases.get(name) if matches_type(name, str) and matches_type(biases, dict[str, Any]) else None
+
+
+def _is_sparse(config: dict[str, Any], decoder: Any) -> bool:
     """Return True for the configuration of a sparse predictor; errors of other ones are raised by `BaseTagger.load`."""
     return (
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
-        and not {DEFAULT_BIAS, TEMPERATURE} & config.keys()
         and all(_known(config.get(name), classes) for name, classes in PARTS.items())
+        and _known(decoder, DECODERS)
+        and _is_temperature(config.get(TEMPERATURE))
         and (_known(config.get("criterion"), CRITERIA) or _is_user_criterion(config.get("criterion")))
         and _needs_text_only(config.get("features"))
     )
+
+
+def _is_temperature(value: Any) -> bool:
+    return value is None or (matches_type(value, float) and 0 < value < float("inf"))
 
 
 def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -129,21 +167,33 @@ def _needs_text_only(features: Any) -> bool:
 
 
 def _sparse_predictor(
-    config: dict[str, Any], arrays: Mapping[str, np.ndarray], trusted: Sequence[str]
+    config: dict[str, Any], bias: Mapping[str, float], arrays: Mapping[str, np.ndarray], trusted: Sequence[str]
 ) -> SparsePredictor | None:
-    """Return the predictor of a configuration; None for unexpected names, shapes or types of arrays."""
+    """Return the predictor of a configuration; None for unknown labels of the bias and unexpected arrays."""
     check_entries(config)
     features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder(trusted))
     labels = LabelSet(tuple(config["labels"]), config["scheme"])
     weights = _tables(config, features, len(labels), arrays)
-    if weights is None:
+    if weights is None or bias.keys() - set(labels.names):
         return None
+    added = np.array([bias.get(name, 0.0) for name in labels.names], np.float32)
     criterion = config["criterion"]
     default = criterion[OPTIONS].get("unit") == "sentence", criterion[CLASS] in PROBABILISTIC
     saved = criterion.get(INFERENCE)
     independent, probabilistic = (saved["independent_sentences"], saved["probabilistic"]) if saved else default
     files, name = check_training_files(config.get(TRAINING_FILES, {})), criterion[CLASS].rpartition(".")[2]
-    return SparsePredictor(features, labels, config["unit"], files, weights, independent, name, probabilistic)
+    return SparsePredictor(
+        features,
+        labels,
+        config["unit"],
+        files,
+        weights,
+        independent,
+        name,
+        probabilistic,
+        added,
+        config.get(TEMPERATURE),
+    )
 
 
 def _tables(

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput
-from structperc.data.conll import append_fields, conll_lines, header_line, header_row
+from structperc.data.conll import append_fields, conll_lines, field_gap, header_line, header_row
 from structperc.data.forbidden_spans import FORBIDDEN
 from structperc.data.json_data import json_line
 from structperc.data.labels import LabelSet
 from structperc.data.possible_labels import POSSIBLE
-from structperc.data.read_options import PREDICTED
+from structperc.data.read_options import PREDICTED, Separator
 from structperc.predictor.base import Prediction, text_spans
 from structperc.reports.html_pages import render, type_colours
 from structperc.text import TextSpan, TokenizedText, join_words
@@ -54,7 +54,7 @@ def output_lines(given: TagInput, prediction: Prediction, labels: LabelSet, form
             columns["p_label"] = [f"{p:.4f}" for p in prediction.tokens]
             if scheme != "none":
                 columns["p_segment"] = [NO_SEGMENT if math.isnan(p) else f"{p:.4f}" for p in prediction.segments]
-        return column_lines(given, columns, prediction.labels)
+        return column_lines(given, columns, prediction.labels, labels.names)
     texts = given.texts
     found = list(zip(texts, prediction.split(len(text.tokens) for text in texts), strict=True))
     spans = [text_spans(text, part, scheme) for text, part in found]
@@ -63,10 +63,13 @@ def output_lines(given: TagInput, prediction: Prediction, labels: LabelSet, form
     return text_page(texts, spans, Path(given.corpus.name).name, labels.type_names)
 
 
-def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Iterator[str]:
+def column_lines(
+    given: TagInput, further: Mapping[str, Sequence[str]], labels: Sequence[str], known: Sequence[str]
+) -> Iterator[str]:
     """Yield the input as lines of columns, with further columns of N strings and N labels.
 
-    Lines of columns are otherwise unchanged. The first block begins with a line that names the columns.
+    Lines of columns are otherwise unchanged. Columns of texts are separated by tabs if one of the `known` labels of the
+    tagger has a space. The first block begins with a line that names the columns.
     """
     corpus, block = given.corpus, given.block
     if given.plan.form != "columns":
@@ -74,9 +77,10 @@ def column_lines(given: TagInput, further: Mapping[str, Sequence[str]], labels: 
         corpus = replace(corpus, columns=shown)
         for role, values in further.items():
             corpus = corpus.replace_column(role, values)
+        separator: Separator = "tab" if any(" " in name for name in known) else "whitespace"
         if block.first == 1:
-            yield f"{header_line([*corpus.columns, PREDICTED])}\n\n"
-        yield from conll_lines(corpus, predicted=labels, opened=given.opened)
+            yield f"{header_line([*corpus.columns, PREDICTED], field_gap(separator))}\n\n"
+        yield from conll_lines(corpus, predicted=labels, opened=given.opened, separator=separator)
         return
     assert corpus.lines is not None
     fields = zip(*further.values(), labels, strict=True)

@@ -14,7 +14,6 @@ from structperc.spelling import did_you_mean
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 if TYPE_CHECKING:
-    from structperc.taggers.base import BaseTagger
     from structperc.taggers.guided_tagger import GuidedTagger
 
 
@@ -276,20 +275,4 @@ def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
     if not isinstance(tagger, GuidedTagger):
         name = type(tagger).__name__
         raise InputError(f"{model}: a {name} does not record a decision order; use the folder of a GuidedTagger")
-    return tagger
-
-
-def load_biased(model: str, bias: str | None, trusted: Sequence[str]) -> "BaseTagger":
-    """Return a saved tagger that predicts with a bias by name, without one ("none"), or with its default bias (None).
-
-    Raises InputError for an unknown bias, and for a tagger that has no biases.
-    """
-    from structperc.taggers.base import BaseTagger
-    from structperc.taggers.tagger import Tagger
-
-    tagger = BaseTagger.load(model, trusted=trusted)
-    if bias is not None:
-        if not isinstance(tagger, Tagger):
-            raise InputError(f"{model}: a {type(tagger).__name__} has no biases; leave out --bias")
-        tagger.use_bias(None if bias == "none" else bias)
     return tagger

@@ -195,11 +195,12 @@ def _convert_arguments(parser: CommandParser) -> None:
 def convert(options: Namespace) -> None:
     """Convert the spans of a labelled file, or of predictions of tag, into the format of an annotation tool."""
     from structperc.data.annotations import TextOptions
-    from structperc.data.conversion import read_annotated, write_annotated
+    from structperc.data.conversion import FILE_FORMATS, read_annotated, write_annotated
 
     given = {name: getattr(options, name) for name in TextOptions._fields}
     known = {name: value for name, value in given.items() if value is not None}
-    documents = read_annotated(options.file, read_options(options), **known)
+    unit = "document" if options.to in FILE_FORMATS else None  # not a file for each sentence
+    documents = read_annotated(options.file, read_options(options)._replace(unit=unit), **known)
     write_annotated(options.output, documents, options.to)
     types = Counter(span.type for one in documents for span in one.spans or ())
     listed = ", ".join(f"{name} {count:,}" for name, count in types.most_common(MAX_ROWS))

@@ -19,7 +19,7 @@ from structperc.analysis.tag_output import (
     marked_texts,
     output_lines,
 )
-from structperc.cli.arguments import load_biased, load_guided
+from structperc.cli.arguments import load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
 from structperc.data.labels import LabelSet
@@ -214,9 +214,7 @@ def _tag_with_lexicon(
 def _load_model(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:
     """Return the model, with PyTorch only for -k and --order, and the function that labels a block."""
     if output_options.k is None and not output_options.order:
-        tagger = (
-            load(model, trusted) if output_options.bias is None else load_biased(model, output_options.bias, trusted)
-        )
+        tagger = load(model, trusted, output_options.bias)
         return tagger, partial(_tag_best, tagger, output_options)
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.tagger import Tagger
@@ -275,7 +273,7 @@ def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
         parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, inference_batch_size(corpus))]
     columns = tagger.add_columns(corpus, parts).columns
     own = {role: values for role, values in columns.items() if role not in corpus.columns}
-    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts))
+    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts), tagger.labels.names)
     return TaggedBlock("".join(lines), corpus.tokens)
 
 

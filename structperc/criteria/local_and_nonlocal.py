@@ -35,6 +35,9 @@ class LocalAndNonlocal(CandidateLoss):
     sequence y* among the candidates: without it (`MarginLoss`, the paper's Algorithm 4.1) y* may remain outside the
     list, where no total score can choose it.
 
+    With incomplete labels, y* is the allowed label sequence with the highest total score of the candidates and of the
+    best one by local score; a candidate is wrong if one of its labels is not allowed.
+
     On a set that local features separate by delta, one sequence per step, there are at most
     (2 max(C, C_local) + R^2) / delta^2 updates, and y* then leads all other candidates by a total margin of at
     least delta C / (2C + R^2) for C = C_local (the paper's appendix A).
@@ -94,6 +97,7 @@ class LocalAndNonlocal(CandidateLoss):
             raise InputError("LocalAndNonlocal: local_unit sentence requires local aggressive and first total")
         self.C, self.C_local, self.local, self.first = C, C_local, local, first
         self.local_unit, self.independent_sentences, self.cost = local_unit, local_unit == "sentence", cost
+        self.supports_incomplete = local_unit == "sequence"  # sentences need learning sequence by sequence
 
     def local_rule(self) -> UpdateRule | None:
         """Return the rule of (B) if it compares sentences; None if `decide` applies it."""

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ UNITS = {"characters": "characters", "utf-16": "UTF-16 code units, as in JavaScr
 EXAMPLES = 3  # conflicts in a message
 TASK_SPANS = "annotations"  # column of the spans of a Label Studio task
 ANSWERS = ("accept", "reject", "ignore")  # in Prodigy
+_TYPE = re.compile(r"\S(?:[\S ]*\S)?")
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -214,8 +216,9 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         parts = _span_parts(one)
         if len(parts) == 3 and isinstance(parts[2], int):
             parts[2] = type_name(parts[2])
-        if [type(part) for part in parts] != [int, int, str] or not parts[2] or parts[2].split() != [parts[2]]:
-            raise InputError(f"{place}: {column}[{i}] must have start, end and label, without spaces; not {one!r:.80}")
+        if [type(part) for part in parts] != [int, int, str] or not _TYPE.fullmatch(parts[2]):
+            advice = "must have start, end and label, without tabs, line ends or spaces around it"
+            raise InputError(f"{place}: {column}[{i}] {advice}; not {one!r:.80}")
         further = one if isinstance(one, Mapping) else {}
         confidence = further.get("confidence")
         known = confidence if isinstance(confidence, float | int) else None
@@ -257,8 +260,9 @@ def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
     """Yield the rows of a file with a column of texts and one of spans; rows of other files are unchanged.
 
     A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans. Only
-    accepted texts of Prodigy are kept, with an empty list if there are no spans. Dropped rows are counted in a
-    warning. Raises InputError for tasks with several annotations, and for spans without character offsets.
+    accepted texts of Prodigy are kept, with an empty list if there are no spans. Of several annotations of a task the
+    one that is marked as ground truth counts. Dropped rows are counted in a warning. Raises InputError for tasks with
+    several annotations without such a mark, and for spans without character offsets.
     """
     given = list(rows)
     regions: dict[str, list[Any]] = {  # the field of the spans is missing in tasks of JSON-MIN without spans
@@ -293,7 +297,11 @@ def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     """Return text and spans of a task; None if it is not annotated."""
     given = [one for one in row[TASK_SPANS] if isinstance(one, Mapping) and not one.get("was_cancelled")]
     if len(given) > 1:
-        raise InputError(f"{place}: this task has {len(given)} annotations; keep one of them")
+        truths = [one for one in given if one.get("ground_truth")]
+        if len(truths) != 1:
+            reason = f"this task has {len(given)} annotations, {len(truths)} of them ground truth"
+            raise InputError(f"{place}: {reason}; mark one as ground truth in Label Studio, or keep one")
+        given = truths
     if not given:
         return None
     marks = [one for one in given[0].get("result") or [] if "labels" in str(one.get("type", ""))]

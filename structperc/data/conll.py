@@ -463,10 +463,11 @@ def write_conll(
         'Anna B-PER\\nleft O\\n\\n'
     """
     names = list(corpus.columns if roles is None else roles)
-    spaces = any(" " in value for role in names if role in corpus.columns for value in corpus.factorize(role).distinct)
+    values = [corpus.factorize(role).distinct for role in names if role in corpus.columns]
+    spaces = any(" " in value for value in chain(*values, set(predicted or ())))
     lines = conll_lines(corpus, roles, predicted, docstart, separator="tab" if spaces else "whitespace")
     if predicted is not None:
-        lines = chain([f"{header_line([*names, PREDICTED], _gap('tab' if spaces else 'whitespace'))}\n\n"], lines)
+        lines = chain([f"{header_line([*names, PREDICTED], field_gap('tab' if spaces else 'whitespace'))}\n\n"], lines)
     write_lines(path, lines)
 
 
@@ -498,7 +499,7 @@ def conll_lines(
     columns = [corpus.columns[role] for role in names] + ([] if predicted is None else [predicted])
     for column in columns:
         _check_fields(corpus, column, separator)
-    gap, labels = _gap(separator), (predicted is not None) + ("label" in names)
+    gap, labels = field_gap(separator), (predicted is not None) + ("label" in names)
     opening = gap.join([docstart, *["-X-"] * (len(columns) - labels - 1), *["O"] * labels][: len(columns)])
     tokens = list(zip(*columns, strict=True))
     if opened is None:  # no documents are marked if each sentence is a document
@@ -530,13 +531,18 @@ def append_fields(
         if more is None:
             more = opening if line_format.docstart in _fields(line, line_format.separator)[:1] else ()
         if more:
-            gap = "\t" if "\t" in line.rstrip(" \t") else _gap(line_format.separator)
+            gap = "\t" if "\t" in line.rstrip(" \t") else field_gap(line_format.separator)
+            if gap == " " and (label := next((one for one in more if " " in one), None)):
+                advice = "separate the fields by tabs, or choose another format of the output"
+                reason = f"the label {label!r} has a space, but fields are separated by spaces"
+                raise InputError(f"line {number}: {reason}; {advice}")
             yield line.rstrip(" \t") + gap + gap.join(more) + "\n"
         else:
             yield f"{line}\n"
 
 
-def _gap(separator: Separator) -> str:
+def field_gap(separator: Separator) -> str:
+    """Return the characters between two fields."""
     return "\t" if separator == "tab" else " "
 
 

@@ -3,7 +3,8 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from structperc.data.survey import Survey, inspect_file
 from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
 from structperc.data.tag_schemes import Span, encode_spans, spans
 from structperc.errors import InputError
-from structperc.text import TextSpan, TokenizedText, join_words
+from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
 TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))
@@ -28,7 +29,7 @@ DEFAULTS = ReadOptions()
 _RESERVED = re.compile(r"->|[\\\[\]|_;*\t\n\r]")
 _CONTROLS = re.compile(r"[\\\t\r]")
 _CONTROL = {"\t": "t", "\n": "n", "\r": "r"}
-_EFFECTS = {"expand": "expanded to whole tokens", "drop": "dropped", "refuse": "refused"}
+_REFUSED = "refused"
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -65,8 +66,8 @@ def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: A
 
     The format, columns, tag scheme, unit of offsets and tokenizer are detected, as `structperc check` does. Spans that
     do not fit the tokens, overlapping spans and spans over several sentences are logged one by one. Rows of tables
-    and documents of column files are documents; without marks of documents each sentence is one. Predictions of
-    `structperc tag` are read if there are no other labels.
+    and documents of column files are documents; without marks of documents each sentence is one, or with the unit
+    "document" the file. Predictions of `structperc tag` are read if there are no other labels.
 
     Args:
         file: Columns, CoNLL-U, a table, or documents of an annotation tool.
@@ -103,14 +104,18 @@ def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: A
         raise InputError(f"{file}: no labels of segments; name their column 'label' in --columns")
     if found.illegal:
         logger.warning("%s: repaired %d illegal labels; structperc check shows them", file, len(found.illegal))
-    return list(_column_documents(found, predicted))
+    return list(_column_documents(found, predicted, reading.unit == "document"))
 
 
-def _column_documents(found: Survey, predicted: bool) -> Iterator[AnnotatedDocument]:
+def _column_documents(found: Survey, predicted: bool, whole: bool) -> Iterator[AnnotatedDocument]:
+    """Yield the marked documents; without marks the sentences, or one document if `whole`."""
     corpus = found.corpus
     words, labels = corpus.sentences_of(corpus.columns["word"]), corpus.sentences_of(found.repaired)
-    names = _numbered(found.file, int(corpus.documents[-1]) + 1)
-    sentences = zip(corpus.documents.tolist(), words, labels, strict=True)
+    numbers = corpus.documents.tolist()
+    if whole and numbers[-1] == len(words) - 1:
+        numbers = [0] * len(words)
+    names = _numbered(found.file, numbers[-1] + 1)
+    sentences = zip(numbers, words, labels, strict=True)
     for name, (_, group) in zip(names, groupby(sentences, lambda one: one[0]), strict=True):
         own = list(group)
         text = join_words([words for _, words, _ in own])
@@ -154,19 +159,30 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
 
 
 def _log_conflicts(report: SpanReport) -> None:
-    """Log each conflict with its treatment, and their number. Raises InputError for conflicts that are not resolved."""
-    options: TextOptions = report.text_options
-    unresolved = 0
+    """Log each conflict with its treatment, and their numbers. Raises InputError for conflicts without a treatment."""
+    effects = Counter[str]()
     for place, conflict in report.conflicts:
-        given = options.misaligned if conflict.misaligned else options.overlaps
-        effect = _EFFECTS.get(given) or f"kept the {given}"
+        effect = _effect(conflict, report.text_options)
         logger.warning("%s: %s; %s", Path(place).name, conflict.message, effect)
-        unresolved += given == "refuse"
+        effects[effect] += 1
     for place in report.merged:
         logger.info("%s: joined the sentences that a span crosses", Path(place).name)
-    if unresolved:
+    misfits = f"{report.name}: {len(report.conflicts):,} of {report.total:,} spans do not fit the tokens"
+    if _REFUSED in effects:
         advice = "set --misaligned expand or drop, or --overlaps longest or first, or correct them"
-        raise InputError(f"{report.name}: {unresolved:,} of {report.total:,} spans do not fit the tokens; {advice}")
+        raise InputError(f"{misfits}; {advice}")
+    if effects:
+        logger.warning("%s: %s", misfits, ", ".join(f"{effect} {count:,}" for effect, count in effects.items()))
+
+
+def _effect(conflict: SpanConflict, options: TextOptions) -> str:
+    """Return what was done with a span."""
+    given = options.misaligned if conflict.misaligned else options.overlaps
+    if given == "refuse":
+        return _REFUSED
+    if not conflict.misaligned:
+        return f"kept the {given}"
+    return "dropped" if conflict.dropped else "expanded to whole tokens"
 
 
 def _numbered(file: str, count: int) -> list[str]:
@@ -195,7 +211,8 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
             "webanno" (WebAnno TSV 3.3) or "cas-json" (UIMA CAS JSON), the last four for INCEpTION.
 
     Raises:
-        InputError: An unknown format; two documents of the same name; a file that cannot be written.
+        InputError: An unknown format; two documents of the same name; a type that the format cannot hold; a file that
+            cannot be written.
 
     Example:
         >>> text = TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2])
@@ -205,6 +222,7 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
     """
     if form not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, not {form!r}")
+    _check_types(path, documents, form)
     if form in COLUMN_FORMATS:
         write_lines(path, COLUMN_FORMATS[form](documents))
     elif form in ROW_FORMATS:
@@ -213,6 +231,16 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
         write_lines(path, lines if form != "label-studio" else _array(lines))
     else:
         _write_files(Path(path), documents, form)
+
+
+def _check_types(path: str | Path, documents: Iterable[AnnotatedDocument], form: str) -> None:
+    """Raise InputError for a type with a character that the format uses between fields."""
+    separators = " |" if form in COLUMN_FORMATS else " " if form == "brat" else ""
+    for one in documents:
+        for kind in (span.type for span in one.spans or ()):
+            if any(char in kind for char in separators):
+                reason = f"the type {kind!r} in document {one.name} has a space or |, which {form} cannot hold"
+                raise InputError(f"{path}: {reason}; rename the type, or choose another format")
 
 
 def _array(lines: Iterator[str]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
 
 def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
     """Return a corpus in which only labels in masks (N, L) bool may be predicted, besides former restrictions."""
-    known = _masks(corpus, labels)
+    known = label_masks(corpus, labels, POSSIBLE)
     rows, numbers = np.unique(masks if known is None else masks & known, axis=0, return_inverse=True)
     texts = [ANY if row.all() else OR.join(np.array(labels.names)[row]) for row in rows]
     return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
@@ -76,7 +76,7 @@ def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
         >>> possible_masks(corpus, LabelSet(("O", "B-PER", "I-PER"))).astype(int).tolist()
         [[0, 1, 0], [1, 1, 1]]
     """
-    masks = _masks(corpus, labels)
+    masks = label_masks(corpus, labels, POSSIBLE)
     if masks is None or masks.all():
         return None
     limited = np.concatenate([[0], (~masks.all(1)).cumsum()])[corpus.sentences]
@@ -117,11 +117,14 @@ def first_impossible(
     return (int(rows[0]), int(tokens[0])) if len(rows) else None
 
 
-def _masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
-    """Return the masks (N, L) bool of the column `possible`, None without one. Raises InputError for unknown labels."""
-    if POSSIBLE not in corpus.columns:
+def label_masks(corpus: Corpus, labels: LabelSet, role: str) -> np.ndarray | None:
+    """Return the masks (N, L) bool of a column of sets of labels, None without one.
+
+    Raises InputError for unknown labels.
+    """
+    if role not in corpus.columns:
         return None
-    distinct, numbers = corpus.factorize(POSSIBLE)
+    distinct, numbers = corpus.factorize(role)
     table = np.zeros((len(distinct), len(labels)), bool)
     for number, text in enumerate(distinct):
         if text:  # otherwise no label is possible

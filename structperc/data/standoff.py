@@ -140,9 +140,11 @@ def _read_brat(path: Path, encoding: str) -> Document:
 def brat_lines(text: str, spans: Sequence[TextSpan], before: int = 0) -> Iterator[str]:
     """Yield the lines of a brat .ann file; a span over several lines has a part for each of them.
 
-    `before` is the number of characters before the text in its file.
+    `before` is the number of characters before the text in its file. Raises InputError for a type with a space.
     """
     for number, one in enumerate(spans, 1):
+        if " " in one.type:
+            raise InputError(f"the type {one.type!r} has a space, which brat does not allow; choose another format")
         parts = [part.span() for part in re.compile(r"[^\n\r]+").finditer(text, one.start, one.end)]
         where = ";".join(f"{a + before} {b + before}" for a, b in parts)
         yield f"T{number}\t{one.type} {where}\t{' '.join(text[a:b] for a, b in parts)}\n"

@@ -348,6 +348,8 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     tool = detect_tool(first) or ("Label Studio" if columns.get(SPANS) == TASK_SPANS and kind in JSON else None)
     table = TableSurvey(kind, options, tool, unit, report, others)
     given = scheme if SPANS in columns else reading.labels
+    if SPANS in columns and not {COMPLETE, NOT} & columns.keys():  # types of spans may contain |
+        return inspect_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table)
     corpus, sets = _hide_label_sets(corpus)
     return inspect_corpus(file, list(corpus.columns), None, corpus, given)._replace(table=table, sets=sets)
 

@@ -27,7 +27,7 @@ from structperc.data.annotations import (
 )
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import parse_json_records
-from structperc.data.label_sets import convert_label_sets, is_label_set, label_sets_of_spans
+from structperc.data.label_sets import OR, convert_label_sets, is_label_set, label_sets_of_spans
 from structperc.data.standoff import BRAT, CAS, STANDOFF, WEBANNO, read_standoff, standoff_format
 from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
@@ -309,13 +309,16 @@ def _text_rows(
         excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
     aligned = align_texts(texts, options.text_options, name, on_report)
     wrong = _align_excluded(excluded, options, name, on_report)
+    sets = bool({COMPLETE, NOT} & options.columns.keys())
     for number, ((place, _, given), (text, spans)) in enumerate(zip(texts, aligned, strict=True)):
         words = text.words
+        if sets and (kind := next((kind for _, _, kind in spans if OR in kind), None)):
+            raise InputError(f"{place}: type {kind!r}: {OR} separates labels in incomplete annotation; rename the type")
         labels = label_sets_of_spans(len(text.tokens), spans, wrong.get(number, []), complete[number], place)
         for a, b in pairwise(text.sentences):
             columns = {"word": words[a:b]}
             if given is not None:
-                convert_all = convert_label_sets if any(map(is_label_set, labels[a:b])) else convert
+                convert_all = convert_label_sets if sets and any(map(is_label_set, labels[a:b])) else convert
                 columns["label"] = convert_all(labels[a:b], "IOB2", options.scheme)
             if WEIGHT in options.columns:
                 columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)

@@ -202,8 +202,10 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def label_set(self) -> LabelSet:
         """Return the labels of `scheme` for all types of the training data. Raises InputError as `corpus` does."""
         corpus = self.corpus("train")
-        role = ALLOWED if is_incomplete(corpus) else "label"
-        return LabelSet.from_corpus(sorted(names_in(corpus.factorize(role).distinct)), self.scheme)
+        known: Iterable[str] = corpus.factorize("label").distinct
+        if is_incomplete(corpus):
+            known = names_in(corpus.factorize(ALLOWED).distinct)
+        return LabelSet.from_corpus(sorted(known), self.scheme)
 
     def fit_features(self, features: FeatureExtractor) -> FeatureExtractor:
         """Fit the features to the training data and return them, or return those in the cache.

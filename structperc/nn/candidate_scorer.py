@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from structperc.chain import Constraints, KBest, allow, max_marginals, separate_sentences, split_sentences, viterbi
 from structperc.criteria import Criterion, empty_candidates, score_candidates
-from structperc.criteria.base import is_allowed
+from structperc.criteria.base import best, is_allowed, is_gold
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
@@ -124,7 +124,8 @@ class CandidateScorer:
     def score(self, batch: Batch, units: ComparedSequences, candidates: Candidates) -> Scored:
         """Return gold and candidates of `units` with their scores, with gradients.
 
-        Gold is scored as one more candidate.
+        Gold is scored as one more candidate. With incomplete labels and non-local features, gold is the allowed label
+        sequence with the highest total score, see `best_allowed_by_total`.
         """
         gold = units.gold
         scored = score_candidates(units.lattice, gold, candidates)._replace(allowed=units.allowed)
@@ -136,7 +137,10 @@ class CandidateScorer:
             return scored
         labels = torch.cat([gold[:, None], candidates.labels], 1)
         more = self.nonlocal_scores(batch, labels, pad(candidates.valid, (1, 0), value=True))
-        return scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
+        scored = scored._replace(gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:])
+        if scored.allowed is None or not self.criterion.min_candidates:
+            return scored
+        return best_allowed_by_total(scored)
 
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
@@ -166,6 +170,36 @@ def best_allowed(lattice: Lattice, allowed: Tensor) -> Tensor:
         return viterbi(allow(lattice, allowed))[1]
     except InvalidScoreError:
         return lattice.lengths.new_zeros(lattice.unary.shape[:2])
+
+
+def best_allowed_by_total(scored: Scored) -> Scored:
+    """Make gold the allowed label sequence with the highest total score: the gold labels or an allowed candidate.
+
+    Args:
+        scored: gold labels and candidates of incomplete labels, with their non-local scores.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import kbest
+        >>> from structperc.criteria import score_candidates
+        >>> from structperc.nn.candidate_scorer import best_allowed_by_total
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
+        >>> scored = score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2))  # of scores 1 and 0
+        >>> scored = scored._replace(candidate_nonlocal=torch.tensor([[0.0, 5.0]]), allowed=torch.ones(1, 1, 2).bool())
+        >>> best_allowed_by_total(scored).gold
+        tensor([[0]])
+    """
+    labels, _, valid = scored.candidates
+    right = is_gold(scored) & valid
+    chosen, rows = best(scored, right), torch.arange(len(right), device=right.device)
+    local, further = scored.candidate_scores[rows, chosen], scored.candidate_nonlocal[rows, chosen]
+    better = right.any(1) & (local + further > scored.gold_scores + scored.gold_nonlocal)
+    return scored._replace(
+        gold=labels[rows, chosen].where(better[:, None], scored.gold),
+        gold_scores=local.where(better, scored.gold_scores),
+        gold_nonlocal=further.where(better, scored.gold_nonlocal),
+    )
 
 
 @torch.no_grad()

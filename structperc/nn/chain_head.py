@@ -483,7 +483,9 @@ class ChainHead(nn.Module):
         allowed = gold if gold.dtype == torch.bool else None
         check_shapes(logits, mask, gold, len(self.labels))
         if allowed is not None:
-            self._check_incomplete()
+            if not self.criterion.supports_incomplete:
+                name = type(self.criterion).__name__
+                raise InputError(f"gold: {name} needs complete labels; give numbers of labels (B, T)")
             gold = allowed.long().argmax(2)  # an allowed label
             if mask is None:
                 mask = allowed.any(2)
@@ -497,11 +499,6 @@ class ChainHead(nn.Module):
         if checked:
             (check_legal if allowed is None else check_allowed)(batch, self.labels, places)
         return places, batch
-
-    def _check_incomplete(self) -> None:
-        if not self.criterion.supports_incomplete or self.nonlocal_features:
-            part = self.nonlocal_features[0] if self.criterion.supports_incomplete else self.criterion
-            raise InputError(f"gold: {type(part).__name__} needs complete labels; give numbers of labels (B, T)")
 
     def _kept(self, logits: Tensor, mask: Tensor | None, gold: Tensor | None) -> Tensor:
         """Return a mask (B, T) bool of the tokens."""

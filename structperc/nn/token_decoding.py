@@ -97,8 +97,9 @@ def decode_tokens(
 
     Args:
         model: a token classifier of transformers, or a function of `input_ids` and `attention_mask` that returns
-            logits (B, P, L) or an object with `logits`; longer texts are read in overlapping windows. Or the logits of
-            the texts, (B, P, L) padded on the tokenizer's side, or a list of (P, L), with special tokens.
+            logits (B, P, L) or an object with `logits`. Texts that are longer than the model allows, or than
+            `model_max_length` of the tokenizer, are read in overlapping windows. Or the logits of the texts, (B, P, L)
+            padded on the tokenizer's side, or a list of (P, L), with special tokens.
         tokenizer: the fast tokenizer of the model.
         texts: texts, or lists of words.
         labels: names of the labels in the order of the logits, a mapping of numbers to names (id2label), or a LabelSet;

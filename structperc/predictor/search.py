@@ -21,14 +21,15 @@ class SequenceBounds(NamedTuple):
 
 
 @kernel
-def best_labels(sequences, features, weights, scheme, independent, possible, states, labels):
+def best_labels(sequences, features, weights, scheme, independent, possible, states, bias, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Of labels with equal scores the lowest one wins.
     Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
     keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0. Labels outside of
     possible (n, L) bool, unless it is empty, are not predicted. With the states of a sequence, which is then the only
-    one, the best sequence of states is written (`data.forbidden_spans`).
+    one, the best sequence of states is written (`data.forbidden_spans`). The bias (L,) is added to the scores of
+    labels.
     -> the first token with a score of +inf, where the search ends, or -1.
     """
     bounds = sequences.bounds
@@ -41,6 +42,8 @@ def best_labels(sequences, features, weights, scheme, independent, possible, sta
             continue
         _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
         for t in range(length):
+            for j in range(L):
+                unary[t, j] += bias[states.labels[j]]
             if any_invalid(unary, t * L, (t + 1) * L):
                 return start + t
             if t and each > 1 and any_invalid(edges, t * L * L, (t + 1) * L * L):
@@ -59,6 +62,7 @@ def label_probabilities(
     independent,
     possible,
     states,
+    temperature,
     segmentation,
     labels,
     tokens,
@@ -70,7 +74,8 @@ def label_probabilities(
 
     The probability of exactly this segment, `metrics.segment_confidence`, is written at each of its tokens, NaN outside
     segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
-    none of them +inf; labels and segmentation are those of the states, if there are any.
+    none of them +inf, divided by the temperature, without biases; labels and segmentation are those of the states, if
+    there are any.
     -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]
@@ -83,6 +88,8 @@ def label_probabilities(
         if length == 0:
             continue
         _score(start, length, sequences, features, weights, scheme, independent, possible, states, unary, edges)
+        unary[:length] /= temperature
+        edges[: min(each, length)] /= temperature
         own, steps = labels[start : start + length], edges[: min(each, length)]
         forward_backward_with_sums(unary[:length], steps, length, nodes[:length], before, after)
         for t in range(length):

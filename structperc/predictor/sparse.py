@@ -37,6 +37,8 @@ class SparsePredictor(Predictor):
         independent_sentences: score the sentences of a document independently.
         criterion: class name of the training criterion.
         probabilistic: True if the criterion makes scores log-probabilities up to a constant.
+        bias: (L,) float32, added to the scores of labels in the search, see `chain.LabelBias`; None for none.
+        temperature: number by which scores are divided to be log-probabilities; None for none.
 
     Example:
         >>> import structperc
@@ -58,16 +60,20 @@ class SparsePredictor(Predictor):
         independent_sentences: bool,
         criterion: str,
         probabilistic: bool,
+        bias: np.ndarray | None = None,
+        temperature: float | None = None,
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
         self._weights, self._independent = weights, independent_sentences
         self._criterion, self._probabilistic = criterion, probabilistic
+        self._bias = np.zeros(len(labels), np.float32) if bias is None else bias
+        self._temperature = temperature
 
     @property
     def probabilistic(self) -> bool:
-        """True if predictions have probabilities, such as those of a tagger trained with `CRFLoss`."""
-        return self._probabilistic
+        """True if predictions have probabilities: of a tagger trained with `CRFLoss`, or with a temperature."""
+        return self._probabilistic or self._temperature is not None
 
     def predict(self, corpus: Corpus, confident: bool = False, min_probability: float | None = None) -> Prediction:
         """Return the labels of all tokens of a corpus.
@@ -118,13 +124,13 @@ class SparsePredictor(Predictor):
         for starts, states in _parts(corpus, self.labels, masks):
             sequences = SequenceBounds(starts, first, last)
             scores = sequences, features, self._weights, scheme, self._independent, possible, states
-            invalid = best_labels(*scores, best)
+            invalid = best_labels(*scores, self._bias, best)
             if invalid >= 0:
                 place = corpus.where(invalid)
                 raise InvalidScoreError(f"scores: there is +inf or NaN at {place}; weights are too large")
             if confident:
                 kinds = self.labels.segmentation.take(states.labels)
-                found += label_probabilities(*scores, kinds, best, *probabilities, threshold)
+                found += label_probabilities(*scores, self._temperature or 1.0, kinds, best, *probabilities, threshold)
             tokens = slice(starts[0], starts[-1])
             best[tokens] = states.labels[best[tokens]]
         return best, probabilities, found

@@ -12,6 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from structperc.criteria.base import is_allowed
 from structperc.data.output import open_atomic
 from structperc.errors import InputError
 from structperc.ragged import Ragged, boundaries
@@ -126,8 +127,15 @@ class CandidateLists:
         return lists
 
     def contains(self, labels: Tensor) -> Tensor:
-        """Return a mask (S,) bool of the sequences whose candidates include the given labels (N,)."""
-        wrong = (self.labels != labels.unsqueeze(1)).long()
+        """Return a mask (S,) bool of the sequences whose candidates include the gold labels.
+
+        Args:
+            labels: gold labels (N,) int64, or masks (N, L) bool of allowed labels.
+        """
+        if labels.dtype == torch.bool:
+            wrong = (~labels.gather(1, self.labels.long())).long()
+        else:
+            wrong = (self.labels != labels.unsqueeze(1)).long()
         errors = wrong.new_zeros(self.valid.shape).index_add_(0, self._of_tokens.row_ids, wrong)
         return ((errors == 0) & self.valid).any(1)
 
@@ -183,6 +191,24 @@ class CandidateLists:
         except Exception as error:  # damaged files raise errors of any type
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"{path}: not readable candidate lists ({reason}); delete it") from None
+
+
+def closest_allowed(candidates: Candidates, allowed: Tensor) -> Tensor:
+    """Return the best candidate (B,) int64 of those with the fewest labels that are not allowed.
+
+    Args:
+        candidates: lists of the first model, best first.
+        allowed: (B, T, L) bool, True in the padding.
+
+    Example:
+        >>> import torch
+        >>> from structperc import Candidates
+        >>> candidates = Candidates(torch.tensor([[[0], [1], [2]]]), torch.zeros(1, 3), torch.ones(1, 3).bool())
+        >>> closest_allowed(candidates, torch.tensor([[[False, True, True]]]))
+        tensor([1])
+    """
+    wrong = (~is_allowed(candidates.labels, allowed)).sum(2)
+    return wrong.masked_fill(~candidates.valid, allowed.shape[1] + 1).argmin(1)
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:

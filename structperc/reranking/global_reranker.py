@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from structperc.builder import Builder, describe
 from structperc.chain import KBest
+from structperc.criteria.base import is_allowed
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
@@ -26,12 +27,13 @@ from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, format_strings
 from structperc.progress import bar
 from structperc.ragged import Ragged
-from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
+from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import FirstScore, with_local_scores
 from structperc.reranking.ranker import Examples, Ranker
 from structperc.reranking.reranker import (
     build_first_vocabulary,
+    check_incomplete_lists,
     check_lists,
     check_parts,
     freeze_first,
@@ -69,7 +71,8 @@ class GlobalReranker(Tagger):
         decoder: KBest(n'), where n' is the number of candidates in inference; default: n.
         jackknife: Trains the first models.
         correct: The correct candidate if the gold labels are not in the list: "closest", that of highest segment F1;
-            with "gold" such lists are ignored.
+            with "gold" such lists are ignored. With incomplete labels it must be "closest": the best allowed candidate
+            of the first model, or that with the fewest labels that are not allowed.
         min_sequences: Strings that occur in the lists of fewer training sequences are ignored.
 
     Raises:
@@ -265,6 +268,10 @@ class GlobalReranker(Tagger):
         """Raise InputError for training without candidate lists of the training data."""
         check_lists(self.lists, data, stage)
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the target must be the gold labels."""
+        check_incomplete_lists(self.correct, place)
+
     def check_weights(self, corpus: Corpus) -> None:
         """Raise InputError: candidate lists have no weights."""
         BaseTagger.check_weights(self, corpus)
@@ -410,9 +417,9 @@ class ListFeatures:
         n_features = sum(len(feature.keys) for feature in self.features)
         for batch, listed, segments in self._parts("reading lists"):
             candidates = listed.candidates
-            right = correct_candidates(batch, candidates, self.labels, correct)
+            right, valid = compared_candidates(batch, candidates, self.labels, correct)
             found = feature_ids(self.features, segments)
-            examples = Examples.from_pairs(*found, candidates.scores, candidates.valid, right, n_features)
+            examples = Examples.from_pairs(*found, candidates.scores, valid, right, n_features)
             parts.append(examples.drop_shared())
             rows.append(batch.rows)
         return Examples.concat(parts).take(torch.cat(rows).argsort())
@@ -439,16 +446,25 @@ class ListFeatures:
                 shown.update(len(chosen))
 
 
-def correct_candidates(batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct) -> Tensor:
-    """Return the correct candidate (B,) int64 of each list.
+def compared_candidates(
+    batch: Batch, candidates: Candidates, labels: LabelSet, correct: Correct
+) -> tuple[Tensor, Tensor]:
+    """Return the correct candidate (B,) int64 of each list, and which candidates are compared (B, K) bool.
 
-    If the gold labels are not in the list, it is the closest candidate, or -1 if `correct` is "gold".
+    If the gold labels are not in the list, the correct one is the closest, or -1 if `correct` is "gold". With
+    incomplete labels it is the best allowed candidate of the first model, or that with the fewest labels that are not
+    allowed; other allowed candidates are not compared with it.
     """
     assert batch.gold is not None
+    valid = candidates.valid
+    if batch.allowed is not None:
+        closest = closest_allowed(candidates, batch.allowed)
+        others = is_allowed(candidates.labels, batch.allowed).all(2).scatter(1, closest[:, None], False)
+        return closest, valid & ~others
     if correct == "closest":
-        return oracle(candidates, batch.gold, batch.lengths, labels, batch.sentences)
-    golden = (candidates.labels == batch.gold.unsqueeze(1)).all(2) & candidates.valid
-    return torch.where(golden.any(1), golden.byte().argmax(1), -1)
+        return oracle(candidates, batch.gold, batch.lengths, labels, batch.sentences), valid
+    golden = (candidates.labels == batch.gold.unsqueeze(1)).all(2) & valid
+    return torch.where(golden.any(1), golden.byte().argmax(1), -1), valid
 
 
 def feature_ids(features: Sequence[GlobalFeature], segments: CandidateSegments) -> tuple[Tensor, Tensor]:

@@ -23,6 +23,7 @@ from structperc.builder import Builder, describe, describe_value, without_learne
 from structperc.chain import kbest, path_score
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED
 from structperc.data.labels import LabelSet
 from structperc.data.output import write_lines
 from structperc.data.text_files import expand_path
@@ -163,7 +164,8 @@ class JackKnife:
         features["documents"] = without_learned(features["documents"])
         corpus = data.corpus("train")
         text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
-        columns = corpus.columns if text_modules else [*first.features.columns, "label"]
+        gold = [role for role in ("label", ALLOWED) if role in corpus.columns]
+        columns = corpus.columns if text_modules else [*first.features.columns, *gold]
         places = [expand_path(place) for module in text_modules for place in module.source_files()]
         about = {
             "format": FORMAT,

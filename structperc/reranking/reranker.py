@@ -7,24 +7,29 @@ from typing import Any, Self, get_args
 import torch
 from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
+from torch.nn.functional import one_hot
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from structperc.builder import Builder
 from structperc.chain import KBest
 from structperc.criteria import Criterion
+from structperc.criteria.base import is_allowed
 from structperc.data.corpus import Corpus
+from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels
+from structperc.data.possible_labels import label_masks
 from structperc.data.splits import Extent
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
+from structperc.nn.candidate_scorer import best_allowed_by_total
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.optim import Perceptron
 from structperc.ragged import Ragged
-from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch
+from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
@@ -54,7 +59,8 @@ class Reranker(Tagger):
         correct: The target if the gold labels are not in the list: "closest", the candidate of highest segment F1
             (Collins 2002, Ranking Algorithms for Named-Entity Extraction), or "gold", the gold labels themselves. Gold
             labels are missing from a list if the first model gives them a low score, so that "gold" lowers the weight
-            of that score in re-ranking 1.
+            of that score in re-ranking 1. With incomplete labels the target is the allowed candidate with the highest
+            total score; without one, the candidate with the fewest labels that are not allowed ("closest").
         lr_scheduler: Changes the optimizer's learning rates after steps or epochs.
 
     Raises:
@@ -177,6 +183,11 @@ class Reranker(Tagger):
         """Raise InputError for training without candidate lists of the training data."""
         check_lists(self.lists, data, stage)
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
+        super().check_incomplete(place)
+        check_incomplete_lists(self.correct, place)
+
     def check_weights(self, corpus: Corpus) -> None:
         """Raise InputError: candidate lists have no weights."""
         BaseTagger.check_weights(self, corpus)
@@ -212,7 +223,12 @@ def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
     zero = torch.zeros((), device=reranker.device)  # criteria read only the lengths of this lattice
     (B, T), L = gold.shape, len(reranker.labels)
     lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
-    return Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
+    scored = Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
+    if batch.allowed is None:
+        return scored
+    listed_gold = is_allowed(gold[:, None], batch.allowed).all(2)  # otherwise only the closest candidate is right
+    allowed = torch.where(listed_gold[:, :, None], batch.allowed, one_hot(gold, L).bool())
+    return best_allowed_by_total(scored._replace(allowed=allowed))
 
 
 def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
@@ -220,7 +236,10 @@ def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Te
     assert batch.gold is not None
     if reranker.correct == "gold":
         return batch.gold, listed.gold_scores
-    closest = oracle(listed.candidates, batch.gold, batch.lengths, reranker.labels, batch.sentences)
+    if batch.allowed is not None:
+        closest = closest_allowed(listed.candidates, batch.allowed)
+    else:
+        closest = oracle(listed.candidates, batch.gold, batch.lengths, reranker.labels, batch.sentences)
     rows = torch.arange(len(closest), device=closest.device)
     return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
 
@@ -229,6 +248,8 @@ def train_first_models(reranker: Any, data: SequenceDataModule, options: dict[st
     """Train the first models of a re-ranker, set its lists and create its weights; see `Reranker.train_first`."""
     reranker.check_unit(data.unit)
     corpus, labels, first = data.corpus("train"), data.label_set(), reranker.first
+    if is_incomplete(corpus):
+        reranker.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
     if data.has("dev"):
         check_known_labels(data.corpus("dev"), labels)
     for part in (reranker.criterion, *reranker.nonlocal_features):
@@ -237,7 +258,8 @@ def train_first_models(reranker: Any, data: SequenceDataModule, options: dict[st
     models.tagger.optimizer, models.tagger.prior = first.optimizer, first.prior  # not saved in the cache
     reranker.first, reranker.features = models.tagger, models.tagger.features
     reranker.lists, reranker.fingerprint = models.lists, models.fingerprint
-    share = models.lists.contains(torch.from_numpy(labels.encode(corpus.columns["label"]))).double().mean()
+    gold = label_masks(corpus, labels, ALLOWED) if is_incomplete(corpus) else labels.encode(corpus.columns["label"])
+    share = models.lists.contains(torch.from_numpy(gold)).double().mean()
     logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", models.lists.k, 100 * share)
     reranker.allocate(labels)
     reranker.unit, reranker.training_files = data.unit, data.training_files()
@@ -267,6 +289,12 @@ def check_lists(lists: CandidateLists | None, data: SequenceDataModule, stage: s
         raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
     if lists.lengths.tolist() != data.corpus("train").lengths.tolist():
         raise InputError("the candidate lists are of other training data: call train_first(data) again")
+
+
+def check_incomplete_lists(correct: Correct, place: str) -> None:
+    """Raise InputError for incomplete labels if the target must be the gold labels, which are unknown."""
+    if correct == "gold":
+        raise InputError(f"{place}: incomplete labels have no gold sequence; set model.correct: closest")
 
 
 def parts_from_description(

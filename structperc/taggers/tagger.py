@@ -295,9 +295,6 @@ class Tagger(BaseTagger):
         if not self.criterion.supports_incomplete:
             name = type(self.criterion).__name__
             raise InputError(f"{place}: {name} needs complete labels; use CRFLoss or a perceptron-like criterion")
-        if self.nonlocal_features:
-            name = type(self.nonlocal_features[0]).__name__
-            raise InputError(f"{place}: {name} needs complete labels; remove model.nonlocal_features")
 
     def check_weights(self, corpus: Corpus) -> None:
         """Raise InputError for weights that the criterion does not support: within sequences, or of all kinds."""

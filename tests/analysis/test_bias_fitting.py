@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import structperc
 from structperc import Corpus, LabelSet, Tagger
 from structperc.analysis import bias_fitting
 from structperc.analysis.bias_fitting import (
@@ -166,7 +165,7 @@ def test_calibrate_saves_biases_temperature_and_a_figure(run, calibrated, tagger
     assert (tmp_path / "run" / "recall.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "c.svg").read_text()
     assert (model / "model.safetensors").read_bytes() == weights
-    loaded = structperc.load(model)
+    loaded = Tagger.load(model)
     assert (list(loaded.biases), loaded.default_bias) == (["recall", "three"], "recall")
     assert loaded.temperature == pytest.approx(fit_temperature(tagger, dev))
     recall = naive(loaded, dev)
@@ -205,4 +204,4 @@ def test_bad_command_lines(fails, calibrated, tmp_path):
     assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--ways", "sideways")
     assert "recall" in fails("tag", model, file, "--bias", "recall")
     assert "-k" in fails("tag", model, file, "--bias", "recall", "-k", 2)
-    assert np.isfinite(structperc.load(model).temperature)
+    assert np.isfinite(Tagger.load(model).temperature)

@@ -6,11 +6,21 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from structperc.chain import KBest
-from structperc.criteria import CRFLoss, EntityRatio, HingeLoss, MarginLoss, MCELoss, PerceptronLoss
+from structperc.chain import KBest, kbest
+from structperc.criteria import (
+    CRFLoss,
+    EntityRatio,
+    HingeLoss,
+    LocalAndNonlocal,
+    MarginLoss,
+    MCELoss,
+    PerceptronLoss,
+    score_candidates,
+)
 from structperc.data import LabelSet
 from structperc.errors import InputError
 from structperc.nn import ChainHead
+from structperc.nn.candidate_scorer import best_allowed_by_total
 from structperc.structures import Lattice
 
 NAMES = ["O", "B-X", "I-X"]
@@ -89,6 +99,48 @@ def test_best_allowed_path_against_best_other_path(given, criterion, k):
         losses = head_of(criterion, edge, k)(scale * logits, allowed, reduction="none")
         wanted = [expected(criterion, *paths(scale * logits, edge, allowed, b)) for b in range(3)]
         assert losses.tolist() == pytest.approx(wanted, abs=1e-5)
+
+
+def expected_with_nonlocal(criterion, local, total, right):
+    """Return the steps of Algorithm 4.2 for the best allowed path by total score, or only (A) for a margin."""
+    gold = max((path for path in total if path in right), key=total.get)
+    wrong = [path for path in total if path not in right]
+    gap = total[gold] - max(map(total.get, wrong))
+    if gap <= criterion.C:
+        return -gap
+    local_gap = local[gold] - max(map(local.get, wrong))
+    return -local_gap if isinstance(criterion, LocalAndNonlocal) and local_gap <= criterion.C_local else 0.0
+
+
+@pytest.mark.parametrize("criterion", [MarginLoss(C=0.5), LocalAndNonlocal(C=0.2, C_local=3.0)])
+def test_best_allowed_path_by_total_score(given, criterion):
+    """Lists of all paths: local scores are those of the lattice, non-local ones random."""
+    logits, edge, allowed = given
+    generator = torch.Generator().manual_seed(2)
+    head = head_of(criterion, edge, 27)
+    padding = torch.arange(3) >= torch.tensor(LENGTHS)[:, None]
+    for _ in range(4):
+        lattice = head.constraints(Lattice(logits, edge[None, None], torch.tensor(LENGTHS)))
+        candidates = kbest(lattice, 27)
+        gold = candidates.labels[:, 0] * 0
+        for b in range(3):  # any allowed path
+            path = next(iter(paths(logits, edge, allowed, b)[0]))
+            gold[b, : len(path)] = torch.tensor(path)
+        more = 2 * torch.randn(3, 28, generator=generator).double()
+        for b in range(3):  # the gold labels are one of the candidates
+            more[b, 0] = more[b, 1 + (candidates.labels[b] == gold[b]).all(1).long().argmax()]
+        scored = score_candidates(lattice, gold, candidates)._replace(
+            gold_nonlocal=more[:, 0], candidate_nonlocal=more[:, 1:], allowed=allowed | padding[:, :, None]
+        )
+        losses = criterion(best_allowed_by_total(scored))
+        for b in range(3):
+            inside, outside = paths(logits, edge, allowed, b)
+            local = inside | outside
+            ids = {
+                tuple(candidates.labels[b, k, : LENGTHS[b]].tolist()): k for k in range(int(candidates.valid[b].sum()))
+            }
+            total = {path: score + float(more[b, 1 + ids[path]]) for path, score in local.items()}
+            assert float(losses[b]) == pytest.approx(expected_with_nonlocal(criterion, local, total, inside), abs=1e-9)
 
 
 @pytest.mark.parametrize("criterion", [CRFLoss(), PerceptronLoss(), MarginLoss(C=2.0), HingeLoss()])

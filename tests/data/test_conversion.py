@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
+from structperc.criteria import CRFLoss
 from structperc.data import AnnotatedDocument, Table, read_annotated, write_annotated
 from structperc.data.conversion import COLUMN_FORMATS, FORMATS
 from structperc.data.standoff import read_standoff
 from structperc.errors import InputError
 from structperc.text import TextSpan, line_sentences, tokenize
+from tests.tiny import make_tagger
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 SMILE = "\U0001f600"  # two UTF-16 code units
@@ -178,10 +181,11 @@ def test_round_trip(form):
 
 
 def test_conflicts_are_logged_one_by_one(run, fails, caplog):
-    given = {"text": "Anna Lind left Rome.", "label": [[0, 9, "A"], [5, 19, "B"], [10, 13, "C"], [19, 20, "D"]]}
+    spans = [[0, 9, "A"], [5, 19, "B"], [10, 13, "C"], [19, 20, "D"], [14, 15, "E"]]
+    given = {"text": "Anna Lind left Rome.", "label": spans}
     Path("a.jsonl").write_text(json.dumps(given) + "\n", encoding="utf-8")
     command = ("convert", "a.jsonl", "--to", "doccano", "-o", "out.jsonl")
-    assert "2 of 4 spans" in fails(*command)
+    assert "3 of 5 spans" in fails(*command)
     assert not Path("out.jsonl").exists()
     for overlaps, expected in (("first", [[0, 9, "A"], [10, 14, "C"]]), ("longest", [[5, 19, "B"]])):
         caplog.clear()
@@ -189,7 +193,9 @@ def test_conflicts_are_logged_one_by_one(run, fails, caplog):
         assert json.loads(Path("out.jsonl").read_text())["label"] == [*expected, [19, 20, "D"]]
         messages = [one.getMessage() for one in caplog.records]
         assert sum("a.jsonl:1: span 10..13 'lef' cuts" in one for one in messages) == 1
-        assert sum("overlaps" in one for one in messages) == len(messages) - 1 > 0
+        assert sum("a.jsonl:1: span 14..15 ' '" in one and "dropped" in one for one in messages) == 1
+        assert sum("overlaps" in one for one in messages) == len(messages) - 3 > 0
+        assert {"expanded to whole tokens 1", "dropped 1"} <= set(messages[-1].partition("tokens: ")[2].split(", "))
 
 
 def test_predictions_are_preannotations(run):
@@ -208,6 +214,57 @@ def test_predictions_are_preannotations(run):
     Path("b.conll").write_text("#columns=word,predicted O\n\nBo B-PER\nleft O\n\n", encoding="utf-8")
     (found,) = read_annotated("b.conll")
     assert (found.predicted, found.labels) == (True, ["B-PER", "O"])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_types_with_spaces_and_bars(form):
+    target = form if form in ("brat", "webanno", "cas-json") else f"out{SUFFIXES.get(form, '.jsonl')}"
+    document = AnnotatedDocument(
+        "a", tokenize("Anna left Rome."), [TextSpan(0, 4, "First Name"), TextSpan(10, 14, "A|B")]
+    )
+    if form in ("brat", *COLUMN_FORMATS):
+        with pytest.raises(InputError, match=rf"{target}: .*First Name"):
+            write_annotated(target, [document], form)
+        return
+    write_annotated(target, [document], form)
+    (found,) = read_annotated(target)
+    assert found.labels == document.labels == ["B-First Name", "O", "B-A|B", "O"]
+
+
+def test_a_model_of_types_with_spaces(tmp_path, run, fails):
+    rows = [{"text": "Bo left.", "label": [[0, 2, "First Name"]]}, {"text": "Rome left.", "label": [[0, 4, "A|B"]]}]
+    Path("a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    data = Table(".", {"train": "a.jsonl"}, {"text": "text", "spans": "label"})
+    assert data.label_set().names == ("O", "B-A|B", "I-A|B", "B-First Name", "I-First Name")
+    tagger = make_tagger(data, CRFLoss(), k=1)
+    with torch.no_grad():
+        tagger.scorer.node[:, 3] += 100.0
+    tagger.save("model")
+    Path("a.txt").write_text("Bo left.", encoding="utf-8")
+    assert run("tag", "model", "a.txt").splitlines()[2] == "Bo\tB-First Name"
+    Path("a.conll").write_text("Bo\nleft\n", encoding="utf-8")
+    assert "First Name" in fails("tag", "model", "a.conll")
+
+
+def test_the_annotation_that_is_ground_truth():
+    """Of a task of Label Studio with several ones."""
+    marks = [{"type": "labels", "to_name": "t", "value": {"start": 0, "end": n, "labels": ["A"]}} for n in (2, 7)]
+    given = [{"result": [one], "ground_truth": one is marks[1]} for one in marks]
+    task = {"data": {"text": "Bo Berg left."}, "annotations": given}
+    Path("a.json").write_text(json.dumps([task]), encoding="utf-8")
+    assert read_annotated("a.json")[0].labels == ["B-A", "I-A", "O", "O"]
+    task["annotations"] = [{**one, "ground_truth": False} for one in given]
+    Path("a.json").write_text(json.dumps([task]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.json:1: .*ground truth"):
+        read_annotated("a.json")
+
+
+def test_columns_without_marks_of_documents(run):
+    Path("a.conll").write_text("Bo B-PER\nleft O\n\nJo B-PER\nsang O\n\n", encoding="utf-8")
+    run("convert", "a.conll", "--to", "brat", "-o", "brat")
+    assert Path("brat/a.txt").read_text() == "Bo left\nJo sang"
+    run("convert", "a.conll", "--to", "doccano", "-o", "a.jsonl")
+    assert len(Path("a.jsonl").read_text().splitlines()) == 2
 
 
 def test_incomplete_labels_are_refused():

@@ -14,7 +14,7 @@ from structperc.errors import InputError, InvalidScoreError
 from structperc.nn import Transitions, decode_tokens, estimate_transitions, fit_transitions
 from structperc.text import conll_tokens
 from tests.docs.written import blocks
-from tests.encoders.tiny_models import SPECIAL, byte_pieces, word_pieces
+from tests.encoders.tiny_models import SIZES, SPECIAL, byte_pieces, word_pieces
 from tests.oracle import label_sequences
 
 LABELS = ["B-PER", "I-PER", "O", "I-LOC", "B-LOC"]  # O is not the first one
@@ -83,6 +83,37 @@ def test_offsets(kind, words, request):
         logits[0, place, LABELS.index("B-LOC" if piece[:1] == "R" else name)] = 9.0
     (found,) = decode_tokens(logits, tokenizer, [text], LABELS, words=words)
     assert [(text[one.start : one.end], one.type) for one in found] == [("\N{GRINNING FACE}", "PER"), ("Rome", "LOC")]
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_saved_token_classifier(kind, request, tmp_path):
+    """A folder of transformers, with normalised, dropped and white characters; the same from a function of arrays."""
+    torch.manual_seed(3)
+    name = "Bert" if kind == "bert" else "Roberta"
+    options = {"id2label": dict(enumerate(LABELS)), "initializer_range": 1.0, "max_position_embeddings": 40, **SIZES}
+    config = getattr(transformers, f"{name}Config")(vocab_size=300, **options)
+    getattr(transformers, f"{name}ForTokenClassification")(config).save_pretrained(tmp_path)
+    request.getfixturevalue(kind).save_pretrained(tmp_path)
+    model = transformers.AutoModelForTokenClassification.from_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    texts = ["  Ann\u00e1 met\u200b Bo", "no  in"]
+    found, none = decode_tokens(model, tokenizer, texts), Transitions.from_pairs({}, LABELS)
+    for text, marks in zip(texts, found, strict=True):
+        encoded = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+        offsets = encoded.pop("offset_mapping")[0].tolist()
+        with torch.no_grad():
+            logs = model(**encoded).logits[0].log_softmax(1)
+        starts = [a + len(text[a:b]) - len(text[a:b].lstrip()) if a < b else -1 for a, b in offsets]
+        words = conll_tokens(text)
+        totals = scored(torch.stack([logs[starts.index(start)] for start, _ in words]), none)
+        best = spans([LABELS[i] for i in max(totals, key=totals.get)])
+        assert [one[:3] for one in marks] == [(words[a][0], words[b - 1][1], kind) for kind, a, b in best]
+
+    def session(input_ids, attention_mask):
+        with torch.no_grad():
+            return model(input_ids=input_ids, attention_mask=attention_mask).logits.numpy()
+
+    assert decode_tokens(session, tokenizer, texts, LABELS) == found
 
 
 def test_long_texts_are_read_in_windows(bert, monkeypatch):

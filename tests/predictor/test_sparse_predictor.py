@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import structperc
-from structperc.chain import KBest
+from structperc.chain import KBest, LabelBias
 from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
@@ -191,6 +191,24 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
         assert np.isnan(segments).all() == (case.scheme == "none" or set(labels) == {"O"})
     nothing = light.predict(corpus_of(case, 5, count=0), confident=True)
     assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])
+
+
+@pytest.mark.parametrize("name", ["documents", "documents of one table"])
+def test_biases_and_temperatures_equal_those_of_the_tagger(name, tmp_path):
+    tagger, corpus = tagger_of(CASES[name]), corpus_of(CASES[name], 1)
+    without = tagger.label(corpus)
+    tagger.add_bias("recall", LabelBias({"O": -1.5, "U-PER": 0.5}))
+    tagger.use_bias("recall")
+    tagger.temperature = 1.7
+    tagger.save(tmp_path / "model")
+    light = structperc.load(tmp_path / "model")
+    assert isinstance(light, SparsePredictor)
+    assert light.label(corpus) == tagger.label(corpus) != without
+    found, expected = light.predict(corpus, True, 0.1), tagger.double().predict(corpus, True, 0.1)
+    np.testing.assert_allclose(found.tokens, expected.tokens, rtol=1e-5)
+    np.testing.assert_allclose(found.segments, expected.segments, rtol=1e-5)
+    np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, rtol=1e-4, atol=1e-6)
+    assert [span[:3] for span in found.spans] == [span[:3] for span in expected.spans]
 
 
 def test_confidences_equal_those_of_the_tagger(folder):

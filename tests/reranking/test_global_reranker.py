@@ -31,7 +31,7 @@ from structperc.nonlocal_features import (
 from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.reranking.global_reranker import GlobalReranker, feature_ids
+from structperc.reranking.global_reranker import GlobalReranker, compared_candidates, feature_ids
 from structperc.reranking.reranker import Reranker, score_list
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
@@ -696,3 +696,16 @@ def test_lexicons_of_training_words(cache, data):
     lexicons = [feature.lexicon for feature in made.global_features if hasattr(feature, "lexicon")]
     assert len(lexicons) == 4
     assert all(lexicon.words.tolist() == wanted for lexicon in lexicons)
+
+
+def test_best_allowed_candidate_is_compared_with_those_that_are_not(cache, data):
+    made = ready(cache, data)
+    batch = made.encode(data.corpus("dev"))[[0]]
+    candidates, L = KBest(4)(made(batch)), len(made.labels)
+    sets = torch.nn.functional.one_hot(candidates.labels[:, 1:3], L).bool().any(1)
+    right, compared = compared_candidates(batch._replace(allowed=sets), candidates, made.labels, "closest")
+    allowed = [all(sets[0, t, y] for t, y in enumerate(path)) for path in candidates.labels[0].tolist()]
+    assert right.tolist() == [allowed.index(True)]
+    best = allowed.index(True)
+    expected = [k == best or not own for k, own in enumerate(allowed)]
+    assert compared[0].tolist() == (torch.tensor(expected) & candidates.valid[0]).tolist()

@@ -13,7 +13,7 @@ from structperc.analysis.nbest import nbest_scores
 from structperc.chain import KBest, LabelBias, kbest, path_score
 from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss
 from structperc.data.tag_schemes import spans
-from structperc.datamodules.sources import Synthetic
+from structperc.datamodules.sources import Conll, Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
@@ -471,3 +471,42 @@ def test_same_lists_and_choices_on_cuda(tmp_path, data):
         fit(made, data, 1, accelerator=accelerator)
         found.append(made.cpu().label(data.corpus("dev")))
     assert found[0] == found[1]
+
+
+def test_best_allowed_candidate_is_the_target(reranker, data):
+    """That of highest total score; without one, only the closest candidate is right."""
+    reranker.correct = "closest"
+    batch = reranker.encode(data.corpus("train"))[[0, 1]]
+    listed, L = reranker.lists.batch(batch.rows), len(reranker.labels)
+    candidates = listed.candidates
+    plain = score_list(reranker, batch, listed)
+    total = (plain.candidate_scores + plain.candidate_nonlocal).masked_fill(~candidates.valid, -torch.inf)
+    allowed = torch.nn.functional.one_hot(candidates.labels[:, :2], L).bool().any(1)  # of the two best
+    found = score_list(reranker, batch._replace(allowed=allowed), listed)
+    right = (
+        allowed[:, None].expand(-1, candidates.labels.shape[1], -1, -1).gather(3, candidates.labels[..., None]).all(2)
+    )
+    best = total.masked_fill(~right[..., 0], -torch.inf).argmax(1)
+    assert torch.equal(found.gold, candidates.labels[torch.arange(2), best])
+    assert torch.equal(found.gold_scores + found.gold_nonlocal, total.gather(1, best[:, None])[:, 0])
+    nothing = torch.zeros_like(allowed)
+    nothing[:, :, 0] = torch.arange(allowed.shape[1]) > 0  # all but the first token O
+    nothing |= ~(torch.arange(allowed.shape[1]) < batch.lengths[:, None])[:, :, None]
+    found = score_list(reranker, batch._replace(allowed=nothing), listed)
+    wrong = (candidates.labels[:, :, 1:] != 0).sum(2).masked_fill(~candidates.valid, 10**6)
+    closest = candidates.labels[torch.arange(2), wrong.argmin(1)]
+    assert torch.equal(found.gold, closest)
+    assert torch.equal(found.allowed.sum(2)[:, 0], torch.ones(2).long())
+
+
+def test_training_from_incomplete_labels(tmp_path):
+    text = "-DOCSTART- O\n\nAnna B-PER\nleft ?\n\n-DOCSTART- O\n\nAnna !O\nleft O\n\nOslo B-LOC\n"
+    (tmp_path / "t.conll").write_text(text)
+    options = {"unit": "document", "incomplete": True}
+    data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "label"], **options)
+    own = make_reranker(tmp_path / "lists", correct="closest", jackknife=JackKnife(2, 2, cache=str(tmp_path / "c")))
+    own.train_first(data, **TRAINER)
+    pl.Trainer(max_epochs=1, logger=False, enable_checkpointing=False, **TRAINER).fit(own, datamodule=data)
+    assert own.tag([["Anna", "left"]])[0][0] != "O"
+    with pytest.raises(InputError, match=r"t\.conll:4.*correct"):
+        make_reranker(tmp_path / "lists").train_first(data, **TRAINER)

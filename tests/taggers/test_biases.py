@@ -14,6 +14,7 @@ from structperc.data import Synthetic, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.nonlocal_features import MajorityPhrase
+from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
 from structperc.taggers.model_format import add_checksums
 
@@ -45,7 +46,7 @@ def test_saved_models_keep_biases_and_temperature(tagger, tmp_path):
     tagger.use_bias("recall")
     tagger.temperature = 2.5
     tagger.save(tmp_path / "model")
-    loaded = structperc.load(tmp_path / "model")
+    loaded = Tagger.load(tmp_path / "model")
     assert (loaded.default_bias, loaded.temperature) == ("recall", 2.5)
     for name in (*BIASES, None):
         tagger.use_bias(name)
@@ -53,11 +54,17 @@ def test_saved_models_keep_biases_and_temperature(tagger, tmp_path):
         assert loaded.tag([TEXT]) == tagger.tag([TEXT])
 
 
-def test_models_without_a_default_bias_load_without_torch(tagger, tmp_path):
+def test_models_with_biases_of_labels_load_without_torch(tagger, tmp_path):
+    tagger.use_bias("recall")
+    tagger.temperature = 2.5
     tagger.save(tmp_path / "model")
-    light = structperc.load(tmp_path / "model")
-    assert type(light).__name__ == "SparsePredictor"
-    assert light.tag([TEXT]) == tagger.tag([TEXT])
+    for name, light in {None: True, "none": True, "recall": True, "sure": False, "all": False}.items():
+        loaded = structperc.load(tmp_path / "model", bias=name)
+        tagger.use_bias("recall" if name is None else None if name == "none" else name)
+        assert type(loaded) is (SparsePredictor if light else Tagger)
+        assert loaded.tag([TEXT]) == tagger.tag([TEXT])
+    with pytest.raises(InputError, match="unknown"):
+        structperc.load(tmp_path / "model", bias="unknown")
 
 
 def test_a_bias_of_outside_leaves_no_token_outside(tagger):
@@ -104,5 +111,6 @@ def test_invalid_biases(tagger, tmp_path):
     config = json.loads(file.read_text())
     for entry in ({"temperature": -1.0}, {"default_bias": "other"}, {"biases": {"a": {"class_path": "os.system"}}}):
         file.write_text(json.dumps(add_checksums({**config, **entry}, file.parent)))
-        with pytest.raises(InputError):
-            Tagger.load(file.parent)
+        for load in (Tagger.load, structperc.load):
+            with pytest.raises(InputError):
+                load(file.parent)
