@@ -19,7 +19,7 @@ from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
 from structperc.features.hashing import NO_KEY
-from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
+from structperc.features.segments import PHRASE, SegmentKeys, find_keys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.scorers.sparse_linear import sum_features
@@ -139,7 +139,7 @@ class SegmentFeatures(TextModule):
         phrases = self.phrases.cpu().numpy().view(np.uint64)
         found = []
         for _, starts, of_templates in self._extractor(phrases).each(corpus):
-            ids = np.stack([_find(keys, wanted) for wanted in of_templates], 1)
+            ids = np.stack([find_keys(keys, wanted).astype(np.int32) for wanted in of_templates], 1)
             counts = np.zeros(corpus.tokens, np.int64)
             counts[starts] = (ids >= 0).sum(1)
             found.append(Ragged.from_counts(torch.from_numpy(ids[ids >= 0]), torch.from_numpy(counts)))
@@ -157,14 +157,6 @@ def _frequent(keys: np.ndarray, cutoff: int) -> np.ndarray:
     distinct, counts = np.unique(keys, return_counts=True)
     kept: np.ndarray = distinct[(counts >= cutoff) & (distinct != NO_KEY)]
     return kept
-
-
-def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the ids (n,) int32 of keys among sorted ones, -1 for others."""
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int32)
-    places = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1).astype(np.int32)
 
 
 class SegmentLinear(Scorer):
