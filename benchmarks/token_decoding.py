@@ -15,12 +15,9 @@ from torch import Tensor
 from transformers import BertForTokenClassification, PreTrainedTokenizerFast
 
 from structperc import LabelSet, Tagger
-from structperc.data import Conll
-from structperc.data.tag_schemes import Span, encode_spans
-from structperc.metrics import segment_f1_score, segment_precision_score, segment_recall_score
+from structperc.data import Conll, Span, spans
+from structperc.metrics import SegmentScore
 from structperc.nn import decode_tokens, estimate_transitions, fit_transitions
-
-SCORES = (segment_precision_score, segment_recall_score, segment_f1_score)
 
 
 def token_classifier(tagger: Tagger) -> tuple[BertForTokenClassification, PreTrainedTokenizerFast]:
@@ -64,17 +61,19 @@ def main() -> None:
     half = len(words) // 2
     first, second = slice(0, half), slice(half, None)
 
-    def report(name: str, found: Sequence[Sequence[str]]) -> None:
-        scores = [score(gold[second], found) for score in SCORES]
-        print(f"| {name} |", " | ".join(f"{100 * one:.2f}" for one in scores), "|", flush=True)
+    def report(name: str, found: Sequence[Sequence[Span]]) -> None:
+        right = {(n, *span) for n, own in enumerate(gold[second]) for span in spans(own, scheme)}
+        predicted = {(n, *span) for n, own in enumerate(found) for span in own}
+        score = SegmentScore(len(right & predicted), len(predicted), len(right))
+        shares = (score.precision, score.recall, score.f1)
+        print(f"| {name} |", " | ".join(f"{100 * one:.2f}" for one in shares), "|", flush=True)
 
     def decode(name: str, **options: object) -> None:
         found = decode_tokens(logits[second], tokenizer, words[second], labels, scheme=scheme, **options)
-        spans = [[Span(span.type, span.start, span.end) for span in one] for one in found]
-        report(name, [encode_spans(own, len(one), scheme) for own, one in zip(spans, words[second], strict=True)])
+        report(name, [[Span(span.type, span.start, span.end) for span in one] for one in found])
 
     argmax = zip(words[second], logits[second], strict=True)
-    report("best label of each word", [best_of_words(tokenizer, *one, labels) for one in argmax])
+    report("best label of each word", [[*spans(best_of_words(tokenizer, *one, labels), scheme)] for one in argmax])
     for pool in ("first", "mean", "max"):
         decode(f'`pool="{pool}"`', pool=pool)
     train = data.corpus("train")

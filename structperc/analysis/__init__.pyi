@@ -31,6 +31,7 @@ from .input_files import read_incomplete as read_incomplete
 from .label_noise import Contradiction as Contradiction
 from .label_noise import label_noise as label_noise
 from .label_noise import noise_lines as noise_lines
+from .label_noise import noise_rows as noise_rows
 from .nbest import nbest_lines as nbest_lines
 from .nbest import nbest_scores as nbest_scores
 from .pseudo_labels import PseudoLabels as PseudoLabels

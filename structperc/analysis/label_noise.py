@@ -14,6 +14,7 @@ from structperc.analysis.error_analysis import label_segments
 from structperc.analysis.explanation_report import surrounding
 from structperc.data.corpus import Corpus
 from structperc.data.label_sets import is_incomplete
+from structperc.data.tag_schemes import Span
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.metrics.segment_errors import ERROR_KINDS, SegmentPair, match_segments
@@ -21,6 +22,7 @@ from structperc.reranking.jackknife import JackKnife, fold_numbers
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger, flat_values
 from structperc.taggers.tagger import Tagger
+from structperc.text import TokenizedText, join_words
 
 Value = TypeVar("Value")
 CSV_HEADER = ("probability", "models", "place", "kind", "gold type", "gold", "predicted type", "predicted", "sentence")
@@ -42,6 +44,8 @@ class Contradiction(NamedTuple):
     pair: SegmentPair  # segments from the start of the sentence
     probability: float  # probability of the prediction, the mean over the rounds; 0 for models that agree with gold
     models: int  # number of models that predict it: one for each round
+    sentence: int = 0  # number of the sentence in the training data
+    segments: Sequence[Span] = ()  # all gold segments of the sentence
 
     def row(self) -> list[str]:
         """Return the values of `CSV_HEADER`."""
@@ -109,7 +113,7 @@ def label_noise(
     for (row, pair), probabilities in found.items():
         place = corpus.where(int(corpus.starts[row]) + pair.extent[0])
         mean = sum(probabilities) / rounds
-        made.append(Contradiction(place, list(words[row]), pair, mean, len(probabilities)))
+        made.append(Contradiction(place, list(words[row]), pair, mean, len(probabilities), row, segments[row]))
     return sorted(made, key=lambda one: -one.probability)
 
 
@@ -136,6 +140,47 @@ def noise_lines(found: Sequence[Contradiction], most: int) -> Iterator[str]:
         before, own, after = surrounding(one.words, *one.pair.extent)
         yield "       " + " ".join(part for part in (f"{one.place}:", before, f"[{own}]", after) if part)
     yield f"{counted(len(found), 'contradiction')}, {min(most, len(found))} shown"
+
+
+def noise_rows(found: Sequence[Contradiction]) -> Iterator[dict[str, Any]]:
+    """Yield each sentence with its gold spans and its contradictions, as plain JSON types.
+
+    The text is the words with spaces between them, and offsets count its characters. `convert` reads such rows.
+
+    Args:
+        found: Result of `label_noise`.
+
+    Example:
+        >>> from structperc.data import Span
+        >>> pair = SegmentPair(Span("ORG", 3, 4), Span("LOC", 3, 4))
+        >>> one = Contradiction("a.txt:7", "We live in Oslo".split(), pair, 0.97, 1, segments=[pair.gold])
+        >>> (row,) = noise_rows([one])
+        >>> row["spans"], row["contradictions"][0]["predicted"]
+        ([{'start': 11, 'end': 15, 'type': 'ORG'}], {'start': 11, 'end': 15, 'type': 'LOC'})
+    """
+    sentences: defaultdict[int, list[Contradiction]] = defaultdict(list)
+    for one in found:
+        sentences[one.sentence].append(one)
+    for own in sentences.values():
+        text = join_words([own[0].words])
+
+        def mark(span: Span | None, text: TokenizedText = text) -> dict[str, Any] | None:
+            if span is None:
+                return None
+            return {"start": text.tokens[span.start][0], "end": text.tokens[span.end - 1][1], "type": span.type}
+
+        contradictions = [
+            {
+                "place": one.place,
+                "kind": ERROR_KINDS[one.pair.kind],
+                "gold": mark(one.pair.gold),
+                "predicted": mark(one.pair.found),
+                "probability": one.probability,
+                "models": one.models,
+            }
+            for one in own
+        ]
+        yield {"text": text.text, "spans": [*map(mark, own[0].segments)], "contradictions": contradictions}
 
 
 def _check(first: BaseTagger, data: SequenceDataModule, corpus: Corpus, rounds: int) -> None:

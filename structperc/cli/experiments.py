@@ -63,6 +63,8 @@ def noise_parser() -> CommandParser:
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="splits into folds (default 1)")
     parser.add_argument("-n", type=int, default=100, metavar="N", help="contradictions to print (default 100)")
     parser.add_argument("--csv", metavar="FILE", help="write all contradictions")
+    rows = "write the sentences with their spans and contradictions as JSON lines, which convert reads"
+    parser.add_argument("--json", metavar="FILE", help=rows)
     return parser
 
 
@@ -72,14 +74,16 @@ def _noise(arguments: list[str]) -> None:
     if options.n < 0:
         parser.error(f"-n must be >= 0, got {options.n}")
 
-    from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines
-    from structperc.data.output import check_output_path
+    from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines, noise_rows
+    from structperc.data.json_data import json_line
+    from structperc.data.output import check_output_path, write_lines
     from structperc.experiments.experiment import dry_run
     from structperc.packaged_configs import packaged_path
     from structperc.reports.tables import write_csv
     from structperc.reranking.jackknife import JackKnife
 
     check_output_path(options.csv)
+    check_output_path(options.json)
     program = dry_run([*(f"--config={packaged_path(file)}" for file in options.config), *rest])
     trainer = program.config["trainer"]
     seed = program.config["seed_everything"]
@@ -93,6 +97,8 @@ def _noise(arguments: list[str]) -> None:
     found = label_noise(program.model, program.datamodule, plan, options.rounds, **shared)  # type: ignore[arg-type]
     if options.csv is not None:
         write_csv(options.csv, CSV_HEADER, (one.row() for one in found))
+    if options.json is not None:
+        write_lines(options.json, map(json_line, noise_rows(found)))
     print("\n".join(noise_lines(found, options.n)))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from structperc.analysis.bias_fitting import Goal
     from structperc.data.corpus import Corpus
     from structperc.metrics import Evaluation
+    from structperc.predictor import Prediction
     from structperc.taggers.base import BaseTagger
     from structperc.taggers.tagger import Tagger
 
@@ -53,17 +54,18 @@ def evaluate(options: Namespace) -> None:
         raise InputError("evaluate: --train adds to the errors; set --errors or --html as well")
     tagger = load_biased(options.model, options.bias, options.trust)
     corpus = read_gold(tagger, options.file, read_options(options))
-    found = _scores(tagger, corpus)
+    prediction = tagger.predict(corpus)
+    found = _scores(tagger, corpus, prediction)
     size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
     record = {"model": options.model, "file": options.file, **size, **found.compute(), "types": by_type(found)}
     print(found.table())
     if options.errors or options.html:
-        record["errors"] = _errors(tagger, corpus, options)
+        record["errors"] = _errors(tagger, corpus, prediction, options)
     if options.json is not None:
         write_json(Path(options.json), record)
 
 
-def _errors(tagger: "BaseTagger", corpus: "Corpus", options: Namespace) -> dict[str, Any]:
+def _errors(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction", options: Namespace) -> dict[str, Any]:
     """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
     from structperc.analysis import error_analysis, error_html, error_lines, error_record
     from structperc.analysis.input_files import read_gold
@@ -71,7 +73,7 @@ def _errors(tagger: "BaseTagger", corpus: "Corpus", options: Namespace) -> dict[
     from structperc.reports.html_pages import page_title
 
     training = None if options.train is None else read_gold(tagger, options.train, read_options(options))
-    analysis = error_analysis(corpus, tagger.predict(corpus), tagger.labels.scheme, training)
+    analysis = error_analysis(corpus, prediction, tagger.labels.scheme, training)
     if options.errors:
         print("\n".join(error_lines(analysis)))
     if options.html is not None:
@@ -80,21 +82,27 @@ def _errors(tagger: "BaseTagger", corpus: "Corpus", options: Namespace) -> dict[
     return error_record(analysis)
 
 
-def _scores(tagger: "BaseTagger", corpus: "Corpus") -> "Evaluation":
+def _scores(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction") -> "Evaluation":
+    """Return the scores of a prediction; segments are those that it lists, which may overlap, or of its labels."""
+    import numpy as np
     import torch
 
-    from structperc.analysis.bias_fitting import SegmentCounter
-    from structperc.chain import SegmentThreshold
+    from structperc.data.tag_schemes import spans
     from structperc.metrics import Evaluation
-    from structperc.taggers.tagger import Tagger
 
-    evaluation = Evaluation(tagger.gold_labels(corpus), tagger.beta).to(tagger.device)
-    with torch.no_grad():
-        for batch in tagger.batches(corpus):
-            evaluation.update(tagger.decode(batch), batch.gold, batch.lengths, batch.sentences)
-    if isinstance(tagger, Tagger) and isinstance(tagger.current_decoder, SegmentThreshold):
-        counts = SegmentCounter(tagger, corpus)(tagger.current_decoder)
-        evaluation["segments"].segments = torch.from_numpy(counts.sum(0))  # also those that overlap
+    labels = tagger.gold_labels(corpus)
+    evaluation = Evaluation(labels, tagger.beta)
+    gold = corpus.columns["label"]
+    ids = (torch.from_numpy(labels.encode(own))[None] for own in (prediction.labels, gold))
+    sentences = np.repeat(np.arange(len(corpus.sentences) - 1), np.diff(corpus.sentences))
+    evaluation.update(*ids, torch.tensor([corpus.tokens]), torch.from_numpy(sentences)[None])
+    if prediction.spans is not None:
+        found = {one[:3] for one in prediction.spans}
+        bounds = zip(corpus.sentences.tolist(), corpus.sentences_of(gold), strict=False)
+        right = {(kind, first + a, first + b) for first, own in bounds for kind, a, b in spans(own, labels.scheme)}
+        groups = (found & right, found, right)
+        counts = [[sum(kind == name for kind, *_ in own) for name in labels.type_names] for own in groups]
+        evaluation["segments"].segments = torch.tensor(counts)
     return evaluation
 
 
@@ -294,7 +302,9 @@ def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | 
     size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
     features = tagger.features.n_node_features + tagger.features.n_edge_features
     weights = sum(int(parameter.count_nonzero()) for parameter in tagger.parameters())
-    score = [] if corpus is None else [f"{100 * _scores(tagger, corpus).compute()['score']:.2f}"]
+    score = (
+        [] if corpus is None else [f"{100 * _scores(tagger, corpus, tagger.predict(corpus)).compute()['score']:.2f}"]
+    )
     return [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}", *score]
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from structperc.data.survey import Survey, inspect_file
 from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
 from structperc.data.tag_schemes import Span, encode_spans, spans
 from structperc.errors import InputError
-from structperc.text import TextSpan, TokenizedText, join_words
+from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
 TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))
@@ -28,7 +29,7 @@ DEFAULTS = ReadOptions()
 _RESERVED = re.compile(r"->|[\\\[\]|_;*\t\n\r]")
 _CONTROLS = re.compile(r"[\\\t\r]")
 _CONTROL = {"\t": "t", "\n": "n", "\r": "r"}
-_EFFECTS = {"expand": "expanded to whole tokens", "drop": "dropped", "refuse": "refused"}
+_REFUSED = "refused"
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -158,19 +159,30 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
 
 
 def _log_conflicts(report: SpanReport) -> None:
-    """Log each conflict with its treatment, and their number. Raises InputError for conflicts that are not resolved."""
-    options: TextOptions = report.text_options
-    unresolved = 0
+    """Log each conflict with its treatment, and their numbers. Raises InputError for conflicts without a treatment."""
+    effects = Counter[str]()
     for place, conflict in report.conflicts:
-        given = options.misaligned if conflict.misaligned else options.overlaps
-        effect = _EFFECTS.get(given) or f"kept the {given}"
+        effect = _effect(conflict, report.text_options)
         logger.warning("%s: %s; %s", Path(place).name, conflict.message, effect)
-        unresolved += given == "refuse"
+        effects[effect] += 1
     for place in report.merged:
         logger.info("%s: joined the sentences that a span crosses", Path(place).name)
-    if unresolved:
+    misfits = f"{report.name}: {len(report.conflicts):,} of {report.total:,} spans do not fit the tokens"
+    if _REFUSED in effects:
         advice = "set --misaligned expand or drop, or --overlaps longest or first, or correct them"
-        raise InputError(f"{report.name}: {unresolved:,} of {report.total:,} spans do not fit the tokens; {advice}")
+        raise InputError(f"{misfits}; {advice}")
+    if effects:
+        logger.warning("%s: %s", misfits, ", ".join(f"{effect} {count:,}" for effect, count in effects.items()))
+
+
+def _effect(conflict: SpanConflict, options: TextOptions) -> str:
+    """Return what was done with a span."""
+    given = options.misaligned if conflict.misaligned else options.overlaps
+    if given == "refuse":
+        return _REFUSED
+    if not conflict.misaligned:
+        return f"kept the {given}"
+    return "dropped" if conflict.dropped else "expanded to whole tokens"
 
 
 def _numbered(file: str, count: int) -> list[str]:

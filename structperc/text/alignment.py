@@ -81,6 +81,7 @@ class SpanConflict(NamedTuple):
     kind: str  # such as "token cut" or "overlap"
     message: str
     misaligned: bool  # True: resolved by the option `misaligned`; False: by `overlaps`
+    dropped: bool = False  # True: the span is not among the result
 
 
 class Alignment(NamedTuple):
@@ -256,8 +257,9 @@ def align(
     for span in {span[:3]: span for span in spans}.values():
         place: tuple[int, int] | SpanConflict | None = tokens.exact(span)
         if isinstance(place, SpanConflict):
-            conflicts.append(place)
-            place = None if misaligned == "drop" else tokens.touched(span)
+            touched = None if misaligned == "drop" else tokens.touched(span)
+            conflicts.append(place._replace(dropped=touched is None))
+            place = touched
         if place is not None:
             found.append((*place, span))
     if overlaps == "longest":
@@ -273,7 +275,7 @@ def align(
             kept.append((first, end, span.type))
         elif other != span:
             message = f"{_describe(text, span)} overlaps {_describe(text, other)}"
-            conflicts.append(SpanConflict("overlap", message, False))
+            conflicts.append(SpanConflict("overlap", message, misaligned=False, dropped=True))
     return Alignment(sorted(kept), conflicts)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from structperc import Corpus
-from structperc.analysis import label_noise, noise_lines
+from structperc.analysis import label_noise, noise_lines, noise_rows
 from structperc.data import Span
 from structperc.errors import InputError
 from structperc.reranking.jackknife import JackKnife, TrainingPart
@@ -43,6 +43,9 @@ def test_a_wrong_label_comes_first(tagger):
     assert len(plan.parts) == 6
     assert sum("Oslo" in part for part in plan.parts) <= 4  # not where a copy of it is held out
     assert "gold PER Oslo, predicted LOC Oslo" in next(iter(noise_lines(found, 1)))
+    (row,) = noise_rows(found)
+    assert (row["text"], row["spans"]) == ("in Oslo", [{"start": 3, "end": 7, "type": "PER"}])
+    assert row["contradictions"][0]["predicted"] == {"start": 3, "end": 7, "type": "LOC"}
     assert found[0].row()[3:] == ["wrong type", "PER", "Oslo", "LOC", "Oslo", "in Oslo"]
 
 

@@ -5,6 +5,10 @@ import logging
 
 import pytest
 
+from structperc import Tagger
+from structperc.analysis.bias_fitting import SegmentCounter
+from structperc.analysis.input_files import read_gold
+from structperc.chain import SegmentThreshold
 from tests.tiny import without_names
 
 
@@ -159,3 +163,19 @@ def test_unknown_gold_labels_are_missed(run, numbered, said, tmp_path):
     assert sum(row["gold"] for row in scores["types"].values()) == 3
     assert scores["token_accuracy"] <= 3 / 5
     assert "2 tokens with labels not seen in training, counted as errors: B-ORG (1), I-ORG (1)" in said[-1]
+
+
+def test_segments_that_overlap(run, begun_with_columns, held_out, tmp_path):
+    """Of a bias that finds all segments above a probability."""
+    tagger = Tagger.load(begun_with_columns.run / "model")
+    tagger.temperature = 1.0
+    tagger.add_bias("all", SegmentThreshold(0.001))
+    tagger.save(tmp_path / "model")
+    run("evaluate", tmp_path / "model", held_out, "--bias", "all", "--json", tmp_path / "scores.json")
+    corpus = read_gold(tagger, str(held_out))
+    expected = SegmentCounter(tagger, corpus)(tagger.biases["all"]).sum(0).T
+    types = json.loads((tmp_path / "scores.json").read_text())["types"]
+    for name, (correct, found, gold) in zip(tagger.labels.type_names, expected.tolist(), strict=True):
+        assert found > gold
+        assert types[name]["recall"] == pytest.approx(correct / gold)
+        assert types[name]["precision"] == pytest.approx(correct / found)

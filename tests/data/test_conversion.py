@@ -181,10 +181,11 @@ def test_round_trip(form):
 
 
 def test_conflicts_are_logged_one_by_one(run, fails, caplog):
-    given = {"text": "Anna Lind left Rome.", "label": [[0, 9, "A"], [5, 19, "B"], [10, 13, "C"], [19, 20, "D"]]}
+    spans = [[0, 9, "A"], [5, 19, "B"], [10, 13, "C"], [19, 20, "D"], [14, 15, "E"]]
+    given = {"text": "Anna Lind left Rome.", "label": spans}
     Path("a.jsonl").write_text(json.dumps(given) + "\n", encoding="utf-8")
     command = ("convert", "a.jsonl", "--to", "doccano", "-o", "out.jsonl")
-    assert "2 of 4 spans" in fails(*command)
+    assert "3 of 5 spans" in fails(*command)
     assert not Path("out.jsonl").exists()
     for overlaps, expected in (("first", [[0, 9, "A"], [10, 14, "C"]]), ("longest", [[5, 19, "B"]])):
         caplog.clear()
@@ -192,7 +193,9 @@ def test_conflicts_are_logged_one_by_one(run, fails, caplog):
         assert json.loads(Path("out.jsonl").read_text())["label"] == [*expected, [19, 20, "D"]]
         messages = [one.getMessage() for one in caplog.records]
         assert sum("a.jsonl:1: span 10..13 'lef' cuts" in one for one in messages) == 1
-        assert sum("overlaps" in one for one in messages) == len(messages) - 1 > 0
+        assert sum("a.jsonl:1: span 14..15 ' '" in one and "dropped" in one for one in messages) == 1
+        assert sum("overlaps" in one for one in messages) == len(messages) - 3 > 0
+        assert {"expanded to whole tokens 1", "dropped 1"} <= set(messages[-1].partition("tokens: ")[2].split(", "))
 
 
 def test_predictions_are_preannotations(run):

@@ -43,6 +43,9 @@ def arguments() -> dict[str, tuple[Any, ...]]:
         "path_counts": (torch.randn(3, requires_grad=True), LENGTHS, LABELS, rows, [3, 5, 3], [1, 1, 3, 3]),
         "local_log_partition": lattice,
         "local_log_partition_backward": (*plain, LENGTHS, plain[0]),
+        "semi_markov_viterbi": (*plain, plain[1][0, 0], LENGTHS),  # L = 3 types, segments of up to 3 tokens
+        "semi_markov_kbest": (*plain, plain[1][0, 0], LENGTHS, 2),
+        "semi_markov_sums": (*tables(B=1, T=2, L=2, grad=True), torch.zeros(2, 2), torch.tensor([2])),
     }
 
 

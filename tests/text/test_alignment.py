@@ -67,11 +67,13 @@ def test_expanded_spans(drawn):
         touched = [t for t, (a, b) in enumerate(text.tokens) if a < end and start < b]
         inside = 0 <= start < end <= len(drawn[0])
         expected = [(touched[0], touched[-1] + 1, kind)] if touched and inside else []
-        assert align(text, [TextSpan(start, end, kind)], "expand").spans == expected
+        found = align(text, [TextSpan(start, end, kind)], "expand")
+        assert found.spans == expected
+        assert all(one.dropped == (not expected) for one in found.conflicts)
     kept = align(text, spans, "expand", "longest").spans
     assert all(before[1] <= after[0] for before, after in pairwise(kept))
-    assert {one for one, *_ in align(text, spans, "drop", "longest").conflicts} >= {
-        one for one, _, misaligned in align(text, spans).conflicts if misaligned
+    assert {one.kind for one in align(text, spans, "drop", "longest").conflicts} >= {
+        one.kind for one in align(text, spans).conflicts if one.misaligned
     }
 
 
