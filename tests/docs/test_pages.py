@@ -32,6 +32,7 @@ RUN = (
     "how_to/precision_and_recall",
     "how_to/rerank",
     "how_to/scikit_learn",
+    "how_to/segments",
     "reference/file_formats",
     "reference/loading",
 )
@@ -51,6 +52,7 @@ OVERLAYS = (
     "how_to/nonlocal_features",
     "how_to/own_data",
     "how_to/precision_and_recall",
+    "how_to/segments",
     "results/recommended",
 )
 TESTED_IN = {  # pages whose code and configurations need a model or files: the test that makes these
