@@ -143,6 +143,33 @@ class Lattice(NamedTuple):
     lengths: Tensor  # (B,) int64, 0 <= length <= T
 
 
+class LatticeWithSegments(NamedTuple):
+    """A `Lattice` in which segments have scores, too, as in a semi-Markov model (Sarawagi & Cohen 2004).
+
+    The score of a label sequence is that of the lattice plus the scores of its segments. Labels show where segments
+    begin and end; a segment of more than D tokens is impossible. `chain.viterbi`, `kbest`, `path_score`,
+    `log_partition` and `marginals` support it.
+
+    Example:
+        >>> import torch
+        >>> from structperc import viterbi
+        >>> from structperc.structures import LatticeWithSegments
+        >>> unary, edge = torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3)  # O, B, I
+        >>> segment = torch.tensor([[[0.0, 5.0], [3.0, 0.0]]]).unsqueeze(3)  # 5 for two tokens from the first one
+        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
+        >>> scores, best = viterbi(LatticeWithSegments(unary, edge, torch.tensor([2]), segment, labels))
+        >>> best.tolist(), scores.tolist()
+        ([[1, 2]], [5.0])
+    """
+
+    unary: Tensor  # (B, T, L)
+    edge: Tensor  # (1, 1, L, L), or an expanded view of such a matrix
+    lengths: Tensor  # (B,) int64
+    segment: Tensor  # (B, T, D, C) score of the segment of type c that begins at t and has d + 1 tokens
+    labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last
+    #                 tokens of a longer one, by type; in the last row O
+
+
 class SegmentLattice(NamedTuple):
     """Scores of segments: C types, segments of up to D tokens (Sarawagi & Cohen 2004); -inf is impossible.
 

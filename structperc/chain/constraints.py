@@ -72,7 +72,7 @@ def constrain(
     barred = (first.unsqueeze(-1) & ~start) | (last.unsqueeze(-1) & ~end)
     unary, edge = full_precision(lattice.unary), full_precision(narrow_edges(lattice).edge)
     unary = unary.masked_fill(barred, -torch.inf)
-    return Lattice(unary, edge.masked_fill(~transition, -torch.inf), lattice.lengths)
+    return lattice._replace(unary=unary, edge=edge.masked_fill(~transition, -torch.inf))
 
 
 class Constraints(nn.Module):

@@ -9,6 +9,7 @@ from torch import Tensor
 from structperc.chain.constraints import allow
 from structperc.chain.decoders import Decoder
 from structperc.chain.kbest import KBest, kbest
+from structperc.chain.lattices import check_chain
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, SpanStates
@@ -37,6 +38,7 @@ def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
         >>> viterbi(forbid(lattice, states))
         (tensor([0.]), tensor([[0]]))
     """
+    check_chain(lattice)
     numbers = states.labels
     unary = lattice.unary[:, :, numbers].masked_fill(~states.possible, -torch.inf)
     edge = lattice.edge[:, :, numbers][:, :, :, numbers].masked_fill(~states.follows, -torch.inf)

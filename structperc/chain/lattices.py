@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.structures import Lattice, padded_places, real_tokens
+from structperc.structures import Lattice, LatticeWithSegments, padded_places, real_tokens
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -33,6 +33,7 @@ def validate_lattice(lattice: Lattice) -> Lattice:
         >>> validate_lattice(half).unary.dtype
         torch.float32
     """
+    check_chain(lattice)
     unary, edge, lengths = lattice
     shape, edges = unary.shape, edge.shape
     if len(shape) != 3 or not shape[2]:
@@ -73,6 +74,22 @@ def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
     if not scores.is_cpu:
         lengths = lengths.clamp(0, T)  # a kernel must not read beyond; on a CPU operators check them
     return lengths
+
+
+def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
+    """Raise InputError for a lattice with scores of segments, which most functions do not support.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import check_chain
+        >>> from structperc.structures import Lattice
+        >>> check_chain(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))
+    """
+    if isinstance(lattice, LatticeWithSegments):
+        raise InputError(
+            "scores of segments are supported only by viterbi, kbest, path_score, log_partition and marginals, and by "
+            "the decoders KBest and LabelBias; use these, or a scorer without segments"
+        )
 
 
 def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
@@ -280,4 +297,7 @@ def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
     edge = lattice.edge
     if edge.shape[:2] != (1, 1):
         edge = expand_edges(lattice).reshape(B * T, L, L)[places]
-    return Lattice(lattice.unary.reshape(B * T, L)[places], edge, lengths), places
+    if isinstance(lattice, LatticeWithSegments):
+        segment = lattice.segment.reshape(B * T, *lattice.segment.shape[2:])[places]
+        lattice = lattice._replace(segment=segment)
+    return lattice._replace(unary=lattice.unary.reshape(B * T, L)[places], edge=edge, lengths=lengths), places

@@ -7,13 +7,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain.lattices import expand_edges, to_double, token_mask, validate_lattice
+from structperc.chain.segment_scores import label_marginals, sum_of_paths
 from structperc.errors import InputError
 from structperc.ops import any_invalid, forward_backward, local_log_partition
 from structperc.ops import sample as sample_paths
-from structperc.structures import Lattice
+from structperc.structures import Lattice, LatticeWithSegments
 
 
-def log_partition(lattice: Lattice) -> Tensor:
+def log_partition(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return the log-partition of each sequence, log Z = log sum_y exp(score(y)) over all label sequences y.
 
     The gradient of log Z is the marginals. Higher derivatives are available too.
@@ -35,11 +36,13 @@ def log_partition(lattice: Lattice) -> Tensor:
         >>> log_partition(lattice)
         tensor([3.4402])
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return sum_of_paths(lattice)
     lattice = validate_lattice(lattice)
     return forward_backward(*lattice, torch.is_grad_enabled() and lattice.edge.requires_grad)[0]
 
 
-def marginals(lattice: Lattice) -> Tensor:
+def marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return the probability p(y_t = y | x) of each label at each token. Differentiable.
 
     Args:
@@ -60,6 +63,8 @@ def marginals(lattice: Lattice) -> Tensor:
         tensor([[[0.2689, 0.7311],
                  [0.8808, 0.1192]]])
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return label_marginals(lattice)
     return forward_backward(*validate_lattice(lattice), False)[1]
 
 

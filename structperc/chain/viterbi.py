@@ -4,12 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain.lattices import token_mask, validate_lattice
+from structperc.chain.segment_scores import best_labels, score_of_labels
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after as best_scores
 from structperc.ops import path_score as scores_of
 from structperc.ops import viterbi as best_path
 from structperc.ops.registration import implementation
-from structperc.structures import Lattice
+from structperc.structures import Lattice, LatticeWithSegments
 
 
 def max_marginals(lattice: Lattice) -> Tensor:
@@ -74,7 +75,7 @@ def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
+def viterbi(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
     Of several best label sequences, the first in lexicographic order is returned. There are no gradients: use
@@ -99,6 +100,8 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
         >>> viterbi(lattice)
         (tensor([3.]), tensor([[1, 0]]))
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return best_labels(lattice)
     scores, labels = best_path(*validate_lattice(lattice))
     return scores, labels
 
@@ -120,7 +123,7 @@ class Viterbi(nn.Module):
         return viterbi(lattice)
 
 
-def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> Tensor:
+def path_score(lattice: Lattice | LatticeWithSegments, labels: Tensor, rows: Tensor | None = None) -> Tensor:
     """Return the scores of given label sequences.
 
     The searches have no gradients. To train, search for label sequences first, and then compute their scores here: the
@@ -146,7 +149,8 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
         >>> path_score(lattice, torch.tensor([[[1, 0], [1, 1]]]))
         tensor([[3., 1.]])
     """
-    lattice = validate_lattice(lattice)
+    if isinstance(lattice, Lattice):
+        lattice = validate_lattice(lattice)
     B, T, _ = lattice.unary.shape
     if rows is None:
         if labels.dim() not in (2, 3) or labels.shape[0] != B or labels.shape[-1] != T:
@@ -158,6 +162,8 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
             return scores.view(B, K)
     if labels.shape != (rows.shape[0], T):
         raise InputError(f"labels: expected shape ({rows.shape[0]}, {T}) for these rows, got {tuple(labels.shape)}")
+    if isinstance(lattice, LatticeWithSegments):
+        return score_of_labels(lattice, labels, rows)
     return scores_of(*lattice, labels, rows)
 
 

@@ -91,6 +91,7 @@ class Criterion(nn.Module, ABC):
     min_candidates = 1  # candidates the search must deliver per sequence
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
+    supports_segments = False  # True if it learns from a `LatticeWithSegments`
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
     token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
     max_weight = torch.inf  # largest weight that it supports
@@ -138,6 +139,7 @@ class InferenceCriterion(Criterion):
     """
 
     min_candidates = 0
+    supports_segments = True
 
     def __init__(
         self, path: str, probabilistic: bool, independent_sentences: bool, description: dict[str, Any]
@@ -177,6 +179,7 @@ class CandidateLoss(Criterion):
         tensor([1.])
     """
 
+    supports_segments = True
     cost: float | Costs  # of wrong labels, added to the score of a candidate; none by default
     _fixed: tuple[str, ...] = ("losses_and_updates", "forward")
 

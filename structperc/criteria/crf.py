@@ -109,7 +109,7 @@ class CRFLoss(Criterion):
     """
 
     probabilistic = needs_lattice = True
-    supports_incomplete = True
+    supports_incomplete = supports_segments = True
     min_candidates = 0
 
     beginning: Tensor
@@ -197,7 +197,7 @@ class SoftmaxMarginLoss(Criterion):
         tensor([3.])
     """
 
-    needs_lattice = True
+    needs_lattice = supports_segments = True
     min_candidates = 0
 
     def __init__(self, cost: float | Costs = 1.0) -> None:

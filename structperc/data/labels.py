@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from structperc.data.tag_schemes import (
+    BEGIN,
+    END,
+    INSIDE,
     OUTSIDE_TAG,
     SCHEMES,
+    SINGLE,
     Tag,
     check_scheme,
     is_allowed_transition,
@@ -202,6 +206,25 @@ class LabelSet:
     def opening(self) -> "Tensor":
         """Mask of labels (columns) that begin a segment after another (rows), legally or not, (L, L) bool."""
         return _tensor(self.segmentation.opening)
+
+    @cached_property
+    def segment_labels(self) -> "Tensor":
+        """Labels of segments by type and of O, (C + 1, 4) int64, see `structures.LatticeWithSegments`.
+
+        Raises:
+            InputError: a scheme whose labels do not show where segments begin, or a missing label.
+        """
+        letters = {meaning: letter for letter, meaning in SCHEMES[self.scheme].items()}
+        if BEGIN not in letters or self.scheme == "IOB1":
+            raise InputError(f"segments need a scheme such as IOB2 or BILOU, not {self.scheme}: set data.scheme")
+        places = [
+            letters.get(SINGLE, letters[BEGIN]),
+            letters[BEGIN],
+            letters[INSIDE],
+            letters.get(END, letters[INSIDE]),
+        ]
+        found = [[self.index(make_label(letter, kind)) for letter in places] for kind in self.type_names]
+        return _tensor([*found, [self.index("O")] * 4])
 
     @cached_property
     def _names(self) -> np.ndarray:

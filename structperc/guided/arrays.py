@@ -51,6 +51,7 @@ class TrainingData(NamedTuple):
     starts: ndarray  # (S + 1,) int64, sentence s has the tokens starts[s], ..., starts[s + 1] - 1
     text: TokenArrays
     gold: ndarray  # (n,) int64
+    allowed: ndarray  # (n, L) bool, allowed labels; without rows if only the gold labels are allowed
     weights: WeightArrays
     sums: WeightSums
     steps: int  # decisions so far

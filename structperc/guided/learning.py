@@ -32,17 +32,24 @@ class GoldPath(NamedTuple):
 
     The gold action p.G.A is scored in the context of the gold labels of those neighbours that are decided, even if no
     state contains them.
+
+    With sets of allowed labels, a hypothesis is right if all its labels are allowed, and gold_state is the best right
+    state. p.G is the best hypothesis of the span if it is right. Otherwise p.G.A has the allowed label with the highest
+    score in the context of the best hypotheses, which are right in accepted spans.
     """
 
     gold: Any  # (T,) int64
     gold_state: Any  # (T + 2,) int64
+    allowed: Any  # (T, L) bool; without rows if only the gold labels are allowed
+    right: Any  # (T + 2, B) bool, states with a right hypothesis, if there are sets of allowed labels
 
 
 @subkernel
-def gold_path(s, data, gold_state):
-    """Return the gold path of sentence s; gold_state is a workspace for the longest sentence."""
-    gold_state[0] = 0
-    return GoldPath(data.gold[data.starts[s] : data.starts[s + 1]], gold_state)
+def gold_path(s, data, gold_state, right):
+    """Return the gold path of sentence s; gold_state and right are workspaces for the longest sentence."""
+    gold_state[0], right[0, 0] = 0, True
+    first, last = data.starts[s], data.starts[s + 1]
+    return GoldPath(data.gold[first:last], gold_state, data.allowed[first:last], right)
 
 
 @subkernel_no_alloc
@@ -50,11 +57,53 @@ def update_candidate(place, text, weights, chart, gold_path):
     """Create or renew the candidate at a place, and find its gold state."""
     generate(place, text, weights, chart)
     gold_state, back, gold = gold_path.gold_state, chart.back, gold_path.gold[place - 1]
+    if len(gold_path.allowed):
+        _find_right_states(place, chart, gold_path)
+        return
     left, right = gold_state[chart.contexts[place, 0]], gold_state[chart.contexts[place, 1]]
     gold_state[place] = -1
     for state in range(chart.states[place]):
         if back[place, state, 0] == gold and back[place, state, 1] == left and back[place, state, 2] == right:
             gold_state[place] = state
+
+
+@subkernel_no_alloc
+def _find_right_states(place, chart, gold_path):
+    """Find the states of a candidate whose labels are all allowed, and the best of them."""
+    gold_state, right, back = gold_path.gold_state, gold_path.right, chart.back
+    before, after = chart.contexts[place, 0], chart.contexts[place, 1]
+    gold_state[place] = -1
+    for state in range(chart.states[place]):
+        label, a, b = back[place, state, 0], back[place, state, 1], back[place, state, 2]
+        right[place, state] = gold_path.allowed[place - 1, label] and right[before, a] and right[after, b]
+        if right[place, state] and gold_state[place] < 0:
+            gold_state[place] = state
+
+
+@subkernel_no_alloc
+def _gold_action(place, text, weights, chart, gold_path):
+    """Return the label of p.G.A of a candidate, given contexts whose best hypotheses are right."""
+    if len(gold_path.allowed) == 0:
+        return gold_path.gold[place - 1]
+    if gold_path.gold_state[place] == 0:
+        return chart.back[place, 0, 0]
+    score_hypotheses(place, text, weights, chart)
+    allowed, scores, found = gold_path.allowed[place - 1], chart.scores[0], -1
+    for y in range(len(scores)):
+        if allowed[y] and (found < 0 or scores[y] > scores[found]):
+            found = y
+    return found
+
+
+@subkernel_no_alloc
+def _gold_action_window(place, chart, gold_path, windows, w):
+    """Fill windows[w] with the labels of the neighbours in the context of `_gold_action`."""
+    if gold_path.gold_state[place] == 0:
+        last_window(place, 0, chart, windows, w)
+        return
+    left, right, interfaces = chart.contexts[place, 0], chart.contexts[place, 1], chart.interfaces
+    for i in range(2):
+        windows[w, i], windows[w, 2 + i] = interfaces[left, 0, 2 + i], interfaces[right, 0, i]
 
 
 @subkernel_no_alloc
@@ -100,8 +149,9 @@ def learn(data, aggressive, margin, limit):
     """Learn from each sentence by one of the two rules; return the numbers of updates, decisions and errors."""
     T = longest_sequence(data.starts)
     chart, gold_state, counts = chart_for(T, data.beam, data.weights), np.empty(T + 2, np.int64), np.zeros(3, np.int64)
+    right = np.zeros((T + 2, data.beam), np.bool_)
     for s in range(len(data.starts) - 1):
-        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state)
+        text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state, right)
         if len(own.gold) and aggressive:
             _learn_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
         elif len(own.gold):
@@ -117,6 +167,7 @@ def _learn_aggressively(text, own, data, chart, margin, most, counts):
         update_candidate(place, text, data.weights, chart, own)
     while counts[UPDATES] < most:
         place = best_place(chart.queue)
+        gold = _gold_action(place, text, data.weights, chart, own)
         label = _rival(place, margin, text, data.weights, chart, own)
         counts[ERRORS] += own.gold_state[place] != 0
         if label < 0:
@@ -128,9 +179,9 @@ def _learn_aggressively(text, own, data, chart, margin, most, counts):
                 if near:
                     update_candidate(near, text, data.weights, chart, own)
         else:
-            gold, steps = own.gold[place - 1], data.steps + counts[DECISIONS]
+            steps = data.steps + counts[DECISIONS]
             update_weights(place, label, chart.windows, 0, -1, steps, text, data)
-            gold_window(place, chart, own, chart.windows, 0)
+            _gold_action_window(place, chart, own, chart.windows, 0)
             update_weights(place, gold, chart.windows, 0, 1, steps, text, data)
             counts[UPDATES] += 1
             counts[DECISIONS] += 1
@@ -145,12 +196,15 @@ def _rival(place, margin, text, weights, chart, own):
         return chart.back[place, 0, 0]
     if margin == 0:
         return -1
-    gold, totals, windows, row, label = own.gold[place - 1], chart.totals, chart.windows, 0, -1
+    totals, windows, back, token, row, label = chart.totals, chart.windows, chart.back, place - 1, 0, -1
+    gold, allowed, complete = own.gold[token], own.allowed, len(own.allowed) == 0
     for m in range(score_hypotheses(place, text, weights, chart)):
         for y in range(totals.shape[1]):
-            if y != gold and (label < 0 or totals[m, y] > totals[row, label]):
+            wrong = y != gold if complete else not allowed[token, y]
+            if wrong and (label < 0 or totals[m, y] > totals[row, label]):
                 row, label = m, y
-    if label < 0 or totals[0, gold] - totals[row, label] > margin:
+    best = back[place, 0, 1] * chart.states[chart.contexts[place, 1]] + back[place, 0, 2]
+    if label < 0 or totals[best, back[place, 0, 0]] - totals[row, label] > margin:
         return -1
     for i in range(4):
         windows[0, i] = windows[row, i]

@@ -61,6 +61,8 @@ class GuidedRule(ABC):
         'NoLearning'
     """
 
+    supports_incomplete = False  # True if it learns from sets of allowed labels, `TrainingData.allowed`
+
     @abstractmethod
     def learn(self, data: TrainingData) -> LearningCounts:
         """Learn from each sentence once."""
@@ -79,6 +81,10 @@ class Aggressive(GuidedRule):
     among those with another label in the last action. Such an update increases this gap by the squared norm of the
     difference of the features of the two actions.
 
+    With sets of allowed labels, a hypothesis is right if all its labels are allowed. The best hypothesis is the gold
+    hypothesis if it is right. Otherwise the gold action is the best one with an allowed label, in the context of the
+    best hypotheses of the neighbouring spans, which are right. The rival of a margin has a label that is not allowed.
+
     Args:
         margin: margin in units of the score; 0 for none.
         limit: maximal number of updates per token of a sentence, as not all data are separable; learning then
@@ -95,6 +101,8 @@ class Aggressive(GuidedRule):
         >>> model.rule.margin, model.rule.limit
         (1.0, 10)
     """
+
+    supports_incomplete = True
 
     def __init__(self, margin: float = 0.0, limit: int = 10) -> None:
         if not margin >= 0:
@@ -257,23 +265,26 @@ class GuidedModel(nn.Module):
         """Learn from the sentences of a batch one after the other, each with the weights after the previous one.
 
         Args:
-            batch: sentences with gold labels.
+            batch: sentences with gold labels, or with sets of allowed labels for the rule `Aggressive`.
             optimizer: optimizer of the parameters, whose sums and steps are updated.
 
         Returns:
             Numbers of updates, decisions and errors.
 
         Raises:
-            InputError: gold labels that are unknown to the model.
+            InputError: gold labels that are unknown to the model; sets of labels for a rule that does not support them.
         """
-        gold = to_cpu(batch.gold).numpy()
-        check_range(gold, self.static.node.shape[1], "label")
+        gold, L = to_cpu(batch.gold).numpy(), self.static.node.shape[1]
+        check_range(gold, L, "label")
+        if batch.allowed is not None and not self.rule.supports_incomplete:
+            raise InputError(f"{type(self.rule).__name__} needs complete labels; use Aggressive")
+        allowed = to_cpu(torch.ones(0, L).bool() if batch.allowed is None else batch.allowed).numpy()
         starts, easiest, steps = sentence_starts(batch), self.order == "easiest", optimizer.param_groups[0]["steps"]
         text = self._text(batch, to_cpu(batch.words.exact))
         tables = self.static.node, self.context.table
         with writable_arrays(*tables, *map(optimizer.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
-            data = TrainingData(starts, text, gold, weights, WeightSums(*sums), steps, self.beam, easiest)
+            data = TrainingData(starts, text, gold, allowed, weights, WeightSums(*sums), steps, self.beam, easiest)
             counts = self.rule.learn(data)
         optimizer.count(counts.decisions)
         return counts

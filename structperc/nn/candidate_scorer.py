@@ -13,7 +13,7 @@ from structperc.criteria.base import best, is_allowed, is_gold
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
-from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
+from structperc.structures import Batch, Candidates, Lattice, LatticeWithSegments, Scored, real_tokens
 
 
 class ComparedSequences(NamedTuple):
@@ -69,6 +69,9 @@ class CandidateScorer:
 
     def lattice(self, scores: Lattice, batch: Batch) -> Lattice:
         """Return scores in the form of the criterion, with -inf for all label pairs that the tag scheme forbids."""
+        if isinstance(scores, LatticeWithSegments) and not self.criterion.supports_segments:
+            name = type(self.criterion).__name__
+            raise InputError(f"{name} does not support scores of segments; use HingeLoss, CRFLoss or another scorer")
         lattice = self.constraints(scores, batch.first, batch.last)
         return self.criterion.transform_lattice(
             separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice

@@ -102,6 +102,18 @@ def empty_workspace():
     return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 
 
+@subkernel
+def grown_workspace(needed, workspace):
+    """Return a workspace for as many keys, and the number of its slots that are used, which are free now."""
+    size = 64
+    while size < 2 * needed:
+        size *= 2
+    if size > len(workspace[0]):
+        workspace = np.empty(size, np.int32), np.empty(size // 2, np.int64), np.empty(size // 2)
+    workspace[0][:size] = FREE
+    return workspace, size
+
+
 @kernel
 def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
@@ -112,22 +124,16 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
     neighbours. The workspace of `empty_workspace` grows if it is too small.
     """
     L = sizes[3]
-    needed, size = 2 * _count_entries(start, stop, gold, rival, features), 64
-    while size < 2 * needed:
-        size *= 2
-    if size > len(workspace[0]):
-        workspace = np.empty(size, np.int32), np.empty(size // 2, np.int64), np.empty(size // 2)
-    slots, keys, counts = workspace
-    slots = slots[:size]
-    slots[:] = FREE
+    workspace, size = grown_workspace(2 * _count_entries(start, stop, gold, rival, features), workspace)
+    slots, keys, counts = workspace[0][:size], workspace[1], workspace[2]
     n = np.int64(0)
     for t in range(stop - start):
         token, g, r = start + t, gold[t], rival[t]
         if g != r:
             for place in range(features.node_ends[token], features.node_ends[token + 1]):
                 row, value = np.int64(features.node_ids[place]) * L, _value(features.node_weights, place)
-                n = _add_to_count(row + g, value, slots, keys, counts, n)
-                n = _add_to_count(row + r, -value, slots, keys, counts, n)
+                n = add_to_count(row + g, value, slots, keys, counts, n)
+                n = add_to_count(row + r, -value, slots, keys, counts, n)
         if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
@@ -137,11 +143,11 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
                     sizes[0] + np.int64(features.edge_ids[place]) * L * L,
                     _value(features.edge_weights, place),
                 )
-                n = _add_to_count(row + g, value, slots, keys, counts, n)
-                n = _add_to_count(row + r, -value, slots, keys, counts, n)
+                n = add_to_count(row + g, value, slots, keys, counts, n)
+                n = add_to_count(row + r, -value, slots, keys, counts, n)
         if sizes[2]:
-            n = _add_to_count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
-            n = _add_to_count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
+            n = add_to_count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
+            n = add_to_count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
     return keys[:n], counts[:n], workspace
 
 
@@ -165,7 +171,7 @@ def _count_entries(start, stop, gold, rival, features):
 
 
 @subkernel_no_alloc
-def _add_to_count(key, change, slots, keys, counts, n):
+def add_to_count(key, change, slots, keys, counts, n):
     """Add a change to the count of a key; append the key to n others if it is new. Return the number of keys."""
     mask = len(slots) - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
@@ -267,10 +273,10 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
             score(start, stop, units, features, weights, scheme, unary, edges)
             gap = path_score(unary, edges, gold, length)
             if costly:
-                _add_costs(unary, costs.table, costs.rows[start:stop], searched)
+                add_costs(unary, costs.table, costs.rows[start:stop], searched)
             exists = find_rival(searched, edges, length, gold, rule.exclude_gold, ahead, rival)
             gap -= path_score(searched, edges, rival, length)
-            if not exists or _count_differences(gold, rival) == 0:
+            if not exists or count_differences(gold, rival) == 0:
                 continue
             wrong += _count_errors(unary, edges, gold, rival, gap, rule, costly, ahead, best)
             if not should_update(gap, rule.threshold):
@@ -311,7 +317,7 @@ def local_update(size: Callable[..., float]) -> Any:
 
 
 @subkernel_no_alloc
-def _add_costs(unary, table, rows, total):
+def add_costs(unary, table, rows, total):
     """Fill total (T, L) with unary (T, L) plus the rows (T,) of a table of costs (m, L)."""
     for t in range(len(rows)):
         for j in range(unary.shape[1]):
@@ -330,14 +336,14 @@ def _count_errors(unary, edges, gold, rival, gap, rule, costly, workspace, best)
             return 0
         exclude_gold = rule.least_cost < 0  # False, but no literal, for which `find_rival` would be compiled once more
         find_rival(unary, edges, len(gold), gold, exclude_gold, workspace, best)
-        return _count_differences(gold, best)
+        return count_differences(gold, best)
     if rule.exclude_gold and not _precedes(gap, gold, rival):
         return 0
-    return _count_differences(gold, rival)
+    return count_differences(gold, rival)
 
 
 @subkernel_no_alloc
-def _count_differences(gold, rival):
+def count_differences(gold, rival):
     """Return the number of tokens at which gold (T,) and the rival have different labels."""
     total = 0
     for t in range(len(gold)):

@@ -83,49 +83,29 @@ def _save_probabilities(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor,
     ctx.set_materialize_grads(False)
 
 
-def _from_probabilities(
-    ctx: Any, total: Tensor | None, segments: Tensor | None, pairs: Tensor | None
-) -> tuple[Tensor | None, ...]:
-    token, segment, pair, lengths, p_segments, p_pairs = ctx.saved_tensors
+def _from_probabilities(ctx: Any, total: Tensor | None, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    token, segment, pair, lengths, p_segments, p_tokens, p_pairs = ctx.saved_tensors
     grads: list[Tensor | None] = [None, None, None]
     if total is not None:
-        weighted = total.view(-1, 1, 1, 1) * p_segments
-        grads = [
-            tokens_of_segments(weighted),
-            weighted.sum_to_size(segment.shape),
-            (total.view(-1, 1, 1) * p_pairs).sum(0),
-        ]
-    if segments is not None or pairs is not None:
+        each = total.view(-1, 1, 1)
+        weighted = each.unsqueeze(3) * p_segments
+        grads = [each * p_tokens, weighted.sum_to_size(segment.shape), (each * p_pairs).sum(0)]
+    if any(x is not None for x in others):
 
         def probabilities(*scores: Tensor) -> tuple[Tensor, ...]:
             token, segment, pair = scores
             return reference.semi_markov_sums(token, segment, pair, lengths)[1:]
 
-        more = reference_gradients(probabilities, (token, segment, pair), (segments, pairs))
+        more = reference_gradients(probabilities, (token, segment, pair), others)
         grads = [y if x is None else x + y for x, y in zip(grads, more, strict=True)]
     return *grads, None
 
 
-def tokens_of_segments(segments: Tensor) -> Tensor:
-    """Return the sums (B, T, C) of the entries (B, T, D, C) of all segments that contain a token.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.semi_markov import tokens_of_segments
-        >>> tokens_of_segments(torch.tensor([[[[0.25], [0.5]], [[0.5], [0.0]]]]))[0, :, 0]
-        tensor([0.7500, 1.0000])
-    """
-    at_least = segments.flip(2).cumsum(2).flip(2)  # of segments that begin here, with at least so many tokens
-    T = segments.shape[1]
-    parts = [
-        torch.nn.functional.pad(at_least[:, : max(T - d, 0), d], (0, 0, min(d, T), 0)) for d in range(segments.shape[2])
-    ]
-    return torch.stack(parts).sum(0)
-
-
 @operator("semi_markov", _save_probabilities, _from_probabilities)
-def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log Z, the probabilities of segments, and the expected numbers of pairs (Sarawagi & Cohen 2004, Sec. 3.2).
+def semi_markov_sums(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return log Z, the probabilities of segments and types, and expected numbers of pairs (Sarawagi & Cohen 2004).
 
     The gradient of log Z is computed from the other results; further derivatives are computed in tensor operations.
 
@@ -137,20 +117,21 @@ def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
 
     Returns:
         log Z (B,), -inf without a possible segmentation, 0 for an empty sequence; probabilities (B, T, D, C) of the
-        segments by first token, number of tokens less 1, and type; numbers (B, C, C) of pairs of neighbours.
+        segments by first token, number of tokens less 1, and type; probabilities (B, T, C) that a token is in a segment
+        of a type; expected numbers (B, C, C) of pairs of neighbours.
 
     Example:
         >>> import torch
         >>> from structperc import ops
         >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> total, segments, pairs = ops.semi_markov_sums(
+        >>> total, segments, tokens, pairs = ops.semi_markov_sums(
         ...     token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])
         ... )
         >>> total, float(segments[0, 0].sum())
         (tensor([3.7209]), 1.0)
     """
     (B, T, C), D = token.shape, segment.shape[2]
-    return token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, C, C)
+    return token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, T, C), token.new_empty(B, C, C)
 
 
 @operator("semi_markov")

@@ -4,11 +4,22 @@ base.py            base class, and the sum of several scorers
 sparse_linear.py   weights of feature ids
 vector_linear.py   the same, and linear scores of fixed vectors
 neural.py          linear scores of an encoder's vectors
+segment_linear.py  scores of labels, and weights of features of whole segments
 """
 
 from structperc.scorers.base import LocalWeights, Scorer, Sum
 from structperc.scorers.neural import Neural
+from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
 from structperc.scorers.sparse_linear import SparseLinear
 from structperc.scorers.vector_linear import VectorLinear
 
-__all__ = ["LocalWeights", "Scorer", "SparseLinear", "VectorLinear", "Neural", "Sum"]
+__all__ = [
+    "LocalWeights",
+    "Scorer",
+    "SparseLinear",
+    "VectorLinear",
+    "Neural",
+    "SegmentLinear",
+    "SegmentFeatures",
+    "Sum",
+]

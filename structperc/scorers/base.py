@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Lattice, WeightAxes
+from structperc.structures import Batch, Lattice, LatticeWithSegments, WeightAxes
 
 
 class LocalWeights(nn.Module, ABC):
@@ -37,6 +38,9 @@ class LocalWeights(nn.Module, ABC):
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
     weight_axes: ClassVar[WeightAxes] = {}
+
+    def bind_labels(self, labels: LabelSet) -> None:
+        """Take the label set, before `allocate`; most modules need only its size."""
 
     @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
@@ -162,6 +166,8 @@ class Sum(Scorer):
         """
         batches = [batch._replace(inputs=tuple(own)) for own in self._split(batch.inputs)]
         lattices = [scorer(one) for scorer, one in zip(self.parts, batches, strict=True)]
+        if any(isinstance(lattice, LatticeWithSegments) for lattice in lattices):
+            raise InputError("Sum: SegmentLinear cannot be one of the scorers; set SegmentLinear.labels to the Sum")
         unary = reduce(torch.add, [lattice.unary for lattice in lattices])
         edge = reduce(torch.add, [lattice.edge for lattice in lattices])
         return Lattice(unary, edge, batch.lengths)

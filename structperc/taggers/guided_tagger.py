@@ -89,6 +89,12 @@ class GuidedTagger(BaseTagger):
         if unit != "sentence":
             raise InputError(f"GuidedTagger labels sentences: set data.unit: sentence, not {unit}")
 
+    def check_incomplete(self, place: str) -> None:
+        """Raise InputError, which begins with `place`, if the rule does not learn from incomplete labels."""
+        if not self.guided.rule.supports_incomplete:
+            name = type(self.guided.rule).__name__
+            raise InputError(f"{place}: {name} needs complete labels; set model.rule: structperc.guided.Aggressive")
+
     @property
     def probabilistic(self) -> bool:
         """False: scores of decisions, made one by one, are not probabilities."""

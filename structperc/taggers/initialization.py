@@ -42,6 +42,8 @@ def initialize_from(tagger: Any, folder: str, data: SequenceDataModule) -> None:
     for module, known in zip(tagger.scorer.modules(), saved.scorer.modules(), strict=False):
         if isinstance(module, TextModule) and isinstance(known, type(module)):
             module.load_state(known.to_state())
+            for name, buffer in known.named_buffers(recurse=False):
+                module.get_buffer(name).copy_(buffer)
     tagger.allocate(saved.labels.extended(data.label_set().names))
     own = torch.from_numpy(tagger.labels.encode(saved.labels.names))
     positions = {"label": own, "label pair": (own[:, None] * len(tagger.labels) + own).flatten()}

@@ -16,10 +16,17 @@ from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss
 from structperc.criteria.base import best, losses
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
-from structperc.online import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
+from structperc.online import (
+    BatchResult,
+    OnlineLearner,
+    SegmentLearner,
+    SequenceLearner,
+    merge_results,
+    update_local_weights,
+)
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
-from structperc.scorers import Scorer, SparseLinear, VectorLinear
+from structperc.scorers import Scorer, SegmentLinear, SparseLinear, VectorLinear
 from structperc.structures import Batch, FlatBatch, Scored
 
 COMPONENTS = 2**22  # of the vectors of tokens that are features at a time
@@ -43,6 +50,8 @@ def sequence_learner(
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
     learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
+    if type(scorer) is SegmentLinear and type(scorer.labels) is SparseLinear:
+        return _segment_learner(scorer, scorer.labels, constraints, criterion, optimizer, learned)
     if type(scorer) not in (SparseLinear, VectorLinear):
         return None
     assert isinstance(scorer, SparseLinear)
@@ -57,6 +66,22 @@ def sequence_learner(
         local = rule and _local_learner(scorer, constraints, rule, optimizer)
         return CandidateLearner(compare, criterion, scorer, nonlocal_weights, optimizer, local)
     return None
+
+
+def _segment_learner(
+    scorer: SegmentLinear,
+    labels: SparseLinear,
+    constraints: Constraints,
+    criterion: Criterion,
+    optimizer: AveragedOptimizer,
+    learned: set[Tensor],
+) -> SequenceLearner | None:
+    """Return the learner of scores of labels and segments, if the rival may be gold and all weights are learned."""
+    if not isinstance(criterion, PairwiseLoss) or criterion.exclude_gold or learned != {*scorer.parameters()}:
+        return None
+    if labels.node.device.type != "cpu" or not labels.node.dtype == scorer.weight.dtype in COMPILED:
+        return None
+    return SegmentLearner(scorer, constraints, criterion.rule(), optimizer)
 
 
 def _local_learner(

@@ -164,6 +164,7 @@ class Tagger(BaseTagger):
     def allocate(self, labels: LabelSet) -> None:
         """Create weights and constraint masks for these labels and the (fitted) features."""
         self.labels, self.fitted = labels, True
+        self.scorer.bind_labels(labels)
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
         self.criterion.allocate(labels)
         for feature in self._features():

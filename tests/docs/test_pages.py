@@ -19,6 +19,7 @@ RUN = (
     "concepts/lattice_and_search",
     "concepts/online_learning",
     "concepts/overview",
+    "concepts/segments",
     "how_to/active_learning",
     "how_to/annotation_tools",
     "how_to/evaluate",
@@ -31,6 +32,7 @@ RUN = (
     "how_to/precision_and_recall",
     "how_to/rerank",
     "how_to/scikit_learn",
+    "how_to/segments",
     "reference/file_formats",
     "reference/loading",
 )
@@ -50,6 +52,7 @@ OVERLAYS = (
     "how_to/nonlocal_features",
     "how_to/own_data",
     "how_to/precision_and_recall",
+    "how_to/segments",
     "results/recommended",
 )
 TESTED_IN = {  # pages whose code and configurations need a model or files: the test that makes these

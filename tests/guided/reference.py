@@ -15,6 +15,12 @@ class Sentence:
     words: list[str]
     static: list[list[str]]  # features of each token
     gold: list[int]
+    allowed: list[list[bool]] | None = None  # (T, L), None: gold only
+
+    def right(self, token):
+        if self.allowed is None:
+            return {self.gold[token]}
+        return {y for y, allowed in enumerate(self.allowed[token]) if allowed}
 
 
 @dataclass
@@ -134,13 +140,24 @@ class Reference:
         left, right = (self.gold_hypothesis(sentence, p) if p else EMPTY for p in span.contexts)
         return self.act(sentence, span.token, sentence.gold[span.token], left, right)
 
+    def best_right_hypothesis(self, sentence, span):
+        """p.G for sets: the top one if its labels are all right, else the best right action on top of the contexts."""
+        tokens = zip(range(span.first, span.last + 1), span.top.labels, strict=True)
+        if all(label in sentence.right(t) for t, label in tokens):
+            return span.top
+        left, right = (p.top if p else EMPTY for p in span.contexts)
+        acts = [self.act(sentence, span.token, y, left, right) for y in sorted(sentence.right(span.token))]
+        return max(acts, key=lambda h: h.U)
+
     def move(self, actions, amount):
         for f in actions:
             for x in f:
                 self.weights[x] += amount
 
     def rival(self, sentence, span, P):
-        others = [h for h in self.hypotheses(sentence, span.token, P) if self.label_of(h) != sentence.gold[span.token]]
+        others = [
+            h for h in self.hypotheses(sentence, span.token, P) if self.label_of(h) not in sentence.right(span.token)
+        ]
         return max(others, key=lambda h: h.V, default=None)
 
     @staticmethod
@@ -155,6 +172,8 @@ class Reference:
             span = self.choose(Q)
             decisions += 1
             gold = self.gold_hypothesis(sentence, span)
+            if sentence.allowed is not None:
+                gold = self.best_right_hypothesis(sentence, span)
             rival = None if span.top.labels == gold.labels else span.top
             errors += rival is not None
             if rival is None and margin:

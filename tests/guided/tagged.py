@@ -40,12 +40,19 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     for row, sentence in enumerate(made):
         words[row, : len(sentence.words)] = torch.from_numpy(word_hashes(sentence.words))
         gold[row, : len(sentence.gold)] = torch.tensor(sentence.gold, dtype=torch.int64)
+    allowed = None
+    if sets := [torch.tensor(own, dtype=torch.bool) for s in made if (own := s.allowed)]:
+        allowed = torch.ones(len(made), T, sets[0].shape[1], dtype=torch.bool)
+        for row, sentence in enumerate(made):
+            if sentence.allowed:
+                allowed[row, : len(sentence.words)] = torch.tensor(sentence.allowed)
     bags = [[int(f) for f in features] for s in made for features in s.static]
     ids = torch.tensor([i for bag in bags for i in bag], dtype=torch.int32)
     offsets = torch.tensor([0, *map(len, bags)], dtype=torch.int32).cumsum(0).int()
     empty = torch.zeros_like(words)
     numbers = Words(words, words, empty, empty)
-    return Batch(Ragged(ids, offsets), None, lengths, gold, empty, empty.bool(), empty.bool(), lengths, numbers)
+    masks = empty, empty.bool(), empty.bool()
+    return Batch(Ragged(ids, offsets), None, lengths, gold, *masks, lengths, numbers, allowed=allowed)
 
 
 def flat(batch: Batch) -> FlatBatch:
@@ -54,7 +61,8 @@ def flat(batch: Batch) -> FlatBatch:
     tokens = (batch.gold, batch.sentences, batch.first, batch.last)
     gold, numbers, first, last = (values[real] for values in tokens)
     words = Words(*(values[real] for values in batch.words))
-    return FlatBatch(batch.nodes, None, batch.lengths, gold, numbers, first, last, batch.rows, words)
+    allowed = None if batch.allowed is None else batch.allowed[real]
+    return FlatBatch(batch.nodes, None, batch.lengths, gold, numbers, first, last, batch.rows, words, allowed=allowed)
 
 
 class ModelWithOptimizer(GuidedModel):

@@ -1,6 +1,7 @@
 """Learning against the reference: the same whole numbers in all weights, and in the sums of their averages."""
 
 import copy
+import random
 
 import pytest
 import torch
@@ -70,6 +71,31 @@ def test_same_weights_as_the_reference(beam, order, rule):
         model, reference = epochs(1, templates, made, L, beam=beam, order=order, rule=rule)
         same_weights(model, reference)
         assert any(reference.weights.values())
+
+
+@pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3)], ids=["aggressive", "margin"])
+@each_order
+@pytest.mark.parametrize("beam", [1, 3])
+def test_sets_of_allowed_labels(beam, order, rule):
+    """As the reference; sets of one label are the same as labels."""
+    for seed, templates in enumerate(CONTEXTS, 100 * beam):
+        draw, made = random.Random(seed), sentences(seed, 4, 4, longest=6)
+        for sentence in made:
+            sentence.allowed = [[label == y or draw.random() < 0.3 for label in range(4)] for y in sentence.gold]
+        model, reference = epochs(2, templates, made, 4, beam=beam, order=order, rule=rule)
+        same_weights(model, reference)
+
+
+@pytest.mark.parametrize("margin", [0, 3])
+def test_sets_of_one_label(margin):
+    made = sentences(21, 6, 3, longest=6)
+    own, other = (model_of(["shen2007_c"], 3, beam=3, rule=Aggressive(margin=margin)) for _ in range(2))
+    for _ in range(2):
+        batch = batch_of(made)
+        counts = own.learn(batch)
+        sets = torch.nn.functional.one_hot(batch.gold.clamp(max=2), 3).bool()
+        assert other.learn(batch._replace(allowed=sets)) == counts
+    assert all(torch.equal(p, q) for p, q in zip(own.parameters(), other.parameters(), strict=True))
 
 
 @each_rule

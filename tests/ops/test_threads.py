@@ -165,7 +165,7 @@ def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
     try:
         for n in (1, 2, 5):
             torch.set_num_threads(n)
-            lattice = (unary, edge, lengths)
+            lattice, segments = (unary, edge, lengths), (unary, edge[:, :, :4], edge[0, 0], lengths)
             found.append(
                 [
                     *ops.viterbi(*lattice),
@@ -176,6 +176,9 @@ def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
                     ops.local_log_partition(*lattice),
                     *ops.best_before_and_after_backward(*lattice, unary, unary),
                     *ops.local_log_partition_backward(*lattice, unary),
+                    *ops.semi_markov_viterbi(*segments),
+                    *ops.semi_markov_kbest(*segments, 3),
+                    *ops.semi_markov_sums(*segments),
                 ]
             )
     finally:

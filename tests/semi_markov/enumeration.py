@@ -38,14 +38,18 @@ def ranked(token: Tensor, segment: Tensor, pair: Tensor, length: int) -> list[tu
     return [found for found in scored if found[0] > -math.inf]
 
 
-def expected(listed: list[tuple[float, list[Segment]]], shape: torch.Size) -> tuple[float, Tensor, Tensor, float]:
-    """log Z, probabilities (T, D, C) of segments, expected numbers (C, C) of pairs, and the entropy."""
+def expected(
+    listed: list[tuple[float, list[Segment]]], shape: torch.Size
+) -> tuple[float, Tensor, Tensor, Tensor, float]:
+    """log Z, probabilities (T, D, C) of segments and (T, C) of types, expected numbers (C, C) of pairs, the entropy."""
     scores = torch.tensor([s for s, _ in listed], dtype=torch.float64)
     log_z, p = scores.logsumexp(0).item(), scores.softmax(0).tolist()
     segments, pairs = torch.zeros(shape, dtype=torch.float64), torch.zeros(*shape[-1:] * 2, dtype=torch.float64)
+    tokens = torch.zeros(shape[0], shape[2], dtype=torch.float64)
     for share, (_, one) in zip(p, listed, strict=True):
         for t, d, c in one:
             segments[t, d - 1, c] += share
+            tokens[t : t + d, c] += share
         for before, after in pairwise(one):
             pairs[before[2], after[2]] += share
-    return log_z, segments, pairs, -sum(x * math.log(x) for x in p if x)
+    return log_z, segments, tokens, pairs, -sum(x * math.log(x) for x in p if x)

@@ -13,7 +13,10 @@ from tests.semi_markov.enumeration import expected, labels_of, ranked
 
 KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned")
 SIZES = ((1, 1, 2), (2, 2, 4), (3, 2, 3), (2, 5, 3))  # C, D, T; the last with D > T
-CASES = [(kind, *size) for kind in KINDS for size in SIZES[:: 1 if kind in KINDS[:2] else 2]]
+CASES = [("normal", *size) for size in SIZES[:3]] + [
+    (kind, *SIZES[1 if kind == "poisoned" else 3]) for kind in KINDS[1:]
+]
+CASES += [("impossible", *SIZES[1])]
 B = 4
 devices = pytest.mark.parametrize("device", ["reference", "cpu"])
 
@@ -72,14 +75,13 @@ def test_sums(device):
     dtype, near = (torch.float64, 1e-9) if device == "reference" else (torch.float32, 1e-4)
     for case in CASES:
         tables = make(*case, dtype)
-        total, segments, pairs = implementation(device, "semi_markov_sums")(*tables)
+        total, *found = implementation(device, "semi_markov_sums")(*tables)
         entropies = semi_markov_entropy(*tables)
         for b, listed in rows(tables):
-            log_z, p, q, entropy = expected(listed, segments[b].shape)
+            log_z, *wanted, entropy = expected(listed, found[0][b].shape)
             assert total[b].item() == pytest.approx(log_z, abs=near)
             assert entropies[b].item() == pytest.approx(entropy, abs=near)
-            torch.testing.assert_close(segments[b].double(), p, rtol=0, atol=near)
-            torch.testing.assert_close(pairs[b].double(), q, rtol=0, atol=near)
+            torch.testing.assert_close([x[b].double() for x in found], wanted, rtol=0, atol=near)
 
 
 def test_gradients():
@@ -113,7 +115,7 @@ def test_invalid_scores():
         with pytest.raises(InvalidScoreError, match="sequence 1 of 4"):
             implementation("cpu", f"semi_markov_{name}")(token, segment, pair, lengths, *more)
     for device in ("cpu", "reference"):
-        total, segments, _ = implementation(device, "semi_markov_sums")(token, segment, pair, lengths)
+        total, segments, *_ = implementation(device, "semi_markov_sums")(token, segment, pair, lengths)
         assert total.isnan().tolist() == [False, True, False, False]
         assert segments[1].isnan().any()
         assert not segments[2].isnan().any()

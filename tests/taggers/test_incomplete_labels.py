@@ -8,9 +8,11 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, EntityRatio, LocalAndNonlocal, MarginLoss, MCELoss, PerceptronLoss
 from structperc.datamodules import Conll
 from structperc.errors import InputError
+from structperc.guided import Aggressive, ContextFeatures, EarlyUpdate
 from structperc.nonlocal_features import ConjunctionConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear
+from structperc.taggers import GuidedTagger
 
 
 def fit(folder, text, criterion, optimizer, k=1, nonlocal_features=(), **splits):
@@ -63,3 +65,18 @@ def test_unsupported_parts_are_named(tmp_path):
             fit(tmp_path, "Anna B-PER|O\n", criterion, Perceptron, 2)
     with pytest.raises(InputError, match=r"t.conll:1.*dev"):
         fit(tmp_path, "Anna ?\nleft B-PER\n", CRFLoss(), LBFGS, dev="t.conll")
+
+
+def test_guided_learning_accepts_allowed_labels(tmp_path):
+    (tmp_path / "t.conll").write_text("Anna B-PER|B-ORG\nleft O\n\nAnna B-PER\nfell ?\n")
+    data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "label"], incomplete=True)
+    options = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    for rule in (Aggressive(), EarlyUpdate()):
+        tagger = GuidedTagger(FeatureExtractor(["w[0]"], cutoff=1), ContextFeatures(["t[-1]"]), rule=rule)
+        trainer = Trainer(max_epochs=3, logger=False, accelerator="cpu", **options)
+        if rule.supports_incomplete:
+            trainer.fit(tagger, data)
+            assert tagger.tag([["Anna", "left"]]) == [["B-PER", "O"]]
+        else:
+            with pytest.raises(InputError, match=r"t.conll:1.*EarlyUpdate"):
+                trainer.fit(tagger, data)

@@ -221,7 +221,7 @@ def _list_paths(unary, edge, length, suffix, bound, forks, choices, losses, tota
         start[f], forks.token[f] = start[f - 1] + n, t
         origin, new = forks.origin[start[f] :], label[start[f] :]
         n = _extend(n, old, before, bound, choices, losses[there], origin, new)
-        n, bound = _keep(n, totals.shape[1], bound, losses[there], before, origin, new)
+        n, bound = keep_best(n, totals.shape[1], bound, losses[there], before, origin, new)
         for p in range(n):
             q, j = old[origin[p]], new[p]
             totals[there, p] = totals[here, origin[p]] + choices.gained[q] + _gain(t, choices.now[q], j, unary, edge)
@@ -281,7 +281,7 @@ def _extend(n, label, losses, bound, choices, longer, origin, new):
 
 
 @kernel
-def _keep(m, k, bound, losses, copies, origin, label):
+def keep_best(m, k, bound, losses, copies, origin, label):
     """Keep the k prefixes of smallest loss, the first among equals; return their number and the new bound."""
     if m <= k:
         return m, bound

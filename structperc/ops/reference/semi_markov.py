@@ -121,7 +121,9 @@ def scores_from(scores: Scores, after: Tensor) -> Tensor:
     return scores.whole + torch.stack([padded[:, d + 1 : d + 1 + T] for d in range(D)], 2)
 
 
-def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def semi_markov_sums(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_sums`."""
     scores = prepare(token, segment, pair, lengths)
     B, T, _, C = scores.whole.shape
@@ -132,15 +134,25 @@ def semi_markov_sums(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
     total = torch.where(nonempty, level + scores.levels.sum(1), 0).masked_fill(scores.invalid, torch.nan)
     less = torch.where(level > -torch.inf, level, 0)
     segments = _probabilities(through + before.unsqueeze(2), less)
-    segments = segments.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
-    pairs = through.new_zeros(B, C, C)
+    tokens, pairs = _tokens_of_segments(segments), through.new_zeros(B, C, C)
     if T > 1:
         ended = _ended_before(scores, before)  # (B, T, C), of the tokens before t
         begun = log_sum(through.transpose(2, 3))
         joined = ended[:, 1:].unsqueeze(3) + scores.pair + begun[:, 1:].unsqueeze(2)
         pairs = _probabilities(joined, less).sum(1)
-    pairs = pairs.masked_fill((scores.invalid & nonempty).view(-1, 1, 1), torch.nan)
-    return total.to(token.dtype), segments.to(token.dtype), pairs.to(token.dtype)
+    segments = segments.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
+    wrong, real = (scores.invalid & nonempty).view(-1, 1, 1), real_tokens(scores.lengths, T).unsqueeze(2)
+    tokens, pairs = tokens.masked_fill(wrong & real, torch.nan), pairs.masked_fill(wrong, torch.nan)
+    dtype = token.dtype
+    return total.to(dtype), segments.to(dtype), tokens.to(dtype), pairs.to(dtype)
+
+
+def _tokens_of_segments(segments: Tensor) -> Tensor:
+    """Return the sums (B, T, C) of the entries (B, T, D, C) of all segments that contain a token."""
+    T, D = segments.shape[1:3]
+    at_least = segments.flip(2).cumsum(2).flip(2)  # of segments that begin here, with at least so many tokens
+    parts = [torch.nn.functional.pad(at_least[:, : max(T - d, 0), d], (0, 0, min(d, T), 0)) for d in range(D)]
+    return torch.stack(parts).sum(0)
 
 
 def _probabilities(scores: Tensor, less: Tensor) -> Tensor:

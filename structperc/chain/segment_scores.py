@@ -1,0 +1,147 @@
+"""Searches and sums for a `LatticeWithSegments`: its label sequences as segmentations, and back.
+
+Segments of one token and longer ones are different kinds, since they have different labels: the C types of segments of
+one token, then O, then the C types of longer ones. All scores, also those of labels and label pairs, become scores of
+whole segments and of pairs of neighbours, for the operators of `ops.semi_markov`.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from structperc.chain.lattices import full_precision, is_stationary, validate_lattice
+from structperc.errors import InputError
+from structperc.ops import path_score as scores_of
+from structperc.ops import semi_markov_kbest, semi_markov_sums, semi_markov_viterbi
+from structperc.structures import Candidates, Lattice, LatticeWithSegments, SegmentLattice, real_tokens
+
+
+def best_labels(lattice: LatticeWithSegments) -> tuple[Tensor, Tensor]:
+    """Return the results of `chain.viterbi`."""
+    scores, found = semi_markov_viterbi(*to_segment_lattice(lattice))
+    return scores, _labels(lattice, found, scores > -torch.inf)
+
+
+def kbest_labels(lattice: LatticeWithSegments, k: int) -> Candidates:
+    """Return the results of `chain.kbest`."""
+    found, scores, valid = semi_markov_kbest(*to_segment_lattice(lattice), k)
+    return Candidates(_labels(lattice, found, valid), scores, valid)
+
+
+def sum_of_paths(lattice: LatticeWithSegments) -> Tensor:
+    """Return the results of `chain.log_partition`."""
+    total: Tensor = semi_markov_sums(*to_segment_lattice(lattice))[0]
+    return total
+
+
+def label_marginals(lattice: LatticeWithSegments) -> Tensor:
+    """Return the results of `chain.marginals`: the derivatives of log Z."""
+    differentiable, unary = torch.is_grad_enabled(), lattice.unary
+    with torch.enable_grad():
+        unary = unary if unary.requires_grad and differentiable else unary.detach().requires_grad_()
+        total = sum_of_paths(lattice._replace(unary=unary)).sum()
+        return torch.autograd.grad(total, unary, create_graph=differentiable)[0]
+
+
+def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> Tensor:
+    """Return the scores (S,) of label sequences (S, T), which belong to the sequences rows (S,).
+
+    A label that cannot continue a segment begins one. The score is -inf if a segment has more than D tokens.
+    """
+    _, T, D, C = lattice.segment.shape
+    local = scores_of(*validate_lattice(Lattice(*lattice[:3])), labels, rows)
+    if not T:
+        return local
+    kinds, begins = segment_kinds(lattice.labels, lattice.unary.shape[2])
+    real = real_tokens(lattice.lengths.to(labels.device)[rows], T)
+    own = labels.where(real, 0)
+    first = begins[own] | ~real
+    first[:, 0] = True
+    steps = torch.arange(T, device=labels.device)
+    following = pad(steps.where(first, T)[:, 1:], (0, 1), value=T).flip(1).cummin(1).values.flip(1)
+    size, kind = following.clamp(max=lattice.lengths.to(labels.device)[rows].unsqueeze(1)) - steps, kinds[own]
+    counted = first & real & (kind < C)
+    found = full_precision(lattice.segment)[
+        rows.unsqueeze(1), steps, (size - 1).clamp(0, D - 1), kind.clamp(max=C - 1)
+    ].where(counted, 0)
+    return local + found.masked_fill(counted & (size > D), -torch.inf).sum(1).to(local.dtype)
+
+
+def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
+    """Return the scores of a lattice as scores of segments and of pairs of neighbours. Differentiable.
+
+    Raises:
+        InputError: wrong shapes, or scores of label pairs that differ between tokens.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segment_scores import to_segment_lattice
+        >>> from structperc.structures import LatticeWithSegments
+        >>> unary, edge = torch.tensor([[[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]]), torch.ones(1, 1, 3, 3)  # O, B, I
+        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
+        >>> lattice = LatticeWithSegments(unary, edge, torch.tensor([2]), torch.zeros(1, 2, 2, 1), labels)
+        >>> to_segment_lattice(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
+        tensor([[1., 0., -inf],
+                [-inf, -inf, 6.]])
+    """
+    if not is_stationary(lattice.edge):
+        raise InputError(
+            "scores of segments need one matrix of label pairs for all tokens: remove features.edge, and set no "
+            "criterion that separates sentences"
+        )
+    unary, edge, lengths = validate_lattice(Lattice(*lattice[:3]))
+    (B, T, _), D, table, edge = unary.shape, lattice.segment.shape[2], lattice.labels, edge[0, 0]
+    added = full_precision(lattice.segment).to(unary.dtype)
+    types, outside = table[:-1], table[-1, 0]
+    one, first, middle, last = types.unbind(1)
+    nothing = unary.new_full((B, T, len(types) + 1), -torch.inf)
+    found = [torch.cat([unary[..., one] + added[:, :, 0], unary[..., outside, None], nothing[..., 1:]], 2)]
+    run, before = unary[..., first], first
+    for d in range(1, D):
+        whole = run + edge[before, last] + _later(unary[..., last], d) + added[:, :, d]
+        found.append(torch.cat([nothing, whole], 2))
+        run, before = run + edge[before, middle] + _later(unary[..., middle], d), middle
+    begin, end = torch.cat([one, table[-1:, 0], first]), torch.cat([one, table[-1:, 0], last])
+    return SegmentLattice(
+        unary.new_zeros(B, T, len(begin)), torch.stack(found, 2), edge[end.unsqueeze(1), begin], lengths
+    )
+
+
+def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
+    """Return the type (L,) int64 of each label, C for O, and a mask (L,) of the labels that begin a segment.
+
+    Args:
+        table: labels of segments, see `LatticeWithSegments.labels`.
+        n_labels: L.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segment_scores import segment_kinds
+        >>> segment_kinds(torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]), 3)  # O, B, I
+        (tensor([1, 0, 0]), tensor([ True,  True, False]))
+    """
+    C = len(table) - 1
+    kinds = table.new_full((n_labels,), C)
+    kinds[table[:C]] = torch.arange(C, device=table.device).unsqueeze(1)
+    begins = torch.zeros(n_labels, dtype=torch.bool, device=table.device)
+    begins[table[:, :2]] = True
+    return kinds, begins
+
+
+def _later(values: Tensor, d: int) -> Tensor:
+    """Return the values (B, T, C) of the tokens d later, 0 beyond the end."""
+    return pad(values[:, d:], (0, 0, 0, min(d, values.shape[1])))
+
+
+def _labels(lattice: LatticeWithSegments, found: Tensor, valid: Tensor) -> Tensor:
+    """Return the labels of segmentations (..., T), 0 in the padding and where not valid (...)."""
+    types, outside = lattice.labels[:-1], lattice.labels[-1:]
+    kinds = torch.cat([types[:, [0] * 4], outside, types])  # of one token, O, longer
+    begins, kind = found < len(kinds), kinds[found % len(kinds)]
+    ends = pad(begins[..., 1:], (0, 1), value=True)
+    lengths = lattice.lengths.to(found.device).view(-1, *[1] * (found.dim() - 1))
+    steps = torch.arange(found.shape[-1], device=found.device)
+    ends = ends | (steps == lengths - 1)
+    column = torch.where(begins, 1, torch.where(ends, 3, 2))
+    labels = kind.gather(-1, column.unsqueeze(-1)).squeeze(-1)
+    return labels.where((steps < lengths) & valid.unsqueeze(-1), 0)

@@ -1,0 +1,203 @@
+"""Templates of whole segments: their features as 64-bit keys."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.data.text_files import read_lines
+from structperc.errors import InputError
+from structperc.features.hashing import NO_KEY, mixed, string_hash
+from structperc.features.resources import Clusters
+from structperc.features.sources import Resources, Sources
+
+ALL, FIRST, LAST, PHRASE, LENGTH = "all", "first", "last", "phrase", "length"
+OUTSIDE = np.uint64(string_hash("outside", "beyond"))  # value of a token before or after its sentence
+EXACT, FOLDED = (np.uint64(string_hash(name, "value")) for name in ("exact", "folded"))
+_PART = re.compile(r"(?P<attribute>.+)\[(?P<place>all|first|last|phrase|[+-][1-9])\]")
+
+
+class SegmentPart(NamedTuple):
+    """A part of a template: an attribute at a place of the segment, or the length of the segment."""
+
+    attribute: str  # "" for the length
+    place: str  # all, first, last, phrase; -1, +2: tokens before its first and after its last one; length
+
+
+def parse_segment_template(text: str) -> tuple[SegmentPart, ...]:
+    """Return the parts of a template, such as "wl[first]|wl[last]", "c4[all]", "org[phrase]|length" or "w[-1]".
+
+    Args:
+        text: parts joined by "|".
+
+    Raises:
+        InputError: an invalid part.
+
+    Example:
+        >>> parse_segment_template("wl[first]|length")
+        (SegmentPart(attribute='wl', place='first'), SegmentPart(attribute='', place='length'))
+    """
+    parts = []
+    for one in text.split("|"):
+        found = _PART.fullmatch(one)
+        if one != LENGTH and found is None:
+            raise InputError(
+                f"segment template {text!r}: {one!r} is not a part; write length, or an attribute at a place: w[all], "
+                "w[first], w[last], w[-1], w[+1], or NAME[phrase] with a gazetteer"
+            )
+        parts.append(SegmentPart("", LENGTH) if found is None else SegmentPart(*found.groups()))
+    return tuple(parts)
+
+
+def phrase_keys(path: str, name: str) -> np.ndarray:
+    """Return the keys (n,) uint64 of the phrases of a gazetteer, as they are and in lower case.
+
+    Args:
+        path: file with a phrase in each line.
+        name: name of the gazetteer.
+    """
+    phrases = [words for line in read_lines(path) if (words := line.split())]
+    if not phrases:
+        raise InputError(f"{path}: no phrases; give at least one or remove the gazetteer")
+    keys = {
+        key
+        for words in phrases
+        for key in (_phrase(name, "w", words), _phrase(name, "wl", [word.lower() for word in words]))
+    }
+    return np.fromiter(keys, np.uint64, len(keys))
+
+
+def _phrase(name: str, attribute: str, words: Sequence[str]) -> int:
+    key = np.uint64(string_hash(f"{name} {attribute}", "template"))
+    with np.errstate(over="ignore"):
+        for word in words:
+            key = mixed(key ^ np.uint64(string_hash(word, "value")))
+    return int(key)
+
+
+class SegmentKeys:
+    """Keys of the features of all segments of up to D tokens in the sentences of a corpus.
+
+    Args:
+        templates: templates of segments.
+        max_length: D.
+        gazetteers: sorted keys of the phrases of all gazetteers, uint64.
+        clusters: word clusters of the attributes c4, c6, ...
+    """
+
+    def __init__(
+        self,
+        templates: Sequence[str],
+        max_length: int,
+        phrases: np.ndarray,
+        clusters: Clusters | None,
+    ) -> None:
+        self.templates = {text: parse_segment_template(text) for text in templates}
+        self.max_length, self.phrases = max_length, phrases
+        parts = [part for template in self.templates.values() for part in template]
+        names = [part.attribute for part in parts if part.place not in (LENGTH, PHRASE)]
+        if any(part.place == PHRASE for part in parts):
+            names += ["w", "wl"]
+        resources = Resources({}, {} if clusters is None else {"c": clusters}, {}, {})
+        self._sources = Sources(list(dict.fromkeys(names)), resources, 0)
+
+    def each(self, corpus: Corpus) -> Iterator[tuple[int, np.ndarray, Iterator[np.ndarray]]]:
+        """Yield, for each length 1..D, the first tokens (n,) of its segments and their keys (n,) of each template.
+
+        A segment without a value in one of the parts of a template has NO_KEY.
+        """
+        values = self._values(corpus)
+        ends = np.repeat(corpus.sentences[1:], np.diff(corpus.sentences))
+        begins = np.repeat(corpus.sentences[:-1], np.diff(corpus.sentences))
+        starts, runs = np.arange(corpus.tokens), _Runs(values)
+        for length in range(1, self.max_length + 1):
+            starts = starts[starts + length <= ends[starts]]
+            runs.extend(starts, length)
+            view = _Segments(values, starts, length, begins[starts], ends[starts], runs, self.phrases)
+            yield length, starts, (view.keys(text, parts) for text, parts in self.templates.items())
+
+    def _values(self, corpus: Corpus) -> Mapping[str, np.ndarray]:
+        """Return the 64-bit value of each attribute at each token, NO_KEY for no value."""
+        reading = self._sources.read(corpus)
+        found = {}
+        for name, strings in reading.values.items():
+            codes = np.array([string_hash(one, "value") if one else NO_KEY for one in strings], np.uint64)
+            found[name] = codes[reading.numbers[reading.columns[name]]]
+        return found
+
+
+class _Runs:
+    """Mixed values of all tokens of the segments of a length, by attribute and initial key."""
+
+    def __init__(self, values: Mapping[str, np.ndarray]) -> None:
+        self._values = values
+        self._keys: dict[tuple[str, int], np.ndarray] = {}
+        self._starts, self._length = np.zeros(0, np.int64), 0
+
+    def extend(self, starts: np.ndarray, length: int) -> None:
+        """Go on to the segments of the next length."""
+        self._starts, self._length = starts, length
+        for (name, _), keys in self._keys.items():
+            keys[starts] = mixed(keys[starts] ^ self._values[name][starts + length - 1])
+
+    def keys(self, name: str, initial: int) -> np.ndarray:
+        """Return the keys (n,) of the segments."""
+        if (name, initial) not in self._keys:
+            keys = np.full(len(self._values[name]), np.uint64(initial))
+            for i in range(self._length):
+                keys[self._starts] = mixed(keys[self._starts] ^ self._values[name][self._starts + i])
+            self._keys[name, initial] = keys
+        return self._keys[name, initial][self._starts]
+
+
+class _Segments(NamedTuple):
+    """The segments of a length."""
+
+    values: Mapping[str, np.ndarray]
+    starts: np.ndarray  # (n,)
+    length: int
+    begins: np.ndarray  # (n,) first tokens of their sentences
+    ends: np.ndarray  # (n,) ends of their sentences
+    runs: _Runs
+    phrases: np.ndarray
+
+    def keys(self, text: str, parts: Sequence[SegmentPart]) -> np.ndarray:
+        """Return the keys (n,) of a template."""
+        keys = np.full(len(self.starts), np.uint64(string_hash(text, "template")))
+        absent = np.zeros(len(keys), bool)
+        for part in parts:
+            values = self._part(part)
+            keys, absent = mixed(keys ^ values), absent | (values == NO_KEY)
+        keys[absent] = NO_KEY
+        return keys
+
+    def _part(self, part: SegmentPart) -> np.ndarray:
+        attribute, place = part
+        if place == LENGTH:
+            return np.full(len(self.starts), np.uint64(self.length))
+        if place == PHRASE:
+            return self._phrases(attribute)
+        if place == ALL:
+            return self.runs.keys(attribute, 0)
+        if place in (FIRST, LAST):
+            return self.values[attribute][self.starts + (self.length - 1 if place == LAST else 0)]
+        offset = int(place)
+        tokens = self.starts + offset + (self.length - 1 if offset > 0 else 0)
+        inside = (tokens >= self.begins) & (tokens < self.ends)
+        return np.where(inside, self.values[attribute][tokens.clip(0, len(self.values[attribute]) - 1)], OUTSIDE)
+
+    def _phrases(self, name: str) -> np.ndarray:
+        exact, folded = (
+            _contains(self.phrases, self.runs.keys(attribute, string_hash(f"{name} {attribute}", "template")))
+            for attribute in ("w", "wl")
+        )
+        return np.where(exact, EXACT, np.where(folded, FOLDED, np.uint64(NO_KEY)))
+
+
+def _contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return a mask of the wanted keys (n,) that are among sorted ones."""
+    if not len(keys):
+        return np.zeros(len(wanted), bool)
+    return keys[np.searchsorted(keys, wanted).clip(max=len(keys) - 1)] == wanted

@@ -1,0 +1,105 @@
+"""Learning sequence by sequence with scores of labels and of segments."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from structperc.chain import Constraints
+from structperc.chain.segment_scores import segment_kinds
+from structperc.criteria import UpdateRule
+from structperc.kernels.arrays import TagSchemeMasks
+from structperc.online.learner import (
+    BatchResult,
+    RuleOptions,
+    SequenceLearner,
+    cost_rows,
+    features_of,
+    units_of,
+    weight_tables,
+)
+from structperc.optim import AveragedOptimizer
+from structperc.scorers import SegmentLinear, SparseLinear
+from structperc.structures import FlatBatch
+
+if TYPE_CHECKING:
+    from structperc.online.compiled_segments import SegmentArrays
+
+
+class SegmentLearner(SequenceLearner):
+    """Learner of the weights of a `SegmentLinear` over a `SparseLinear`, in one compiled call for each batch.
+
+    The weights and the state of the optimizer are those of training by gradients with one sequence per batch, up to
+    rounding. The rival is the best path.
+
+    Args:
+        scorer: scorer to train, on a CPU.
+        constraints: constraints of the tag scheme.
+        rule: update rule of the criterion, for which the rival may be gold.
+        optimizer: optimizer of all weights of the scorer.
+
+    Example:
+        >>> from structperc import FeatureExtractor, Tagger
+        >>> from structperc.chain import KBest
+        >>> from structperc.criteria import HingeLoss
+        >>> from structperc.data import Corpus, LabelSet
+        >>> from structperc.datamodules import EncodedCorpus
+        >>> from structperc.online import SegmentLearner
+        >>> from structperc.optim import Perceptron
+        >>> from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
+        >>> corpus = Corpus.from_sentences([{"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}])
+        >>> scorer = SegmentLinear(SparseLinear(), SegmentFeatures(["w[all]"], max_length=2, cutoff=1))
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"], cutoff=1), scorer, HingeLoss(), KBest(1))
+        >>> scorer.build_vocabulary(corpus)
+        >>> tagger.features.fit(corpus)
+        >>> tagger.allocate(LabelSet(("O", "B-LOC", "I-LOC")))
+        >>> batch = EncodedCorpus(corpus, tagger.features, tagger.labels, tagger.inputs(corpus)).flat([0])
+        >>> optimizer = Perceptron(scorer.parameters())
+        >>> learner = SegmentLearner(scorer, tagger.constraints, tagger.criterion.rule(), optimizer)
+        >>> [learner.learn(batch)[1:] for _ in range(2)]  # updates and wrong tokens
+        [(1, 2), (0, 0)]
+    """
+
+    def __init__(
+        self, scorer: SegmentLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+    ) -> None:
+        assert isinstance(scorer.labels, SparseLinear)
+        self.scorer, self.labels = scorer, scorer.labels
+        self.constraints, self.rule, self.optimizer = constraints, rule, optimizer
+
+    @torch.no_grad()
+    def learn(self, batch: FlatBatch) -> BatchResult:
+        """Learn the sequences of a batch in their order; each counts as a step."""
+        from structperc.online.compiled_segments import SegmentTables, segment_learning_pass  # import numba
+
+        group, rule = self.optimizer.param_groups[0], self.rule
+        step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
+        losses, weight, none = np.zeros(len(units.bounds) - 1), self.scorer.weight, torch.empty(0, 1)
+        sums = self.optimizer.sums(weight) if group["average"] else none.double()
+        moved = self.optimizer.moved_marks.get(weight, none.byte())
+        updates, wrong = segment_learning_pass(rule.should_update, step_size.size)(
+            units,
+            features_of(batch),
+            self._segments(batch),
+            *weight_tables(self.labels, self.optimizer),
+            SegmentTables(*(x.detach().numpy() for x in (weight, sums, moved))),
+            TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
+            RuleOptions(False, float(rule.threshold), rule.costs.least if rule.costs else 0.0),
+            cost_rows(batch, rule.costs, self.labels.node.shape[1]),
+            step_size.numbers,
+            group["steps"],
+            losses,
+        )
+        self.optimizer.count(len(losses))
+        return BatchResult(torch.from_numpy(losses), updates, wrong)
+
+    def _segments(self, batch: FlatBatch) -> "SegmentArrays":
+        """Return the features of all segments of a batch."""
+        from structperc.online.compiled_segments import SegmentArrays
+
+        inputs = batch.inputs[self.labels.n_inputs :]
+        before = np.cumsum([0, *(len(one.ids) for one in inputs)])[:-1]
+        ends = np.stack([one.offsets.numpy() + first for one, first in zip(inputs, before, strict=True)])
+        kinds, begins = segment_kinds(self.scorer.table, self.labels.node.shape[1])
+        ids = torch.cat([one.ids for one in inputs]).numpy()
+        return SegmentArrays(ids, ends.astype(np.int64), self.scorer.table.numpy(), kinds.numpy(), begins.numpy())

@@ -1,0 +1,263 @@
+"""Linear scores of features of whole segments, added to the scores of labels."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from structperc.data.corpus import Corpus
+from structperc.data.json_data import check_fields
+from structperc.data.label_sets import is_incomplete
+from structperc.data.labels import LabelSet
+from structperc.data.splits import widest
+from structperc.data.tag_schemes import spans
+from structperc.data.text_files import expand_path
+from structperc.encoders import TextModule
+from structperc.errors import InputError
+from structperc.features import Clusters
+from structperc.features.hashing import NO_KEY
+from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
+from structperc.ragged import Ragged
+from structperc.scorers.base import Scorer
+from structperc.scorers.sparse_linear import sum_features
+from structperc.structures import Batch, LatticeWithSegments, real_tokens
+
+STATE = {"features": int, "phrases": int, "clusters": dict[str, Any] | None}
+LIMIT = 2**28  # features or phrases of a saved model
+
+
+class SegmentFeatures(TextModule):
+    """Features of all segments of up to D tokens within a sentence, by templates of segments.
+
+    A template joins parts by "|": an attribute of words at all tokens of the segment ("w[all]"), at its first or last
+    one, at the first or second token before or after it ("w[-1]", "w[+1]"), `length`, and "NAME[phrase]", whether the
+    segment is a phrase of a gazetteer, as it is or in lower case. Attributes are those of token templates: w, wl,
+    shape, affixes such as s3, prefixes of clusters such as c6. A feature with an absent value is left out.
+
+    Features that occur at least `cutoff` times among all segments of the training data have weights. They are numbered
+    by 64-bit hashes: the probability that two among a million share a number is below 1e-7.
+
+    Args:
+        templates: templates of segments.
+        max_length: D; no longer segment is predicted.
+        cutoff: minimal count of a feature.
+        gazetteers: files of phrases by name, one phrase in each line; environment variables are expanded.
+        clusters: file of word clusters, as for `structperc.features.Clusters`; None for none.
+
+    Raises:
+        InputError: an invalid template or option; a gazetteer or clusters that no template uses.
+
+    Example:
+        >>> from structperc.data import Corpus
+        >>> from structperc.scorers import SegmentFeatures
+        >>> features = SegmentFeatures(["w[all]", "length"], max_length=2, cutoff=1)
+        >>> corpus = Corpus.from_sentences([{"word": ["New", "York"]}])
+        >>> features.build_vocabulary(corpus)
+        >>> [one.counts.tolist() for one in features.encode_inputs(corpus)]  # segments of one token, and of two
+        [[2, 2], [2, 0]]
+    """
+
+    keys: Tensor  # (F,) int64, bits of the keys of features, ascending as uint64
+    phrases: Tensor  # (P,) int64, bits of the keys of phrases
+
+    def __init__(
+        self,
+        templates: list[str],
+        max_length: int = 8,
+        cutoff: int = 2,
+        gazetteers: dict[str, str] | None = None,
+        clusters: str | None = None,
+    ) -> None:
+        super().__init__()
+        if max_length < 1 or cutoff < 1:
+            raise InputError(f"SegmentFeatures: max_length and cutoff must be >= 1, got {max_length} and {cutoff}")
+        if not templates:
+            raise InputError('SegmentFeatures: no templates; give at least one, such as "w[all]"')
+        self.templates, self.max_length, self.cutoff = templates, max_length, cutoff
+        self.gazetteers, self.clusters = gazetteers, clusters
+        self.n_inputs = max_length
+        self._words: Clusters | None = None
+        used = {part.attribute for text in templates for part in parse_segment_template(text) if part.place == PHRASE}
+        if used != set(gazetteers or {}):
+            name = min(used ^ set(gazetteers or {}))
+            advice = "no template uses it; add one or remove it" if name in (gazetteers or {}) else "give its file"
+            raise InputError(f"SegmentFeatures: gazetteers: {name}: {advice}")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F, available after `build_vocabulary`."""
+        return len(self.keys)
+
+    def build_vocabulary(self, corpus: Corpus) -> None:
+        """Read the files and count the features of the training data.
+
+        Raises:
+            InputError: an unreadable or empty file.
+        """
+        files = {name: str(expand_path(path)) for name, path in (self.gazetteers or {}).items()}
+        found = [phrase_keys(path, name) for name, path in files.items()]
+        phrases = np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
+        self._words = None if self.clusters is None else Clusters(expand_path(self.clusters))
+        keys: list[list[np.ndarray]] = [[] for _ in self.templates]
+        for _, _, of_templates in self._extractor(phrases).each(corpus):
+            for own, more in zip(keys, of_templates, strict=True):
+                own.append(more)
+        frequent = [_frequent(np.concatenate(own), self.cutoff) for own in keys]
+        self._set_keys(np.sort(np.concatenate(frequent)), phrases)
+
+    def source_files(self) -> list[str]:
+        """Return the files of gazetteers and clusters."""
+        return [*(self.gazetteers or {}).values(), *([] if self.clusters is None else [self.clusters])]
+
+    def to_state(self) -> dict[str, Any] | None:
+        """Return the numbers of features and phrases, and the clusters; None before `build_vocabulary`."""
+        if not hasattr(self, "keys"):
+            return None
+        clusters = None if self._words is None else self._words.to_json()
+        return {"features": len(self.keys), "phrases": len(self.phrases), "clusters": clusters}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Create the tables of keys, which are saved with the weights.
+
+        Raises:
+            InputError: an invalid state.
+        """
+        check_fields(state, STATE, "SegmentFeatures")
+        sizes = state["features"], state["phrases"]
+        if not all(0 <= size <= LIMIT for size in sizes):
+            raise InputError(f"SegmentFeatures: invalid numbers of features and phrases: {sizes}")
+        self._words = None if state["clusters"] is None else Clusters.from_json(state["clusters"])
+        for name, size in zip(("keys", "phrases"), sizes, strict=True):
+            self.register_buffer(name, torch.zeros(size, dtype=torch.int64))
+
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return the features of the segments that begin at each token, a Ragged for each length."""
+        keys = self.keys.cpu().numpy().view(np.uint64)
+        phrases = self.phrases.cpu().numpy().view(np.uint64)
+        found = []
+        for _, starts, of_templates in self._extractor(phrases).each(corpus):
+            ids = np.stack([_find(keys, wanted) for wanted in of_templates], 1)
+            counts = np.zeros(corpus.tokens, np.int64)
+            counts[starts] = (ids >= 0).sum(1)
+            found.append(Ragged.from_counts(torch.from_numpy(ids[ids >= 0]), torch.from_numpy(counts)))
+        return found
+
+    def _extractor(self, phrases: np.ndarray) -> SegmentKeys:
+        return SegmentKeys(self.templates, self.max_length, phrases, self._words)
+
+    def _set_keys(self, keys: np.ndarray, phrases: np.ndarray) -> None:
+        self.register_buffer("keys", torch.from_numpy(keys.view(np.int64)))
+        self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
+
+
+def _frequent(keys: np.ndarray, cutoff: int) -> np.ndarray:
+    distinct, counts = np.unique(keys, return_counts=True)
+    kept: np.ndarray = distinct[(counts >= cutoff) & (distinct != NO_KEY)]
+    return kept
+
+
+def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the ids (n,) int32 of keys among sorted ones, -1 for others."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int32)
+    places = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
+    return np.where(keys[places] == wanted, places, -1).astype(np.int32)
+
+
+class SegmentLinear(Scorer):
+    """Scores of labels by another scorer, plus linear scores of segments. Sarawagi & Cohen 2004.
+
+    score(y) = score of y by `labels` + sum over the segments s of y of sum_f weight[f, type of s], over the features f
+    of s. All searches are exact. Unlike non-local features, which re-rank n best label sequences, features of segments
+    take part in the search.
+
+    Labels have a scheme in which segments have a beginning, such as IOB2 or BILOU, and the scorer has no edge features.
+    Segments of the training data must not be longer than `segments.max_length`. Training that starts from a saved model
+    keeps its features of segments.
+
+    Args:
+        labels: scorer of the labels, such as SparseLinear.
+        segments: features of segments.
+        sparse_grad: compute gradients of the weights of segments as COO tensors, see `SparseLinear`.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.data import Corpus
+        >>> from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
+        >>> scorer = SegmentLinear(SparseLinear(), SegmentFeatures(["w[all]"], max_length=2, cutoff=1))
+        >>> scorer.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"], "label": ["B-LOC", "I-LOC"]}]))
+        >>> scorer.bind_labels(LabelSet(("O", "B-LOC", "I-LOC")))  # the tagger calls this and the next method
+        >>> scorer.allocate(n_node=5, n_edge=0, n_labels=3)
+        >>> scorer.weight.shape  # New, York, New York
+        torch.Size([3, 1])
+    """
+
+    table: Tensor  # (C + 1, 4), see `LatticeWithSegments.labels`
+
+    def __init__(self, labels: Scorer, segments: SegmentFeatures, sparse_grad: bool = True) -> None:
+        super().__init__()
+        self.labels, self.segments, self.sparse_grad = labels, segments, sparse_grad
+        self.n_inputs = labels.n_inputs + segments.n_inputs
+        self.extent = widest([labels.extent, segments.extent])
+
+    def build_vocabulary(self, corpus: Corpus) -> None:
+        """Build the vocabularies of both parts.
+
+        Raises:
+            InputError: a segment of the training data is too long.
+        """
+        self._check_lengths(corpus)
+        self.labels.build_vocabulary(corpus)
+        self.segments.build_vocabulary(corpus)
+
+    def _check_lengths(self, corpus: Corpus) -> None:
+        labels = corpus.columns.get("label")
+        if labels is None or is_incomplete(corpus):
+            return
+        found = [
+            (span.end - span.start, start + span.start)
+            for start, stop in pairwise(corpus.sentences.tolist())
+            for span in spans(labels[start:stop])
+        ]
+        longest, token = max(found, default=(0, 0))
+        if longest > self.segments.max_length:
+            raise InputError(
+                f"{corpus.where(token)}: a segment of {longest} tokens, the longest of the training data; set "
+                f"max_length of SegmentFeatures to {longest}"
+            )
+
+    def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return the inputs of both parts."""
+        return [*self.labels.encode_inputs(corpus), *self.segments.encode_inputs(corpus)]
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the scorer of labels does not split tokens."""
+        return self.labels.piece_counts(inputs[: self.labels.n_inputs])
+
+    def bind_labels(self, labels: LabelSet) -> None:
+        """Take the labels of segments. Raises InputError for a scheme that does not show where segments begin."""
+        self.labels.bind_labels(labels)
+        self.register_buffer("table", labels.segment_labels.clone(), persistent=False)
+
+    def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
+        """Create the weights (F, C) of features by type, and those of the scorer of labels.
+
+        Raises:
+            InputError: there are edge features.
+        """
+        if n_edge:
+            raise InputError("SegmentLinear: scores of label pairs cannot depend on tokens; remove features.edge")
+        self.labels.allocate(n_node, n_edge, n_labels)
+        self.weight = nn.Parameter(torch.zeros(self.segments.n_features, len(self.table) - 1))
+
+    def forward(self, batch: Batch) -> LatticeWithSegments:  # type: ignore[override]  # for functions of `chain`
+        """Return the lattice of a batch with scores of segments (B, T, D, C)."""
+        own = self.labels.n_inputs
+        lattice, (B, T) = self.labels(batch._replace(inputs=batch.inputs[:own])), batch.sentences.shape
+        real = real_tokens(batch.lengths.to(self.weight.device), T).flatten()
+        sums = [sum_features(self.weight, one, self.sparse_grad, real) for one in batch.inputs[own:]]
+        segment = torch.stack(sums, 1).view(B, T, len(sums), -1)
+        return LatticeWithSegments(lattice.unary, lattice.edge, lattice.lengths, segment, self.table)

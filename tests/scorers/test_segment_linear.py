@@ -1,0 +1,137 @@
+"""Features of segments against plain strings, and a tagger that learns them."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from structperc import Corpus, FeatureExtractor, Tagger
+from structperc.chain import KBest
+from structperc.criteria import HingeLoss, TokenCrossEntropyLoss
+from structperc.data.words import word_shape
+from structperc.datamodules import EncodedCorpus
+from structperc.errors import InputError
+from structperc.online import SegmentLearner
+from structperc.optim import Perceptron
+from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear, Sum
+from structperc.taggers.base import BaseTagger
+from tests.tiny import Sentences, sentences
+
+TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2]", "go[phrase]|length", "c2[last]"]
+D = 3
+CLUSTERS = {"New": "001", "York": "011"}
+SENTENCES = [["He", "saw", "New", "York"], ["NEW", "york"], ["New", "York", "saw", "He", "saw"]]
+
+
+@pytest.fixture
+def features(tmp_path):
+    (tmp_path / "go.txt").write_text("New York\nnew\n", encoding="utf-8")
+    rows = [f"{path}\t{word}\t1" for word, path in CLUSTERS.items()]
+    (tmp_path / "clusters.tsv").write_text("\n".join(rows), encoding="utf-8")
+    files = {"gazetteers": {"go": str(tmp_path / "go.txt")}, "clusters": str(tmp_path / "clusters.tsv")}
+    return SegmentFeatures(TEMPLATES, max_length=D, cutoff=2, **files)
+
+
+def naive(words, start, stop):
+    """Names of the features of a segment."""
+
+    def at(place):
+        return words[place] if 0 <= place < len(words) else "outside"
+
+    inside = words[start:stop]
+    lower = [word.lower() for word in inside]
+    kind = "exact" if inside in (["New", "York"], ["new"]) else "folded" if lower in (["new", "york"], ["new"]) else ""
+    cluster = next((CLUSTERS[word] for word in (inside[-1], lower[-1]) if word in CLUSTERS), "")[:2]
+    found = [f"length {len(inside)}", f"all {inside}", f"ends {lower[0]} {lower[-1]}", f"after {at(stop + 1)}"]
+    found.append(f"before {at(start - 1)} {[word_shape(word) for word in inside]}")
+    return [*found, *([f"phrase {kind} {len(inside)}"] if kind else []), *([f"c {cluster}"] if cluster else [])]
+
+
+def test_features_are_those_of_plain_strings(features):
+    corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
+    features.build_vocabulary(corpus)
+    places = [(words, i, i + n) for words in SENTENCES for n in (1, 2, 3) for i in range(len(words) - n + 1)]
+    counts = Counter(name for place in places for name in naive(*place))
+    known = {name for name, count in counts.items() if count >= 2}
+    assert features.n_features == len(known)
+    ids = {}  # of each name
+    for d, lists in enumerate(features.encode_inputs(corpus)):
+        tokens = iter(range(corpus.tokens))
+        for words in SENTENCES:
+            for i in range(len(words)):
+                token = next(tokens)
+                own = lists.ids[lists.offsets[token] : lists.offsets[token + 1]].tolist()
+                names = [name for name in naive(words, i, i + d + 1) if name in known] if i + d < len(words) else []
+                assert len(own) == len(names)
+                for name in names:
+                    ids[name] = ids.get(name, set(own)) & set(own)
+    assert all(ids.values())
+
+
+def make_tagger(data, features=None, **options):
+    segments = features or SegmentFeatures(["w[all]", "length", "w[-1]"], max_length=D)
+    tokens, scorer = FeatureExtractor(["w[0]", "w[-1]"]), SegmentLinear(SparseLinear(), segments)
+    tagger = Tagger(
+        tokens, scorer, **{"criterion": HingeLoss(), "search": KBest(1), "optimizer": Perceptron, **options}
+    )
+    tagger.build_vocabulary(data)
+    return tagger
+
+
+def test_compiled_learning_makes_the_updates_of_gradients():
+    data = Sentences(sentences(25))
+    corpus, compiled, plain = data.corpus("train"), make_tagger(data), make_tagger(data)
+    optimizers = [Perceptron(tagger.parameters()) for tagger in (compiled, plain)]
+    rows = EncodedCorpus(corpus, compiled.features, compiled.labels, compiled.inputs(corpus))
+    learner = compiled.sequence_learner(optimizers[0])
+    assert isinstance(learner, SegmentLearner)
+    learned = learner.learn(rows.flat(range(25)))
+    losses, wrong = [], 0
+    for row in range(25):
+        optimizers[1].zero_grad()
+        scored = plain.score_batch(rows[[row]])
+        wrong += int((plain.without_cost(rows[[row]], scored).candidates.labels[0, 0] != scored.gold[0]).sum())
+        loss = plain.criterion(scored).sum()
+        loss.backward()
+        optimizers[1].step()
+        losses.append(loss.item())
+    assert learned.losses.tolist() == losses
+    assert learned.wrong == wrong
+    for own, other in zip(compiled.parameters(), plain.parameters(), strict=True):
+        assert own.any()
+        assert torch.equal(own, other)
+        assert torch.equal(optimizers[0].sums(own), optimizers[1].sums(other))
+
+
+def test_saved_tagger(features, tmp_path):
+    data = Sentences(sentences(8))
+    tagger = make_tagger(data, features)
+    torch.manual_seed(1)
+    for p in tagger.parameters():
+        torch.nn.init.normal_(p)
+    text = [["Anna", "met", "New", "York"], []]
+    tagger.save(tmp_path / "model")
+    (tmp_path / "go.txt").unlink()
+    again = BaseTagger.load(tmp_path / "model")
+    assert again.kbest(text, 5) == tagger.kbest(text, 5)
+    further = make_tagger(data, features, init_from=str(tmp_path / "model"))
+    assert further.tag(text) == tagger.tag(text)
+
+
+def test_errors(features):
+    made = [[("a", "B-X"), *[("b", "I-X")] * 3]]
+    with pytest.raises(InputError, match="4 tokens"):
+        make_tagger(Sentences(made))
+    with pytest.raises(InputError, match=r"w\[3\]"):
+        SegmentFeatures(["w[3]"])
+    with pytest.raises(InputError, match="go"):
+        SegmentFeatures(["go[phrase]"])
+    data = Sentences(sentences(3))
+    corpus = data.corpus("train")
+    tagger = make_tagger(data, criterion=TokenCrossEntropyLoss())
+    with pytest.raises(InputError, match="TokenCrossEntropyLoss"):
+        tagger.tag([["Anna"]])
+    tagger.scorer = Sum([tagger.scorer])
+    rows = EncodedCorpus(corpus, tagger.features, tagger.labels, tagger.inputs(corpus))
+    with pytest.raises(InputError, match=r"SegmentLinear\.labels"):
+        tagger.scorer(rows[[0]])
