@@ -6,10 +6,10 @@ from typing import Any
 
 from structperc.data.annotations import read_spans
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import FORBIDDEN, forbidden_column, with_forbidden
+from structperc.data.forbidden_spans import FORBIDDEN, forbidden_column, forbidden_spans, with_forbidden
 from structperc.data.label_sets import ANY, OR
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import POSSIBLE, forced_labels, with_allowed
+from structperc.data.possible_labels import POSSIBLE, forced_labels, possible_masks, with_allowed
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
 from structperc.text import TokenizedText, align, merge_sentences
@@ -39,6 +39,27 @@ def with_limits(
     """
     corpus = corpus if allowed is None else with_allowed(corpus, allowed)
     return corpus if forbidden is None else with_forbidden(corpus, forbidden)
+
+
+def check_limits(corpus: Corpus, labels: LabelSet) -> None:
+    """Check that the allowed labels and forbidden spans of a corpus leave a label for each token.
+
+    Args:
+        corpus: a corpus with the columns of `with_limits`.
+        labels: the label set.
+
+    Raises:
+        InputError: an unknown label or type, or a token for which no label is left.
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> from structperc.predictor.limits import check_limits, with_limits
+        >>> corpus = with_limits(Corpus.from_sentences([{"word": ["Anna"]}]), [[["B-PER"]]], [[("PER", 0, 1)]])
+        >>> check_limits(corpus, LabelSet(("O", "B-PER", "I-PER")))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        structperc.errors.InputError: corpus, sentence 1, token 1: no label is left for 'Anna' ...
+    """
+    forbidden_spans(corpus, labels, possible_masks(corpus, labels))
 
 
 def limit_columns(

@@ -13,7 +13,14 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.predictor.base import Prediction, text_spans
-from structperc.predictor.limits import ALLOWED_FIELD, FORBIDDEN_FIELD, FORCED_FIELD, limit_columns, limited_text
+from structperc.predictor.limits import (
+    ALLOWED_FIELD,
+    FORBIDDEN_FIELD,
+    FORCED_FIELD,
+    check_limits,
+    limit_columns,
+    limited_text,
+)
 from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
@@ -187,6 +194,8 @@ def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     rows = _read(job, tagger.labels, tokens)
     if not isinstance(rows, list):
         raise rows
+    if job.limits:  # errors have the number of the sentence in the whole job
+        check_limits(Corpus.from_sentences(rows, [0] * len(rows), tagger.unit, "request"), tagger.labels)
     found = []
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None

@@ -91,6 +91,17 @@ def test_limits_of_requests(model, client):
     assert [first, last] == label_jobs(model, [jobs[0], jobs[2]])
 
 
+def test_limits_of_long_requests(model, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_SIZE", 20)
+    sentences = [["Anna", "met", "Bo"]] * 9
+    own = tagger(unit="sentence")
+    job = SentencesJob(sentences, ["word"], {"forbidden": [None] * 8 + [[[0, 1, "PER"]]]})
+    *_, answer = label_in_chunks(own, job)
+    assert json.loads(answer)["labels"] == own.tag(sentences, None, None, [None] * 8 + [[("PER", 0, 1)]])
+    with pytest.raises(InputError, match="sentence 9"):
+        list(label_in_chunks(own, SentencesJob(sentences, ["word"], {"allowed": [None] * 8 + [[[], None, None]]})))
+
+
 UNREADABLE = [  # path, body, what the message must contain
     ("/annotate", {"texts": ["a"]}, ["'texts'", '{"text": "..."}']),
     ("/annotate", {}, ["'text'", '{"text": "..."}']),
