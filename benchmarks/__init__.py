@@ -16,6 +16,7 @@ BENCHMARKS = (
     "threads",
     "scoring",
     "kbest",
+    "semi_markov",
     "rescoring",
     "epoch",
     "crf",

@@ -91,9 +91,29 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
 
 
 def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ()) -> "BaseTagger":
-    """Load a saved tagger that predicts with a bias by name, without one ("none"), or with its default bias (None).
+    """Load a saved tagger with PyTorch, to predict with one of its biases; `load` prefers a predictor without it.
 
-    Raises InputError for an unknown bias, and for a tagger that has no biases.
+    Args:
+        path: folder of a saved model.
+        bias: name of a bias of the model (`Tagger.add_bias`), "none" for none; None: its default bias.
+        trusted: names of modules with a user's classes and functions that the model may run.
+
+    Returns:
+        the tagger.
+
+    Raises:
+        InputError: as `BaseTagger.load`; an unknown bias, or a tagger that has no biases.
+
+    Example:
+        >>> from structperc.chain import LabelBias
+        >>> from structperc.loading import load_biased
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
+        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
+        >>> tagger.add_bias("precision", LabelBias({"O": 9.0}))
+        >>> tagger.save("model")
+        >>> load_biased("model", "precision").tag([["Anna", "slept"]])
+        [['O', 'O']]
     """
     from structperc.taggers.base import BaseTagger  # imports PyTorch, Lightning and datasets
     from structperc.taggers.tagger import Tagger

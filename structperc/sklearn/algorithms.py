@@ -6,7 +6,16 @@ from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, Criterion, HingeLoss, MarginLoss, PerceptronLoss, Prior
+from structperc.criteria import (
+    Costs,
+    CRFLoss,
+    Criterion,
+    HingeLoss,
+    MarginLoss,
+    PerceptronLoss,
+    Prior,
+    SoftmaxMarginLoss,
+)
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.optim import LBFGS, OWLQN, PassiveAggressive
@@ -31,7 +40,7 @@ class Hyperparameters(NamedTuple):
 
     C: float
     c1: float
-    cost: float
+    cost: float | Costs
     c2: float | None = None  # prior of a CRF, instead of C
 
 
@@ -63,10 +72,12 @@ def get_algorithm(name: str | MakeTagger, numbers: Hyperparameters) -> Algorithm
         raise InputError(f"c1 must be >= 0, got {numbers.c1!r}")
     if numbers.c2 is not None and not 0 <= numbers.c2 < inf:
         raise InputError(f"c2 must be >= 0 and finite, got {numbers.c2!r}")
-    if numbers.c2 is not None and name != "crf":
-        raise InputError(f"c2 needs algorithm='crf'; {name} has C")
+    if numbers.c2 is not None and name not in ("crf", "softmax_margin"):
+        raise InputError(f"c2 needs algorithm='crf' or 'softmax_margin'; {name} has C")
     if numbers.c2 is not None and numbers.C != 1:
         raise InputError("set C or c2, not both: C = 1 / (2 c2)")
+    if isinstance(numbers.cost, Costs) and name not in ("passive_aggressive", "softmax_margin"):
+        raise InputError(f"{name} has no costs; set algorithm='softmax_margin' or 'passive_aggressive'")
     return ALGORITHMS[name](numbers)
 
 
@@ -77,23 +88,24 @@ def _online(criterion: Criterion, k: int, optimizer: Callable[..., Any]) -> Algo
     return Algorithm(make, 10, {})
 
 
-def _crf(numbers: Hyperparameters) -> Algorithm:
+def _crf(criterion: Criterion, numbers: Hyperparameters) -> Algorithm:
     optimizer = partial(OWLQN, C=1 / numbers.c1) if numbers.c1 else LBFGS
     C = numbers.C if numbers.c2 is None else (1 / (2 * numbers.c2) if numbers.c2 else inf)
     prior = Prior(C) if isfinite(C) else None
 
     def make(features: FeatureExtractor) -> Tagger:
         scorer = SparseLinear(sparse_grad=False)
-        return Tagger(features, scorer, CRFLoss(), KBest(1), optimizer, prior=prior)
+        return Tagger(features, scorer, criterion, KBest(1), optimizer, prior=prior)
 
     return Algorithm(make, 1000, FULL_BATCH)
 
 
 ALGORITHMS: dict[str, Callable[[Hyperparameters], Algorithm]] = {
-    "crf": _crf,
+    "crf": lambda numbers: _crf(CRFLoss(), numbers),
     "averaged_perceptron": lambda numbers: _online(PerceptronLoss(), 1, AveragedPerceptron),
     "margin": lambda numbers: _online(MarginLoss(numbers.C), 2, AveragedPerceptron),
     "passive_aggressive": lambda numbers: _online(HingeLoss(numbers.cost), 1, partial(PassiveAggressive, C=numbers.C)),
+    "softmax_margin": lambda numbers: _crf(SoftmaxMarginLoss(numbers.cost), numbers),
 }
 
 

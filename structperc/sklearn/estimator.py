@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import partial
 from inspect import signature
 from itertools import chain
@@ -13,15 +14,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from structperc.analysis.weight_ranking import WeightGroups, weights
+from structperc.criteria import Costs
 from structperc.data.scheme_detection import NO_SEGMENT, check_labels, detect_scheme, fit_scheme
 from structperc.data.tag_schemes import SCHEMES, make_label, parse_tag, spans
+from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Hyperparameters, check_options, get_algorithm
 from structperc.sklearn.fitting import InMemoryData, fit_tagger, state_of, tagger_of
-from structperc.sklearn.sentences import FEATURES, FORMS, LABEL, ParsedSentences, parse_sentences, read_labels
+from structperc.sklearn.sentences import (
+    FEATURES,
+    FORMS,
+    LABEL,
+    ParsedSentences,
+    parse_sentences,
+    read_labels,
+    read_weights,
+)
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 
@@ -38,13 +49,14 @@ class SequenceTagger(BaseEstimator):
     Features of words and columns are extracted by templates. y is a list of lists of labels, which are strings.
 
     Args:
-        algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "averaged_perceptron" or "ap", "margin" (margin
-            perceptron), "passive_aggressive" (PA-I), or a function that returns a `structperc.Tagger` for a
-            `structperc.FeatureExtractor`.
-        C: Variance of the prior `|w|^2 / (2C)` of the CRF; margin of "margin"; aggressiveness of "passive_aggressive".
-        c1: Adds `c1 |w|_1` to the objective of the CRF, so that many weights are 0.
-        c2: Prior `c2 |w|^2` of the CRF as in crfsuite, instead of C; 0: no prior.
-        cost: Margin for each wrong token of "passive_aggressive".
+        algorithm: "crf" or "lbfgs" (CRF negative log-likelihood), "softmax_margin" (a CRF with costs),
+            "averaged_perceptron" or "ap", "margin" (margin perceptron), "passive_aggressive" (PA-I), or a function that
+            returns a `structperc.Tagger` for a `structperc.FeatureExtractor`.
+        C: Variance of the prior `|w|^2 / (2C)` of a CRF; margin of "margin"; aggressiveness of "passive_aggressive".
+        c1: Adds `c1 |w|_1` to the objective of a CRF, so that many weights are 0.
+        c2: Prior `c2 |w|^2` of a CRF as in crfsuite, instead of C; 0: no prior.
+        cost: Cost of each wrong token, or `structperc.criteria.TokenCosts` or `SegmentCosts`; for "passive_aggressive"
+            and "softmax_margin".
         max_iterations: Maximum number of passes over the training data; None: 10, or 1000 for a CRF, which stops
             earlier at convergence.
         templates: Name of a set of templates, or a list of template items; for words and columns.
@@ -81,7 +93,7 @@ class SequenceTagger(BaseEstimator):
         C: float = 1.0,
         c1: float = 0.0,
         c2: float | None = None,
-        cost: float = 1.0,
+        cost: float | Costs = 1.0,
         max_iterations: int | None = None,
         templates: str | Sequence[Any] = "entities",
         cutoff: int = 1,
@@ -111,6 +123,7 @@ class SequenceTagger(BaseEstimator):
         y: Iterable[Sequence[str]],
         X_dev: Iterable[Any] | None = None,
         y_dev: Iterable[Sequence[str]] | None = None,
+        sample_weight: Sequence[float] | np.ndarray | None = None,
     ) -> Self:
         """Train a tagger.
 
@@ -120,6 +133,8 @@ class SequenceTagger(BaseEstimator):
             X_dev: Further sentences, which are scored after training, see `dev_score_`; as in sklearn-crfsuite they do
                 not affect training.
             y_dev: Labels of X_dev.
+            sample_weight: Weight of each sentence, which multiplies its loss, or its step in online learning; searches
+                and cross-validation divide the weights with the sentences.
 
         Returns:
             The estimator.
@@ -132,14 +147,18 @@ class SequenceTagger(BaseEstimator):
         dev = None if X_dev is None and y_dev is None else _read_dev(X_dev, y_dev)
         if sentences.form is None:
             raise InputError("X has no tokens; give sentences with labels")
-        algorithm = get_algorithm(self.algorithm, Hyperparameters(self.C, self.c1, self.cost, self.c2))
+        weights = None if sample_weight is None else read_weights(sample_weight, sentences)
+        algorithm = get_algorithm(self.algorithm, Hyperparameters(self.C, self.c1, deepcopy(self.cost), self.c2))
         iterations = algorithm.iterations if self.max_iterations is None else self.max_iterations
         if iterations < 1:
             raise InputError(f"max_iterations must be >= 1, got {iterations}")
         if all(label == "O" for own in labels for label in own):
             warnings.warn(f"y: {NO_SEGMENT}", stacklevel=2)
         scheme, seed = self._select_scheme(labels), check_random_state(self.random_state).randint(2**31 - 1)
-        rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True) if own]
+        rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True)]
+        if weights is not None:
+            rows = [{**row, WEIGHT: [one] * len(row[LABEL])} for row, one in zip(rows, weights, strict=True)]
+        rows = [row for row in rows if row[LABEL]]
         data = InMemoryData(rows, scheme=scheme, seed=int(seed), **algorithm.data)
         extractor = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
         if sentences.form == "features":

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
 from structperc.features import format_weighted_features
 from structperc.metrics.seqeval import counted, is_sequence, label_sequences
@@ -153,6 +154,26 @@ def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str]
             counts = f"{names[0]} has {counted(length, 'token')}, {names[1]} has {counted(len(own), 'label')}"
             raise InputError(f"sentence {n}: {counts}; give one for each")
     return labels
+
+
+def read_weights(sample_weight: Any, sentences: ParsedSentences) -> list[str]:
+    """Return the weight of each sentence as a string.
+
+    Raises InputError if it is not a finite number >= 0 for each sentence, and if the sentences have weights already.
+    """
+    if any(WEIGHT in row for row in sentences.rows):
+        raise InputError(f"X has a column {WEIGHT!r} of token weights; leave out the column or sample_weight")
+    try:
+        values = np.asarray(sample_weight, np.float32)
+    except (TypeError, ValueError):
+        raise InputError(f"sample_weight: expected a number for each sentence, got {sample_weight!r:.40}") from None
+    if values.shape != (len(sentences.rows),):
+        counts = f"X has {counted(len(sentences.rows), 'sentence')}, sample_weight the shape {values.shape}"
+        raise InputError(f"{counts}; give one number for each sentence")
+    for n, value in enumerate(values.tolist(), 1):
+        if not 0 <= value < np.inf:
+            raise InputError(f"sample_weight, sentence {n}: {value} must be a finite number >= 0")
+    return list(map(str, values.tolist()))
 
 
 def _sentences(X: Any, instead: str, name: str) -> list[Any]:

@@ -19,6 +19,7 @@ RUN = (
     "concepts/lattice_and_search",
     "concepts/online_learning",
     "concepts/overview",
+    "concepts/segments",
     "how_to/active_learning",
     "how_to/annotation_tools",
     "how_to/evaluate",

@@ -17,7 +17,8 @@ from structperc.chain import (
     path_score,
     viterbi,
 )
-from structperc.structures import Lattice
+from structperc.semi_markov import viterbi as best_segments
+from structperc.structures import Lattice, SegmentLattice
 
 OPERATORS = torch.ops.structperc
 LENGTHS = torch.tensor([5, 0, 3])
@@ -44,7 +45,6 @@ def arguments() -> dict[str, tuple[Any, ...]]:
         "local_log_partition": lattice,
         "local_log_partition_backward": (*plain, LENGTHS, plain[0]),
         "semi_markov_viterbi": (*plain, plain[1][0, 0], LENGTHS),  # L = 3 types, segments of up to 3 tokens
-        "semi_markov_kbest": (*plain, plain[1][0, 0], LENGTHS, 2),
         "semi_markov_sums": (*tables(B=1, T=2, L=2, grad=True), torch.zeros(2, 2), torch.tensor([2])),
     }
 
@@ -88,7 +88,9 @@ class Measures(torch.nn.Module):
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Any, ...]:
         lattice = Lattice(unary, edge, lengths)
         labels = viterbi(lattice)[1]
-        return labels, kbest(lattice, 3), path_score(lattice, labels), log_partition(lattice), marginals(lattice)
+        segments = best_segments(SegmentLattice(unary, edge, edge[0, 0], lengths))
+        sums = log_partition(lattice), marginals(lattice)
+        return labels, kbest(lattice, 3), path_score(lattice, labels), *sums, segments
 
 
 def test_export_of_decoders_with_confidence() -> None:

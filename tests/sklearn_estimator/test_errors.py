@@ -98,7 +98,7 @@ def test_training_data(X, y, message):
     [
         (
             {"algorithm": "svm"},
-            "algorithm must be one of crf, averaged_perceptron, margin, passive_aggressive, or a function",
+            "algorithm must be one of crf, averaged_perceptron, margin, passive_aggressive, softmax_margin, or a",
         ),
         ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, none, got 'BIO'"),
         ({"C": 0}, "C must be > 0, got 0"),
@@ -196,3 +196,20 @@ def test_numbers_of_numpy_are_numbers():
     X = [[{"x": np.float32(0.5), "y": np.int64(2), "z": np.bool_(True)}, {"z": 1}]]
     found = SequenceTagger("averaged_perceptron").fit(X, [["A", "B"]])
     assert found.attributes_ == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], "X has 2 sentences, sample_weight the shape (1,); give one number for each sentence"),
+        ([1, -2], "sample_weight, sentence 2: -2.0 must be a finite number >= 0"),
+        (["a", 1], "sample_weight: expected a number for each sentence, got ['a', 1]"),
+    ],
+)
+def test_wrong_weights(weights, message):
+    assert refusal(lambda: SequenceTagger().fit(WORDS, LABELS, sample_weight=weights)) == message
+
+
+def test_weights_twice():
+    X = [{"word": words, "weight": ["1"] * len(words)} for words in WORDS]
+    assert "'weight'" in refusal(lambda: SequenceTagger().fit(X, LABELS, sample_weight=[1, 2]))

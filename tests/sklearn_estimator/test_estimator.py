@@ -21,7 +21,7 @@ from sklearn.utils import estimator_checks as checks
 from structperc import Tagger
 from structperc.chain import KBest
 from structperc.cli.main import main
-from structperc.criteria import CRFLoss, PerceptronLoss
+from structperc.criteria import CRFLoss, PerceptronLoss, SegmentCosts
 from structperc.metrics import classification_report, segment_f1_score
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SparseLinear
@@ -103,11 +103,32 @@ def test_conventions_of_scikit_learn():
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_learn_their_training_data(name, dicts):
     X, y = dicts
-    tagger = SequenceTagger(name, random_state=0, C=100.0 if name == "crf" else 1.0).fit(X, y)
+    full_batch = name in ("crf", "softmax_margin")
+    tagger = SequenceTagger(name, random_state=0, C=100.0 if full_batch else 1.0).fit(X, y)
     assert tagger.score(X, y) > 0.9
-    assert tagger.n_iter_ == (10 if name != "crf" else tagger.n_iter_) > 1
+    assert tagger.n_iter_ == (tagger.n_iter_ if full_batch else 10) > 1
     assert tagger.classes_ == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert tagger.scheme_ == "IOB2"
+
+
+@pytest.mark.filterwarnings("ignore:The scoring SequenceTagger.score does not support sample_weight")
+def test_weights_of_sentences():
+    """A weight of 2 is a sentence that occurs twice; searches divide the weights with the sentences."""
+    X, y = [["Bo", "left"]] * 6, [["B-PER", "O"], ["O", "O"]] * 3
+    crf = {"templates": ["w[0]"], "max_iterations": 20}
+    twice = SequenceTagger(**crf).fit(X + X[::2], y + y[::2]).predict_marginals(X[:1])
+    weighted = SequenceTagger(**crf).fit(X, y, sample_weight=[2, 1] * 3).predict_marginals(X[:1])
+    assert weighted[0][0] == pytest.approx(twice[0][0], abs=1e-3)
+    search = GridSearchCV(SequenceTagger(**crf), {"C": [2.0]}, cv=2).fit(X, y, sample_weight=[3, 1] * 3)
+    assert search.predict(X[:1]) == y[:1]
+
+
+@pytest.mark.parametrize("name", ["softmax_margin", "passive_aggressive"])
+def test_costs_of_segments(name, words):
+    costs = SegmentCosts(missed=3.0)
+    tagger = clone(quick(algorithm=name, cost=costs)).fit(*words)
+    assert tagger.tagger_.criterion.cost.missed == 3
+    assert (tagger.cost.labels, costs.labels) == (None, None)
 
 
 def test_hashed_features(dicts, words):
