@@ -23,10 +23,15 @@ def draw(image: Path) -> None:
 
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("| dropped | 0 %"))
-    rows = [[cell.strip(" `%") for cell in line.split("|")[1:-1]] for line in lines[first : first + 4]]
+    rows = [[cell.strip(" `%") for cell in line.split("|")[1:-1]] for line in lines[first : first + 5]]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name, *scores in rows[2:]:
-        axes.plot(list(map(float, rows[0][1:])), list(map(float, scores)), marker="o", label=name.replace("`", ""))
+        axes.plot(
+            list(map(float, rows[0][1:])),
+            [float(score or "nan") for score in scores],
+            marker="o",
+            label=name.replace("`", ""),
+        )
     axes.set(xlabel="dropped mentions (%)", ylabel="F1 on the development file", ylim=(0, 100))
     axes.grid(alpha=0.3)
     axes.legend()

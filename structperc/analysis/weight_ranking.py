@@ -14,7 +14,7 @@ from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reports.html_pages import render
 from structperc.reports.tables import text_table
 from structperc.reranking import FirstScore, LocalFeatures
-from structperc.scorers import SparseLinear
+from structperc.scorers import SegmentLinear, SparseLinear
 from structperc.taggers.tagger import Tagger
 
 MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights are shown
@@ -106,6 +106,8 @@ def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     """Yield the tables of nodes, edges and transitions that a linear scorer has."""
     local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
     scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
+    if isinstance(scorer, SegmentLinear):
+        scorer = scorer.labels  # features of segments have no names
     if not isinstance(scorer, SparseLinear):
         return
     pairs = [f"{a} {b}" for a in names for b in names]

@@ -16,7 +16,7 @@ from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import BEGIN, END, INSIDE, SINGLE, parse_tag
 from structperc.errors import InputError
-from structperc.structures import Candidates, Lattice
+from structperc.structures import Candidates, Lattice, LatticeWithSegments
 
 
 def scale(lattice: Lattice, temperature: float) -> Lattice:
@@ -38,6 +38,8 @@ def scale(lattice: Lattice, temperature: float) -> Lattice:
         (tensor([[[0.1192, 0.8808]]]), tensor([[[0.2689, 0.7311]]]))
     """
     check_temperature(temperature)
+    if isinstance(lattice, LatticeWithSegments):
+        lattice = lattice._replace(segment=lattice.segment / temperature)
     return lattice._replace(unary=lattice.unary / temperature, edge=lattice.edge / temperature)
 
 

@@ -1,5 +1,7 @@
 """Weights of tokens and sequences in training, from a column of numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from structperc.data.corpus import Corpus
@@ -29,6 +31,19 @@ def token_weights(corpus: Corpus) -> np.ndarray | None:
         place = corpus.where(int(np.flatnonzero(numbers == i)[0]))
         raise InputError(f"{place}: weight {distinct[i]!r} must be a number >= 0; correct it")
     return values[numbers]
+
+
+def without_weights(corpus: Corpus) -> Corpus:
+    """Return a corpus without the column of weights, which concerns training only.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "unknown"]}])
+        >>> sorted(without_weights(corpus).columns)
+        ['word']
+    """
+    if WEIGHT not in corpus.columns:
+        return corpus
+    return replace(corpus, columns={role: values for role, values in corpus.columns.items() if role != WEIGHT})
 
 
 def _number(text: str) -> float:

@@ -25,6 +25,7 @@ from structperc.data.label_sets import ALLOWED
 from structperc.data.labels import LabelSet
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.text_files import expand_path
+from structperc.data.weights import WEIGHT
 from structperc.datamodules.encoded import CorpusArrays, encode_arrays, load_arrays, write_arrays
 from structperc.errors import InputError
 from structperc.features import DocumentAttribute, FeatureExtractor
@@ -109,7 +110,7 @@ class CorpusCache(CorpusStore):
         def write(writer: ArrayWriter) -> None:
             write_arrays(writer, corpus, features, labels, self._workers(writer))
 
-        digest = corpus_digest(corpus, [*features.columns, "label", ALLOWED])
+        digest = corpus_digest(corpus, [*features.columns, "label", ALLOWED, WEIGHT])
         folder = self._cached("arrays", [digest, features_digest(features), labels.names, labels.scheme], write)
         release_memory(corpus)
         return load_arrays(folder)

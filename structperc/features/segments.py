@@ -190,14 +190,22 @@ class _Segments(NamedTuple):
 
     def _phrases(self, name: str) -> np.ndarray:
         exact, folded = (
-            _contains(self.phrases, self.runs.keys(attribute, string_hash(f"{name} {attribute}", "template")))
+            find_keys(self.phrases, self.runs.keys(attribute, string_hash(f"{name} {attribute}", "template"))) >= 0
             for attribute in ("w", "wl")
         )
         return np.where(exact, EXACT, np.where(folded, FOLDED, np.uint64(NO_KEY)))
 
 
-def _contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return a mask of the wanted keys (n,) that are among sorted ones."""
+def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the positions (n,) int64 of keys among sorted ones, -1 for others.
+
+    Example:
+        >>> find_keys(np.array([3, 5, 8]), np.array([8, 4, 3]))
+        array([ 2, -1,  0])
+    """
     if not len(keys):
-        return np.zeros(len(wanted), bool)
-    return keys[np.searchsorted(keys, wanted).clip(max=len(keys) - 1)] == wanted
+        return np.full(len(wanted), -1)
+    order = wanted.argsort()  # four times as fast: neighbouring keys are near in memory
+    places = np.empty(len(wanted), np.int64)
+    places[order] = np.searchsorted(keys, wanted[order]).clip(max=len(keys) - 1)
+    return np.where(keys[places] == wanted, places, -1)

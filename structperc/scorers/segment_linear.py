@@ -18,8 +18,9 @@ from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
+from structperc.features.exact_index import KeyCounts
 from structperc.features.hashing import NO_KEY
-from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
+from structperc.features.segments import PHRASE, SegmentKeys, find_keys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.scorers.sparse_linear import sum_features
@@ -101,12 +102,12 @@ class SegmentFeatures(TextModule):
         found = [phrase_keys(path, name) for name, path in files.items()]
         phrases = np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
         self._words = None if self.clusters is None else Clusters(expand_path(self.clusters))
-        keys: list[list[np.ndarray]] = [[] for _ in self.templates]
+        counters = [KeyCounts() for _ in self.templates]
         for _, _, of_templates in self._extractor(phrases).each(corpus):
-            for own, more in zip(keys, of_templates, strict=True):
-                own.append(more)
-        frequent = [_frequent(np.concatenate(own), self.cutoff) for own in keys]
-        self._set_keys(np.sort(np.concatenate(frequent)), phrases)
+            for counter, keys in zip(counters, of_templates, strict=True):
+                counter.add(keys[keys != NO_KEY].view(np.int64))
+        frequent = [keys[counts >= self.cutoff] for keys, counts in (counter.total() for counter in counters)]
+        self._set_keys(np.sort(np.concatenate(frequent).view(np.uint64)), phrases)
 
     def source_files(self) -> list[str]:
         """Return the files of gazetteers and clusters."""
@@ -139,7 +140,7 @@ class SegmentFeatures(TextModule):
         phrases = self.phrases.cpu().numpy().view(np.uint64)
         found = []
         for _, starts, of_templates in self._extractor(phrases).each(corpus):
-            ids = np.stack([_find(keys, wanted) for wanted in of_templates], 1)
+            ids = np.stack([find_keys(keys, wanted).astype(np.int32) for wanted in of_templates], 1)
             counts = np.zeros(corpus.tokens, np.int64)
             counts[starts] = (ids >= 0).sum(1)
             found.append(Ragged.from_counts(torch.from_numpy(ids[ids >= 0]), torch.from_numpy(counts)))
@@ -151,20 +152,6 @@ class SegmentFeatures(TextModule):
     def _set_keys(self, keys: np.ndarray, phrases: np.ndarray) -> None:
         self.register_buffer("keys", torch.from_numpy(keys.view(np.int64)))
         self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
-
-
-def _frequent(keys: np.ndarray, cutoff: int) -> np.ndarray:
-    distinct, counts = np.unique(keys, return_counts=True)
-    kept: np.ndarray = distinct[(counts >= cutoff) & (distinct != NO_KEY)]
-    return kept
-
-
-def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the ids (n,) int32 of keys among sorted ones, -1 for others."""
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int32)
-    places = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1).astype(np.int32)
 
 
 class SegmentLinear(Scorer):

@@ -26,7 +26,7 @@ from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.possible_labels import possible_masks
 from structperc.data.read_options import check_training_files
-from structperc.data.weights import WEIGHT
+from structperc.data.weights import WEIGHT, without_weights
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import MAX_PLACES, EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler, batches_seen, mark_unfinished_epoch
@@ -282,7 +282,8 @@ class BaseTagger(pl.LightningModule, Predictor):
         return self.labels.extended(corpus.factorize("label").distinct) if "label" in corpus.columns else self.labels
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
-        """Return a corpus as arrays, with the numbers of this tagger's features and `gold_labels`."""
+        """Return a corpus as arrays, with the numbers of this tagger's features and `gold_labels`, without weights."""
+        corpus = corpus if WEIGHT in self.features.columns else without_weights(corpus)
         return EncodedCorpus(corpus, self.features, self.gold_labels(corpus), self.inputs(corpus))
 
     def encode_split(self, corpus: Corpus) -> EncodedCorpus:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc import LabelSet
-from structperc.chain import Constraints, kbest, log_partition, marginals, max_marginals, path_score, viterbi
+from structperc.chain import Constraints, kbest, log_partition, marginals, max_marginals, path_score, scale, viterbi
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.structures import Lattice, LatticeWithSegments
@@ -39,6 +39,7 @@ def all_paths(labels, lattice, row):
 def test_all_label_sequences(scheme):
     labels, lattice = make(scheme)
     found, total, p = kbest(lattice, 8), log_partition(lattice), marginals(lattice)
+    halved = log_partition(scale(lattice, 2.0))
     assert torch.equal(viterbi(lattice)[1], found.labels[:, 0])
     again = path_score(lattice, found.labels)
     for row, n in enumerate(lattice.lengths.tolist()):
@@ -48,6 +49,7 @@ def test_all_label_sequences(scheme):
         torch.testing.assert_close(found.scores[row, valid], scores[:8])
         torch.testing.assert_close(again[row, valid], scores[:8])
         torch.testing.assert_close(total[row], scores.logsumexp(0))
+        torch.testing.assert_close(halved[row], (scores / 2).logsumexp(0))
         expected = torch.zeros(T, len(labels), dtype=torch.float64)
         for share, (_, path) in zip(scores.softmax(0), paths, strict=True):
             expected[torch.arange(n), list(path)] += share

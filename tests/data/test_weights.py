@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+import structperc
+from structperc.analysis.input_files import DEFAULT_READING
+from structperc.cli.tagging import FileTagger
 from structperc.criteria import CRFLoss, MCEFLoss, TokenCrossEntropyLoss
 from structperc.data import LabelSet
 from structperc.datamodules import Conll, EncodedCorpus, Table
+from structperc.datamodules.cache import CorpusCache, CorpusStore
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from tests.tiny import make_tagger
@@ -67,3 +71,28 @@ def test_confidences_above_one(tmp_path):
     data = conll(tmp_path, "Anna 1 B-PER\nleft 1.5 O\n")
     with pytest.raises(InputError, match=r"train.txt:2"):
         make_tagger(data, CRFLoss(confidences=True)).check_weights(data.corpus("train"))
+
+
+@pytest.mark.parametrize("criterion", [CRFLoss(), TokenCrossEntropyLoss()])
+def test_predictions_ignore_weights(tmp_path, criterion):
+    data = conll(tmp_path, "Anna 2 B-PER\nleft 2 O\n")
+    make_tagger(data, criterion).save(tmp_path / "model")
+    (tmp_path / "new.txt").write_text("Anna unknown\nleft -1\n")
+    FileTagger(str(tmp_path / "model"), read_options=DEFAULT_READING._replace(columns=["word", "weight"])).tag_file(
+        str(tmp_path / "new.txt"), str(tmp_path / "tagged.txt")
+    )
+    tagger = structperc.load(tmp_path / "model")
+    (labels,) = tagger.tag([["Anna", "left"]])
+    assert tagger.tag([{"word": ["Anna", "left"], "weight": ["unknown", "-1"]}]) == [labels]
+    tagged = [line.split() for line in (tmp_path / "tagged.txt").read_text().splitlines() if line]
+    assert tagged[-2:] == [["Anna", "unknown", labels[0]], ["left", "-1", labels[1]]]
+
+
+def test_other_weights_are_not_those_of_the_cache(tmp_path):
+    for weight in ("2", "3"):
+        corpus = conll(tmp_path, f"Anna {weight} B-PER\nleft 0.5 O\n").corpus("train")
+        features = CorpusStore().fit_features(FeatureExtractor(["w[0]"], cutoff=1, progress=False), corpus)
+        cache, labels = CorpusCache(str(tmp_path / "cache")), LabelSet(("O", "B-PER", "I-PER"))
+        for _ in range(2):
+            batch = EncodedCorpus(corpus, features, labels, encode=cache.arrays)[[0]]
+            assert batch.weights.tolist() == [[float(weight), 0.5]]

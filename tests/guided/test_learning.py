@@ -74,16 +74,13 @@ def test_same_weights_as_the_reference(beam, order, rule):
 
 
 @pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3)], ids=["aggressive", "margin"])
-@each_order
 @pytest.mark.parametrize("beam", [1, 3])
-def test_sets_of_allowed_labels(beam, order, rule):
-    """As the reference; sets of one label are the same as labels."""
-    for seed, templates in enumerate(CONTEXTS, 100 * beam):
+def test_sets_of_allowed_labels(beam, rule):
+    for seed, templates in enumerate(CONTEXTS[1:4], 100 * beam):
         draw, made = random.Random(seed), sentences(seed, 4, 4, longest=6)
         for sentence in made:
             sentence.allowed = [[label == y or draw.random() < 0.3 for label in range(4)] for y in sentence.gold]
-        model, reference = epochs(2, templates, made, 4, beam=beam, order=order, rule=rule)
-        same_weights(model, reference)
+        same_weights(*epochs(2, templates, made, 4, beam=beam, rule=rule))
 
 
 @pytest.mark.parametrize("margin", [0, 3])

@@ -320,6 +320,9 @@ def test_commands_take_the_model(runs, run, name, file):
     data.encode(tagger.first.encode, "test")
     assert f"{100 * evaluate(tagger.first, data, 'test').compute()['score']:.2f}" in table[1]
     assert f"{100 * results_of(runs.run(name))['test']['score']:.2f}" in table[2]
+    errors = run("evaluate", model, path, "--errors")
+    assert f"{100 * results_of(runs.run(name))['test']['score']:.2f}" in errors.splitlines()[1]
+    assert "Kinds of errors" in errors
     text = run("weights", model, "--top", "4")
     assert "FirstScore: largest weights" in text
     if name in STRINGS:
