@@ -1,9 +1,9 @@
 """Dynamic programs on lattices as custom operators of PyTorch.
 
 operators.py               contracts, shapes and derivatives
-semi_markov.py             the same for segments
+semi_markov.py             the same for segments; on a GPU the reference runs
 registration.py            how an operator is registered, and which implementation runs
-reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, each with the same modules
+reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, in modules of the same names
 
 They compile and export as one node each. `structperc.chain` checks arguments and is the interface for users.
 """

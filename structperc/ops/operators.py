@@ -79,7 +79,8 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     return lengths.new_empty(B, k, T, dtype=dtype), unary.new_empty(B, k), lengths.new_empty(B, k, dtype=torch.bool)
 
 
-def _save_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+def save_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """Save the inputs of an operator for its derivative."""
     ctx.save_for_backward(*inputs)
 
 
@@ -135,7 +136,7 @@ def best_before_and_after_backward(
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
 
-@operator("viterbi", _save_inputs, _analytic_or_reference(search.best_before_and_after, best_before_and_after_backward))
+@operator("viterbi", save_inputs, _analytic_or_reference(search.best_before_and_after, best_before_and_after_backward))
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the best scores of all that is before, and of all that is after, each label.
 
@@ -275,7 +276,7 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
 
 @operator(
     "forward_backward",
-    _save_inputs,
+    save_inputs,
     _analytic_or_reference(sums.local_log_partition, local_log_partition_backward),
 )
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:

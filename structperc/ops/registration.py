@@ -1,8 +1,8 @@
 """Registration of custom operators: schema, shapes, derivative, and one implementation per device.
 
 `structperc.ops.reference.MODULE` implements an operator in tensor operations, `structperc.ops.cpu.MODULE` with numba,
-`structperc.ops.cuda.MODULE` with Triton; each defines a function of the operator's name. They are imported on first
-use, so that importing the library compiles nothing and needs neither compiler.
+`structperc.ops.cuda.MODULE`, if there is one, with Triton; each defines a function of the operator's name. They are
+imported on first use, so that importing the library compiles nothing and needs neither compiler.
 """
 
 from collections.abc import Callable
@@ -106,7 +106,8 @@ def implementation(device: str, name: str) -> Callable[..., Any]:
     """Return the function that implements an operator on a device.
 
     Args:
-        device: "reference", "cpu" or "cuda". The reference replaces "cuda" where Triton is not installed.
+        device: "reference", "cpu" or "cuda". The reference replaces "cuda" where Triton is not installed, and for
+            operators without a Triton kernel.
         name: name of the operator.
 
     Example:
@@ -116,7 +117,8 @@ def implementation(device: str, name: str) -> Callable[..., Any]:
         >>> search(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
         (tensor([3.]), tensor([[1, 0]]))
     """
-    if device == "cuda" and util.find_spec("triton") is None:
+    module = f"structperc.ops.cuda.{MODULES[name]}"
+    if device == "cuda" and (util.find_spec("triton") is None or util.find_spec(module) is None):
         device = "reference"
     return cast(Callable[..., Any], getattr(import_module(f"structperc.ops.{device}.{MODULES[name]}"), name))
 

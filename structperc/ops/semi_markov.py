@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structperc.ops.operators import reference_gradients
+from structperc.ops.operators import reference_gradients, save_inputs
 from structperc.ops.reference import semi_markov as reference
 from structperc.ops.registration import operator
 
@@ -134,9 +134,20 @@ def semi_markov_sums(
     return token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, T, C), token.new_empty(B, C, C)
 
 
-@operator("semi_markov")
+def _from_best(ctx: Any, best: Tensor) -> tuple[Tensor | None, ...]:
+    *scores, lengths = ctx.saved_tensors
+
+    def function(token: Tensor, segment: Tensor, pair: Tensor) -> Tensor:
+        return reference.semi_markov_best(token, segment, pair, lengths)
+
+    return *reference_gradients(function, tuple(scores), (best,)), None
+
+
+@operator("semi_markov", save_inputs, _from_best)
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
     """Return the best score of a segmentation with a given segment, for all segments.
+
+    The gradient is computed in tensor operations.
 
     Args:
         token: (B, T, C).

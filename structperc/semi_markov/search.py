@@ -111,9 +111,10 @@ def path_score(lattice: SegmentLattice, labels: Tensor) -> Tensor:
     return semi_markov_path_score(*lattice, labels)
 
 
-@torch.no_grad()
 def max_marginals(lattice: SegmentLattice) -> Tensor:
-    """Return the best score of a segmentation that contains a given segment, for all segments. Without gradients.
+    """Return the best score of a segmentation that contains a given segment, for all segments.
+
+    The gradient of an entry is the gradient of the score of its segmentation, of one of several equal ones.
 
     Args:
         lattice: scores of B sequences.

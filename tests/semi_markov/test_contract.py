@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from structperc.errors import InputError, InvalidScoreError
-from structperc.ops import semi_markov_sums
+from structperc.ops import semi_markov_best, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
 from structperc.ops.registration import implementation
 from tests.semi_markov.enumeration import expected, labels_of, ranked
@@ -92,6 +92,8 @@ def test_gradients():
     for function in (semi_markov_entropy, semi_markov_path_score):
         more = (torch.tensor([[[0, 2], [1, 0], [1, 1]]] * B),) if function is semi_markov_path_score else ()
         assert torch.autograd.gradcheck(lambda *x: function(*x, lengths, *more), inputs, fast_mode=True)  # noqa: B023
+    best = torch.autograd.grad(semi_markov_best(*inputs, lengths)[1, 0, 1, 1], inputs)  # one segment of two tokens
+    assert [x.nonzero().tolist() for x in best] == [[[1, 0, 1], [1, 1, 1]], [[0, 0, 1, 1]], []]
     assert torch.autograd.gradgradcheck(lambda *x: semi_markov_sums(*x, lengths)[0], inputs, fast_mode=True)
 
 
@@ -116,6 +118,8 @@ def test_invalid_scores():
             implementation("cpu", f"semi_markov_{name}")(token, segment, pair, lengths, *more)
     for device in ("cpu", "reference"):
         total, segments, *_ = implementation(device, "semi_markov_sums")(token, segment, pair, lengths)
+        best = implementation(device, "semi_markov_best")(token, segment, pair, lengths)
+        assert torch.equal(best.isnan(), segments.isnan())
         assert total.isnan().tolist() == [False, True, False, False]
         assert segments[1].isnan().any()
         assert not segments[2].isnan().any()

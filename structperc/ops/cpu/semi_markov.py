@@ -58,8 +58,11 @@ def semi_markov_kbest(
 
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
     """Implement `structperc.ops.semi_markov_best`."""
-    check_lengths(lengths, token.shape[1])
-    return reference.semi_markov_best(token, segment, pair, lengths)
+    (B, T, C), D = token.shape, segment.shape[2]
+    best = token.new_empty(B, T, D, C)
+    if run_in_threads(_search_with_each, B, 16 * T * C * (D + C), token, segment, pair, lengths, best):
+        check_lengths(lengths, T)
+    return best
 
 
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
@@ -104,6 +107,17 @@ def _has_invalid(b, token, segment, pair, length):
         if any_invalid(segment, first + t * row, first + t * row + (length - t) * C):
             return True
     return any_invalid(segment, first, first + whole * row)
+
+
+@subkernel
+def _mark_invalid(length, given, found):
+    """Make all entries of found (T, D, C) NaN whose segments are not impossible by themselves."""
+    _, D, C = found.shape
+    for t in range(length):
+        for d in range(min(D, length - t)):
+            for c in range(C):
+                if given[t if len(given) > 1 else 0, d, c] != -np.inf:
+                    found[t, d, c] = np.nan
 
 
 @subkernel
@@ -222,6 +236,34 @@ def _score(token, given, pair, length, labels):
         if t + 1 == length or labels[t + 1] < C:
             segments += given[start if len(given) > 1 else 0, t - start, kind]
     return tokens + segments + pairs
+
+
+@kernel
+def _search_with_each(start, stop, token, segment, pair, lengths, best):
+    (_, T, C), D = token.shape, segment.shape[2]
+    tables, ended = _best_of(T, pair), np.empty((T + 1, C))
+    for b in range(start, stop):
+        length, given = lengths[b], segment[0 if len(segment) == 1 else b]
+        if length_out_of_range(length, T):
+            return True
+        best[b], ended[:] = -np.inf, -np.inf
+        if _has_invalid(b, token, segment, pair, length):
+            _mark_invalid(length, given, best[b])
+            continue
+        level = _levels(token[b], length, tables.own)
+        _search_backwards(length, given, tables)
+        for t in range(length):
+            for c in range(C):
+                before = 0.0 if t == 0 else -np.inf
+                for i in range(C if t else 0):
+                    before = max(before, ended[t, i] + pair[i, c])
+                run = 0.0
+                for d in range(min(D, length - t)):
+                    run += tables.own[t + d, c]
+                    whole = run + given[t if len(given) > 1 else 0, d, c]
+                    ended[t + d + 1, c] = max(ended[t + d + 1, c], before + whole)
+                    best[b, t, d, c] = (before + (whole + tables.after[t + d + 1, c])) + level
+    return False
 
 
 class Lists(NamedTuple):
@@ -376,11 +418,7 @@ def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, t
             continue
         if _has_invalid(b, token, segment, pair, length):
             totals[b], tokens[b, :length], pairs[b] = np.nan, np.nan, np.nan
-            for t in range(length):
-                for d in range(min(D, length - t)):
-                    for c in range(C):
-                        if given[t if len(given) > 1 else 0, d, c] != -np.inf:
-                            segments[b, t, d, c] = np.nan
+            _mark_invalid(length, given, segments[b])
             continue
         level = _levels(token[b], length, choices.own)
         choices.after[length, :C] = 0.0

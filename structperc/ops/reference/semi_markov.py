@@ -182,7 +182,7 @@ def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
 
 
 def _highest(scores: Tensor) -> Tensor:
-    return scores.amax(-1)
+    return scores.max(-1).values  # its gradient is that of one of several equal scores
 
 
 # -- segmentations, token by token ---------------------------------------------------------------------------
