@@ -88,12 +88,19 @@ class CorpusCriterion(Criterion):
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) and the update mask (B,) bool; in training mode, store the counts if totals is None."""
-        counts = self.counts(scored)
+        counts = self.weighted_counts(scored)
         rates = self.rates(self.estimate(counts.detach()) if self.totals is None else self.totals)
         return counts @ rates.to(counts), (counts.detach() != 0).any(1) & rates.any()
 
+    def weighted_counts(self, scored: Scored) -> Tensor:
+        """Return the soft counts (B, S) times the weights of the sequences."""
+        counts = self.counts(scored)
+        if scored.weights is None or not scored.gold.shape[1]:
+            return counts
+        return counts * scored.weights[:, :1].to(counts.dtype)
+
     def weighted(self, losses: Tensor, scored: Scored) -> Tensor:
-        """Return the losses (B,): sequences have no weights."""
+        """Return the losses (B,): weights are in the counts."""
         return losses
 
     def rates(self, totals: Tensor) -> Tensor:

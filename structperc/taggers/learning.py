@@ -343,7 +343,7 @@ class FullBatchTraining(GradientTraining):
         for batch in map(trainer.strategy.batch_to_device, seen):
             with trainer.precision_plugin.train_step_context():  # as in training
                 scored = self.tagger.score_batch(batch)
-            counts.append(criterion.counts(scored).double().sum(0))
+            counts.append(criterion.weighted_counts(scored).double().sum(0))
             candidates.append(scored.candidates)
         self._candidates = candidates
         return all_reduce_sum(torch.stack(counts).sum(0))

@@ -298,9 +298,7 @@ class Tagger(BaseTagger):
             raise InputError(f"{place}: {name} needs complete labels; use CRFLoss or a perceptron-like criterion")
 
     def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError for weights that the criterion does not support: within sequences, or of all kinds."""
-        if self.criterion.corpus_level:
-            raise InputError(f"{corpus.name}: {type(self.criterion).__name__} has no weights; remove the column weight")
+        """Raise InputError for weights that the criterion does not support: within sequences, or too large ones."""
         by_sentence = self.criterion.unit == "sentence" or self.criterion.independent_sentences
         starts, unit = (corpus.sentences, "sentence") if by_sentence else (corpus.starts, self.unit)
         if not self.criterion.token_weights and (token := first_change(corpus, starts)) is not None:

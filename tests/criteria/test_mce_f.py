@@ -24,6 +24,8 @@ class Quotient(CorpusCriterion):
     def counts(self, scored):
         return scored
 
+    weighted_counts = counts
+
     def objective(self, totals):
         return totals[0] / totals[1]
 

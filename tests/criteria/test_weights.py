@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from structperc.criteria import CRFLoss, HingeLoss, MEMMLoss, RiskLoss, TokenCosts, TokenCrossEntropyLoss
+from structperc.criteria import CRFLoss, HingeLoss, MCEFLoss, MEMMLoss, RiskLoss, TokenCosts, TokenCrossEntropyLoss
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from tests.criteria.batches import random_gold, random_lattice, scored_of
@@ -21,6 +21,18 @@ def test_weights_of_sequences(criterion):
     plain, weights = criterion(scored), torch.tensor([2.0, 0.5, 0.0, 1.0, 3.0])
     found = criterion(scored._replace(weights=weights[:, None].expand(5, 4)))
     torch.testing.assert_close(found, plain * weights.double())
+
+
+def test_weights_of_sequences_in_a_corpus_criterion():
+    """A sequence of weight 2 counts as two sequences."""
+    lattice, criterion = random_lattice(1), MCEFLoss(memory=0)
+    gold, times = random_gold(lattice), torch.tensor([2, 1, 0, 1, 3])
+    rows = torch.arange(5).repeat_interleave(times)
+    copies = lattice._replace(unary=lattice.unary[rows], edge=lattice.edge[rows], lengths=lattice.lengths[rows])
+    expected = criterion(scored_of(copies, gold[rows], criterion, 2))
+    weights = times.float()[:, None].expand(5, 4)
+    found = criterion(scored_of(lattice, gold, criterion, 2)._replace(weights=weights))
+    torch.testing.assert_close(found, torch.zeros(5).double().index_add(0, rows, expected))
 
 
 def test_weights_of_tokens_and_classes():
