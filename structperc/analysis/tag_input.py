@@ -264,7 +264,7 @@ def _record(
             raise InputError(
                 f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"
             )
-        if ALLOWED_FIELD in record:
+        if record.get(ALLOWED_FIELD) is not None:
             raise InputError(
                 f"{place}: field {ALLOWED_FIELD!r} has labels of tokens; give the field {TOKENS_FIELD!r}, too"
             )

@@ -210,7 +210,7 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     if isinstance(value, Mapping) and all(isinstance(one, Sequence) for one in value.values()):
         value = [dict(zip(value, one, strict=False)) for one in zip(*value.values(), strict=False)]
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise InputError(f"{place}: column {column!r} has {value!r:.40}, not a list of spans; change columns")
+        raise InputError(f"{place}: {column} is {value!r:.40}; give a list of spans: [start, end, label]")
     found = []
     for i, one in enumerate(value):
         parts = _span_parts(one)

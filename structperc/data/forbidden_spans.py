@@ -18,6 +18,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import span_within
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
 
@@ -97,7 +98,7 @@ def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, 
         forbidden: for each sentence the spans (type, start, end), tokens start <= t < end, or None.
 
     Raises:
-        InputError: another number of sentences, or a span outside of its sentence.
+        InputError: another number of sentences, an invalid span, or one outside of its sentence.
 
     Example:
         >>> from structperc import Corpus
@@ -127,7 +128,7 @@ def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list
         spans: (type, start, end), tokens start <= t < end.
 
     Raises:
-        InputError: a span outside of the sentence.
+        InputError: an invalid span, or one outside of the sentence.
 
     Example:
         >>> from structperc.data.forbidden_spans import forbidden_column
@@ -135,9 +136,8 @@ def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list
         ['[["PER", 2], ["ORG", 3]]', '', '']
     """
     found: list[list[tuple[str, int]]] = [[] for _ in range(length)]
-    for kind, start, end in spans:
-        if not 0 <= start < end <= length:
-            raise InputError(f"forbidden: the span {start}..{end} is not within the {length} tokens of the sentence")
+    for span in spans:
+        kind, start, end = span_within(span, length, FORBIDDEN)
         found[start].append((kind, end - start))
     return [json.dumps(own) if own else "" for own in found]
 

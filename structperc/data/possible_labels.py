@@ -4,12 +4,14 @@ In a corpus they are a column `possible` of labels separated by "|", such as "B-
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from structperc.data.corpus import Column, Corpus
-from structperc.data.label_sets import ANY, OR, allowed_labels
+from structperc.data.label_sets import ANY, OR, allowed_labels, is_label_set
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import Span, convert
 from structperc.data.text_files import read_lines
@@ -27,7 +29,7 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
             without restrictions.
 
     Raises:
-        InputError: another number of sentences or tokens, or a string in place of a list of labels.
+        InputError: another number of sentences or tokens, or anything but a list of labels for a token.
 
     Example:
         >>> from structperc import Corpus
@@ -44,10 +46,35 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
         tokens = [None] * length if own is None else list(own)
         if len(tokens) != length:
             raise InputError(f"allowed: sentence {number} has {length} tokens, but the list has {len(tokens)}")
-        if wrong := next((one for one in tokens if isinstance(one, str)), None):
-            raise InputError(f"allowed: sentence {number} has the string {wrong!r}; give a list of labels, or None")
-        found += [ANY if one is None else OR.join(one) for one in tokens]
+        lists = [label_list(one, f"allowed: sentence {number}, token {t}") for t, one in enumerate(tokens, 1)]
+        found += [ANY if one is None else OR.join(one) for one in lists]
     return corpus.replace_column(POSSIBLE, found)
+
+
+def label_list(value: Any, place: str) -> list[str] | None:
+    """Return the labels that a token may have, None for all.
+
+    Args:
+        value: an iterable of label names, or None.
+        place: beginning of an error message.
+
+    Raises:
+        InputError: a string, anything that is not iterable, or an item that is not the name of one label.
+
+    Example:
+        >>> from structperc.data.possible_labels import label_list
+        >>> label_list(("B-PER", "O"), "allowed[0]")
+        ['B-PER', 'O']
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{place} is {value!r:.40}; give a list of labels, or None for all labels")
+    names = list(value)
+    for name in names:
+        if not isinstance(name, str) or is_label_set(name):
+            raise InputError(f"{place} has {name!r:.40}, which is not the name of one label; list each label")
+    return names
 
 
 def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
@@ -90,7 +117,8 @@ def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
         return masks
     token = int(places[found])
     own = OR.join(np.array(labels.names)[masks[token]])
-    reason = f"{labels.scheme} does not allow {own} here" if own else "the lists of allowed labels have none in common"
+    empty = "its lists of allowed labels are empty or have none in common"
+    reason = f"{labels.scheme} does not allow {own} here" if own else empty
     raise InputError(f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r}: {reason}")
 
 
@@ -189,6 +217,36 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
     return restrict(corpus, labels, table[numbers])
 
 
+def span_within(span: Iterable[Any], length: int, name: str) -> Span:
+    """Return a span of tokens of a sentence.
+
+    Args:
+        span: (type, start, end), tokens start <= t < end.
+        length: number of tokens of the sentence.
+        name: beginning of an error message.
+
+    Raises:
+        InputError: anything else, or a span outside of the sentence.
+
+    Example:
+        >>> from structperc.data.possible_labels import span_within
+        >>> span_within(["PER", 0, 2], 3, "forced")
+        Span(type='PER', start=0, end=2)
+    """
+    try:
+        kind, start, end = span
+        first, stop = index(start), index(end)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name}: {span!r:.60} is not a span; give type, first token and token after the last"
+        ) from None
+    if not isinstance(kind, str):
+        raise InputError(f"{name}: the type of the span {span!r:.60} is not a string")
+    if not 0 <= first < stop <= length:
+        raise InputError(f"{name}: the span {first}..{stop} is not within the {length} tokens of the sentence")
+    return Span(kind, first, stop)
+
+
 def forced_labels(length: int, segments: Iterable[Span], labels: LabelSet) -> list[list[str] | None]:
     """Return the labels of each token of a sentence that allow exactly these segments, for `tag(..., allowed=)`.
 
@@ -213,10 +271,9 @@ def forced_labels(length: int, segments: Iterable[Span], labels: LabelSet) -> li
     """
     if labels.scheme == "none":
         raise InputError("forced: the labels of this model have no tag scheme, so they have no segments")
-    given, iob2 = sorted(segments, key=lambda span: span.start), ["O"] * length
+    given = sorted((span_within(one, length, "forced") for one in segments), key=lambda span: span.start)
+    iob2 = ["O"] * length
     for kind, start, end in given:
-        if not 0 <= start < end <= length:
-            raise InputError(f"forced: the segment {start}..{end} is not within the {length} tokens of the sentence")
         if kind not in labels.type_names:
             raise InputError(f"forced: unknown type {kind!r}; the model has {', '.join(labels.type_names)}")
         if any(name != "O" for name in iob2[start:end]):

@@ -9,10 +9,10 @@ from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import FORBIDDEN, forbidden_column, forbidden_spans, with_forbidden
 from structperc.data.label_sets import ANY, OR
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import POSSIBLE, forced_labels, possible_masks, with_allowed
+from structperc.data.possible_labels import POSSIBLE, forced_labels, label_list, possible_masks, with_allowed
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
-from structperc.text import TokenizedText, align, merge_sentences
+from structperc.text import TextSpan, TokenizedText, align, merge_sentences
 
 FORCED_FIELD, FORBIDDEN_FIELD, ALLOWED_FIELD = "forced", "forbidden", "allowed"
 LIMITS = (ALLOWED_FIELD, FORCED_FIELD, FORBIDDEN_FIELD)  # fields of JSON lines and of requests
@@ -86,11 +86,10 @@ def limit_columns(
     lists = [None] * length if allowed is None else allowed
     if not isinstance(lists, Sequence) or isinstance(lists, str) or len(lists) != length:
         raise InputError(f"{ALLOWED_FIELD}: give a list of {length} items, one for each token: labels or null")
-    required = forced_labels(length, [Span(*span) for span in forced], labels) if forced else [None] * length
+    required = forced_labels(length, forced, labels) if forced else [None] * length
     texts = []
-    for token, (own, other) in enumerate(zip(lists, required, strict=True)):
-        if own is not None and (not isinstance(own, list | tuple) or not all(isinstance(one, str) for one in own)):
-            raise InputError(f"{ALLOWED_FIELD}[{token}] is {own!r:.40}; give a list of labels, or null for all labels")
+    for token, (value, other) in enumerate(zip(lists, required, strict=True)):
+        own = label_list(value, f"{ALLOWED_FIELD}[{token}]")
         names = other if own is None else own if other is None else [one for one in own if one in other]
         texts.append(ANY if names is None else OR.join(names))
     return {POSSIBLE: texts, FORBIDDEN: forbidden_column(length, forbidden)}
@@ -106,7 +105,7 @@ def limited_text(
     Args:
         text: the text with its tokens.
         fields: "forced" and "forbidden" are lists of [start, end, type] in characters of the text; "allowed" has a list
-            of labels, or None, for each token. Other fields are ignored.
+            of labels, or None, for each token. Other fields, and those that are None, are ignored.
         labels: the label set.
         place: beginning of an error message, such as "file:line".
 
@@ -141,9 +140,29 @@ def limited_text(
     return text, columns
 
 
+def field_spans(fields: Mapping[str, Any], name: str, place: str) -> list[TextSpan]:
+    """Return the spans of a field of a JSON line or request; none if it is missing or null.
+
+    Args:
+        fields: the fields.
+        name: name of the field, a list of [start, end, type].
+        place: beginning of an error message, such as "file:line".
+
+    Raises:
+        InputError: anything else.
+
+    Example:
+        >>> from structperc.predictor.limits import field_spans
+        >>> field_spans({"forced": [[0, 4, "PER"]], "forbidden": None}, "forbidden", "request")
+        []
+    """
+    value = fields.get(name)
+    return [] if value is None else read_spans(value, name, place, str)
+
+
 def _token_spans(text: TokenizedText, fields: Mapping[str, Any], name: str, place: str) -> list[Span]:
     """Return the spans of a field in tokens. Forbidden spans may overlap one another."""
-    spans = read_spans(fields.get(name, []), name, place, str)
+    spans = field_spans(fields, name, place)
     found = []
     for group in [spans] if name == FORCED_FIELD else [[span] for span in spans]:
         aligned = align(text, group)

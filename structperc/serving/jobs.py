@@ -7,7 +7,6 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
-from structperc.data.annotations import read_spans
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
@@ -18,6 +17,7 @@ from structperc.predictor.limits import (
     FORBIDDEN_FIELD,
     FORCED_FIELD,
     check_limits,
+    field_spans,
     limit_columns,
     limited_text,
 )
@@ -136,7 +136,7 @@ class SentencesJob(Job):
         """Return the columns of the limits of a sentence."""
         own = {name: values[number] for name, values in self.limits.items()}
         forced, forbidden = (
-            [(span.type, span.start, span.end) for span in read_spans(own.get(name) or [], name, "request", str)]
+            [(span.type, span.start, span.end) for span in field_spans(own, name, "request")]
             for name in (FORCED_FIELD, FORBIDDEN_FIELD)
         )
         try:

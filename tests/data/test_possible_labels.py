@@ -10,6 +10,8 @@ from structperc.data import forced_labels, read_lexicon, spans
 from structperc.data.possible_labels import first_impossible, possible_masks, with_allowed, with_lexicon
 from structperc.data.tag_schemes import Span, first_violation
 from structperc.errors import InputError
+from structperc.predictor.limits import limit_columns, limited_text
+from structperc.text import tokenize
 
 SETS = {
     scheme: LabelSet.from_corpus(["B-P", "B-L"] if scheme != "IOB1" else ["I-P", "I-L"], scheme)
@@ -85,3 +87,25 @@ def test_invalid_lines_of_a_lexicon(line, tmp_path):
     file.write_text(f"Bo\tB-P|O\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"lexicon\.tsv:2"):
         read_lexicon(file, SETS["IOB2"])
+
+
+@pytest.mark.parametrize("wrong", ["B-P", 3, [3], ["!O"], ["?"], ["B-P|O"]])
+def test_labels_of_a_token_that_are_not_a_list_of_names(wrong):
+    corpus = Corpus.from_sentences([{"word": ["Oslo"]}])
+    with pytest.raises(InputError, match=r"sentence 1, token 1 "):
+        with_allowed(corpus, [[wrong]])
+    with pytest.raises(InputError, match=r"allowed\[0\]"):
+        limit_columns(1, SETS["IOB2"], [wrong])
+
+
+@pytest.mark.parametrize("wrong", [(0, 1, "P"), ("P", 0), ("P", 0.0, 1.0), ("P", 0, 2), (None, 0, 1), 5])
+def test_values_that_are_not_spans_of_the_sentence(wrong):
+    for limit in ("forced", "forbidden"):
+        with pytest.raises(InputError, match=f"^{limit}: "):
+            limit_columns(1, SETS["IOB2"], **{limit: [wrong]})
+
+
+def test_fields_that_are_null_set_no_limits():
+    fields = {"allowed": None, "forced": None, "forbidden": None}
+    columns = limited_text(tokenize("Oslo"), fields, SETS["IOB2"], "request")[1]
+    assert columns == {"possible": ["?"], "forbidden": [""]}
