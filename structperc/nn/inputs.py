@@ -62,14 +62,15 @@ class TokenPositions(NamedTuple):
         return torch.full_like(values, fill).scatter(-1, order, values.where(real, fill))
 
 
-def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int) -> None:
-    """Check that logits are scores (B, T, L), mask (B, T), and gold (B, T) or (B, T, L).
+def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int, name: str = "logits") -> None:
+    """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, L).
 
     Args:
         logits: (B, T, L) floating-point numbers.
         mask: (B, T) or None.
         gold: (B, T) integers, (B, T, L) bool or None.
-        L: number of labels.
+        L: number of labels, or width of the vectors.
+        name: "logits" or "vectors", for messages.
 
     Raises:
         InputError: with the name of the wrong tensor.
@@ -82,16 +83,17 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
         structperc.errors.InputError: logits: the shape is (1, 2, 5), expected (B, T, 3), a score for each label
     """
     if logits.dim() != 3 or logits.shape[2] != L:
-        raise InputError(f"logits: the shape is {tuple(logits.shape)}, expected (B, T, {L}), a score for each label")
+        meaning = "a score for each label" if name == "logits" else "a vector for each position"
+        raise InputError(f"{name}: the shape is {tuple(logits.shape)}, expected (B, T, {L}), {meaning}")
     if not logits.is_floating_point():
-        raise InputError(f"logits: scores are floating-point numbers, got {logits.dtype}")
+        raise InputError(f"{name}: expected floating-point numbers, got {logits.dtype}")
     sets = isinstance(gold, Tensor) and gold.dtype == torch.bool
-    for name, tensor, wanted in (("mask", mask, logits.shape[:2]), ("gold", gold, logits.shape[: 3 if sets else 2])):
+    for other, tensor, wanted in (("mask", mask, logits.shape[:2]), ("gold", gold, logits.shape[: 3 if sets else 2])):
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise InputError(f"{name}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
+            raise InputError(f"{other}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
         if tensor is not None and tensor.shape != wanted:
             shape = tuple(tensor.shape)
-            raise InputError(f"{name}: the shape is {shape}, expected {tuple(wanted)}, that of logits")
+            raise InputError(f"{other}: the shape is {shape}, expected {tuple(wanted)}, that of {name}")
     if gold is not None and gold.is_floating_point():
         raise InputError(f"gold: labels are integers or a bool mask of allowed labels, got {gold.dtype}")
 

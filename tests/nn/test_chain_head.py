@@ -412,7 +412,7 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
     [
         (lambda head: head(X[0], GOOD), r"logits: the shape is \(3, 3\), expected \(B, T, 3\), a score for each label"),
         (lambda head: head(X[:, :, :2], GOOD), r"logits: the shape is \(2, 3, 2\)"),
-        (lambda head: head(X.long(), GOOD), "logits: scores are floating-point numbers, got torch.int64"),
+        (lambda head: head(X.long(), GOOD), "logits: expected floating-point numbers, got torch.int64"),
         (lambda head: head(X, GOOD[:1]), r"gold: the shape is \(1, 3\), expected \(2, 3\), that of logits"),
         (lambda head: head.kbest(X, GOOD.bool(), 3), r"mask: got int, expected a tensor \(2, 3\)"),
         (lambda head: head(X, GOOD.float()), "gold: labels are integers"),

@@ -1,0 +1,141 @@
+"""Scores of whole segments on top of any encoder: by enumeration of all segmentations, whatever the mask looks like."""
+
+import math
+
+import pytest
+import torch
+
+from structperc import LabelSet
+from structperc.errors import InputError, InvalidScoreError
+from structperc.nn import SegmentHead
+from tests.semi_markov.enumeration import expected, labels_of, ranked
+
+LABELS = LabelSet(("B-X", "I-X", "O", "B-Y", "I-Y"), "IOB2")
+NAMES = {0: "O", 1: "B-X", 2: "B-Y", 4: "I-X", 5: "I-Y"}  # of the labels of segmentations
+H, D, C, T = 3, 2, 3, 5
+KEPT = torch.tensor(  # right padding, left padding, holes, a single token, none
+    [[1, 1, 1, 1, 0], [0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 0, 1, 0, 0], [0] * T], dtype=torch.bool
+)
+GOLD = torch.tensor([[2, 0, 1, 3, -100], [-100, -100, 3, 4, 2], [0, -100, 1, -100, 0], [9, 9, 3, 9, 9], [-100] * T])
+
+
+def some_head(**options):
+    torch.manual_seed(1)
+    head = SegmentHead(LABELS, H, D, hidden=4, **options).double()
+    with torch.no_grad():
+        for p in head.parameters():
+            p.copy_(torch.randn(p.shape))
+    return head
+
+
+def some_vectors():
+    vectors = torch.randn(len(KEPT), T, H, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return vectors.masked_fill(~KEPT[:, :, None], math.nan)  # never read
+
+
+@torch.no_grad()
+def listed(head, vectors, row):
+    """All segmentations of the tokens of a row with their scores, best first."""
+    h = vectors[row][KEPT[row]]
+    segment = torch.full((len(h), D, C), -math.inf, dtype=h.dtype)
+    for t in range(len(h)):
+        for d in range(1, min(D, len(h) - t) + 1):
+            units = head.first.weight @ h[t] + head.first.bias + head.last.weight @ h[t + d - 1] + head.length[d - 1]
+            segment[t, d - 1] = head.segment.weight @ units.clamp(min=0) + head.segment.bias
+            segment[t, d - 1, 0] = segment[t, d - 1, 0] if d == 1 else -math.inf
+    token = h @ head.token.weight.T + head.token.bias
+    return ranked(token, segment, head.pair, len(h))
+
+
+def names(segments):
+    return [NAMES[label] for label in labels_of(segments, C)]
+
+
+def test_losses_and_labels():
+    head, vectors = some_head(), some_vectors()
+    losses, best = head(vectors, GOLD, KEPT, reduction="none"), head.decode(vectors, KEPT)
+    for row, kept in enumerate(KEPT):
+        found = listed(head, vectors, row)
+        gold = LABELS.decode(GOLD[row][kept])
+        (own,) = (score for score, one in found if names(one) == gold)
+        log_z = torch.tensor([score for score, _ in found]).logsumexp(0).item()
+        assert losses[row].item() == pytest.approx(log_z - own, abs=1e-5)
+        assert LABELS.decode(best[row][kept]) == names(found[0][1])
+        assert (best[row][~kept] == -100).all()
+    torch.testing.assert_close(head(vectors, GOLD, KEPT), losses.sum() / 4)
+
+
+def test_probabilities_of_entities():
+    head, vectors = some_head(), some_vectors()
+    for row, found in enumerate(head.entities(vectors, KEPT, min_probability=0)):
+        every, at = listed(head, vectors, row), KEPT[row].nonzero().flatten().tolist()
+        table = expected(every, torch.Size([len(at), D, C]))[1]
+        wanted = {
+            (LABELS.type_names[c - 1], at[t], at[t + d] + 1): table[t, d, c].item()
+            for t, d, c in table.nonzero().tolist() if c
+        }  # fmt: skip
+        assert {(one.type, one.start, one.end): one.probability for one in found.spans} == pytest.approx(wanted)
+        best = [(LABELS.type_names[c - 1], at[t], at[t + d - 1] + 1) for t, d, c in every[0][1] if c]
+        assert [(one.type, one.start, one.end) for one in found.spans if one.best] == best
+        total = torch.tensor([score for score, _ in every], dtype=torch.float64)
+        assert found.probability == pytest.approx(total.softmax(0)[0].item())
+        (only,) = head.entities(vectors[row : row + 1], KEPT[row : row + 1])
+        assert only.spans == [one for one in found.spans if one.best]
+
+
+def test_gradients():
+    head, vectors = some_head(), some_vectors()[:2].requires_grad_()
+    parameters = dict(head.named_parameters())
+
+    def losses(vectors, *values):
+        own = dict(zip(parameters, values, strict=True))
+        inputs = (vectors, GOLD[:2], KEPT[:2])
+        return torch.func.functional_call(head, own, inputs, {"reduction": "none"})
+
+    assert torch.autograd.gradcheck(losses, (vectors, *parameters.values()), fast_mode=True)
+
+
+def test_only_the_whole_segment_tells_the_type():
+    """Type X if first and last word are equal, Y if not: no sum of scores of single words and pairs of labels."""
+    torch.manual_seed(0)
+    words = torch.tensor([[a, 2, b, 3] for a in (0, 1) for b in (0, 1)])
+    X, Y, outside = (0, 1, 1), (3, 4, 4), (2,)
+    gold = torch.tensor([X + outside, Y + outside, Y + outside, X + outside])
+    vectors = torch.nn.functional.one_hot(words, 4).float()
+    head = SegmentHead(LABELS, 4, max_length=3, hidden=16)
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.1)
+    for _ in range(30):
+        optimizer.zero_grad()
+        head(vectors, gold).backward()
+        optimizer.step()
+    assert torch.equal(head.decode(vectors), gold)
+
+
+def test_precision_and_state():
+    head = some_head().float()
+    vectors = some_vectors().bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert head(vectors, GOLD, KEPT).dtype == torch.float32
+    other = SegmentHead(LABELS, H, D, hidden=4)
+    other.load_state_dict(head.state_dict())
+    assert torch.equal(other(vectors, GOLD, KEPT), head(vectors, GOLD, KEPT))
+    with pytest.raises(InputError, match="label 0 is B-X"):
+        SegmentHead(["O", "B-X", "I-X", "B-Y", "I-Y"], H, D, hidden=4).load_state_dict(head.state_dict())
+
+
+def test_wrong_input():
+    head, vectors, gold = some_head(), torch.zeros(1, T, H), torch.tensor([[-100, 2, 0, 1, 1]])
+    with pytest.raises(InputError, match=r"row 0, position 2: .* 3 tokens, but max_length .* 2"):
+        head(vectors, gold)
+    with pytest.raises(InputError, match=r"row 0, position 1: .* no I-X"):
+        head(vectors, torch.tensor([[-100, 1, 2, 2, 2]]))
+    with pytest.raises(InputError, match=r"vectors: .*expected \(B, T, 3\)"):
+        head.decode(torch.zeros(1, T, H + 1))
+    with pytest.raises(InputError, match="complete labels"):
+        head(vectors, torch.ones(1, T, 5, dtype=torch.bool))
+    with pytest.raises(InvalidScoreError):
+        head.decode(some_vectors())
+    with pytest.raises(InputError, match="I-X"):
+        SegmentHead(["O", "B-X"], H)
+    with pytest.raises(InputError, match="max_length"):
+        SegmentHead(LABELS, H, max_length=0)
