@@ -247,7 +247,7 @@ def span_within(span: Iterable[Any], length: int, name: str) -> Span:
     return Span(kind, first, stop)
 
 
-def forced_labels(length: int, segments: Iterable[Span], labels: LabelSet) -> list[list[str] | None]:
+def forced_labels(length: int, segments: Iterable[tuple[str, int, int]], labels: LabelSet) -> list[list[str] | None]:
     """Return the labels of each token of a sentence that allow exactly these segments, for `tag(..., allowed=)`.
 
     The tokens of each segment have its labels. The tokens next to it have no label that would extend it. Where the
