@@ -212,7 +212,7 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InputError(f"{place}: {column} is {value!r:.40}; give a list of spans: [start, end, label]")
     found = []
-    for i, one in enumerate(value):
+    for i, one in ((i, part) for i, given in enumerate(value) for part in _by_type(given)):
         parts = _span_parts(one)
         if len(parts) == 3 and isinstance(parts[2], int):
             parts[2] = type_name(parts[2])
@@ -225,6 +225,12 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         continuous = further.get("continuous") is not False
         found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous))
     return found
+
+
+def _by_type(one: Any) -> list[Any]:
+    """Return a span for each type of a region of Label Studio."""
+    types = one.get("labels") if isinstance(one, Mapping) else None
+    return [{**one, "labels": kind} for kind in types] if isinstance(types, list) and len(types) > 1 else [one]
 
 
 def _span_parts(one: Any) -> list[Any]:

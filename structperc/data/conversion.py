@@ -225,6 +225,8 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
     _check_types(path, documents, form)
     if form in COLUMN_FORMATS:
         write_lines(path, COLUMN_FORMATS[form](documents))
+        if empty := sum(not one.text.tokens for one in documents):
+            logger.warning("%s: left out documents without words: %d", path, empty)
     elif form in ROW_FORMATS:
         rows = map(ROW_FORMATS[form], documents)
         lines = map(json_line, rows)

@@ -271,3 +271,20 @@ def test_incomplete_labels_are_refused():
     Path("a.conll").write_text("Bo B-PER\nleft ?\n\n", encoding="utf-8")
     with pytest.raises(InputError, match="incomplete"):
         read_annotated("a.conll")
+
+
+def test_several_labels_of_a_region(tmp_path):
+    region = {"type": "labels", "to_name": "text", "value": {"start": 0, "end": 4, "labels": ["PER", "NAME"]}}
+    task = {"data": {"text": "Anna left"}, "annotations": [{"result": [region]}]}
+    file = tmp_path / "tasks.json"
+    file.write_text(json.dumps([task]))
+    with pytest.raises(InputError):
+        read_annotated(str(file))
+    (document,) = read_annotated(str(file), overlaps="first")
+    assert document.labels == ["B-PER", "O"]
+
+
+def test_documents_without_words_are_reported(tmp_path, caplog):
+    documents = [AnnotatedDocument("a", tokenize("Anna left"), []), AnnotatedDocument("b", tokenize(""), [])]
+    write_annotated(tmp_path / "out.conll", documents, "conll2002")
+    assert "out.conll" in caplog.text
