@@ -213,7 +213,8 @@ def item_counts(given: TagInput) -> list[int]:
 def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
     """Yield chosen items as JSON lines with the predictions of the tagger, in the form of `structperc tag`.
 
-    Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item.
+    Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item. Of JSON
+    lines, fields with an empty list are left out: annotation tools would read these in place of the predictions.
 
     Args:
         tagger: The tagger.
@@ -229,7 +230,7 @@ def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) 
     for item, score in chosen:
         record: dict[str, Any] = {"source": corpus.where(int(tokens[item]))}
         if form == "jsonl":
-            record = dict(given.records[item])
+            record = {name: value for name, value in given.records[item].items() if value != []}
         if form == "columns":
             part = corpus.slice(int(sequences[item]), int(sequences[item + 1]))
             text = join_words(part.sentences_of(part.columns["word"]))
