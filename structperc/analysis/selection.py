@@ -213,8 +213,8 @@ def item_counts(given: TagInput) -> list[int]:
 def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
     """Yield chosen items as JSON lines with the predictions of the tagger, in the form of `structperc tag`.
 
-    Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item. Of JSON
-    lines, fields with an empty list are left out: annotation tools would read these in place of the predictions.
+    Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item.
+    Fields of JSON lines with an empty list are left out: annotation tools would read them in place of the predictions.
 
     Args:
         tagger: The tagger.
@@ -238,7 +238,7 @@ def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) 
         else:
             text = own[item]
         record["selection_score"] = round(score, 6)
-        one = given._replace(plan=given.plan._replace(form="jsonl"), own=[text], records=[record])
+        one = given._replace(plan=given.plan._replace(form="jsonl", prefix=""), own=[text], records=[record])
         yield from output_lines(one, parts[item], tagger.labels, "jsonl")
 
 

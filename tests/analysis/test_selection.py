@@ -91,7 +91,8 @@ def test_entropy_needs_probabilities():
         ("pool.conll", "Bo\nmet\nAnna\n.\n\nRome\nis\nold\n.\n\nBo\nmet\nAnna\n.\n"),
         (
             "pool.jsonl",
-            '{"text": "Bo met Anna.", "id": 7, "spans": []}\n{"text": "Rome is old. Yes, it was."}\n{"text": "Bo met Anna."}\n',
+            '{"text": "Bo met Anna.", "id": 7, "spans": []}\n{"text": "Rome is old. Yes, it was."}\n'
+            '{"text": "Bo met Anna."}\n',
         ),
     ],
 )
