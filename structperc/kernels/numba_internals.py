@@ -13,6 +13,7 @@ Reasons:
 
 import hashlib
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -44,7 +45,11 @@ class KernelCache(FunctionCache):
         name = "-".join([self._impl.filename_base, *_digests(given)])
         folders = {*SHARED, *(Path(inspect.getfile(one)).parent for one in (function, *given))}
         self._cache_file = IndexDataCacheFile(self.cache_path, name, _source_stamp(tuple(sorted(folders))))
-        self._lock = _lock(f"{self.cache_path}/{name}.lock")
+        self._lock_path = f"{self.cache_path}/{name}.lock"
+
+    @property
+    def _lock(self) -> FileLock:
+        return _lock(self._lock_path, os.getpid())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the cached code for these types; None if this process has to compile it."""
@@ -82,7 +87,7 @@ def _digests(functions: Iterable[Callable[..., Any]]) -> list[str]:
 
 
 @cache  # a kernel may call one of the same name
-def _lock(path: str) -> FileLock:
+def _lock(path: str, process: int) -> FileLock:  # a process cannot use a lock that it inherited when it was forked
     return FileLock(path)
 
 

@@ -204,7 +204,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
             "a.jsonl",
             lines([{"text": "Anna", "entities": "x"}]),
             TEXT,
-            "a.jsonl:1: column 'entities' has 'x'",
+            "a.jsonl:1: entities is 'x'",
         ),
         (
             "a.jsonl",

@@ -79,6 +79,23 @@ def test_kernels_work_without_a_writable_folder(package: Path) -> None:
         folder.chmod(stat.S_IRWXU)
 
 
+FORKED = """
+import os
+from added import add
+pid = os.fork()
+if pid == 0:
+    os._exit(add(3))
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_kernels_compile_in_a_forked_process(tmp_path: Path) -> None:
+    source = "from structperc.kernels.jit import kernel\n\n@kernel\ndef add(x):\n    return x + 1\n"
+    (tmp_path / "added.py").write_text(source)
+    command = [sys.executable, "-c", FORKED]
+    assert subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout == "4\n"
+
+
 MADE = """
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 
