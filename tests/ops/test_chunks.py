@@ -18,12 +18,6 @@ if importlib.util.find_spec("triton") is None:
 SEARCH, SUM = ("viterbi", ()), ("forward_backward", (True,))
 
 
-@pytest.fixture(params=[1, 2, 3])
-def tokens(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    force(request.param, monkeypatch)
-    return request.param
-
-
 def force(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Divide all lattices into chunks of that many tokens, of all tokens if there are fewer."""
     monkeypatch.setattr("structperc.ops.cuda.chunks.chunk_length", lambda B, T, L: min(T, tokens))
@@ -44,15 +38,20 @@ def test_chunks_for_few_long_sequences_of_few_labels(B: int, T: int, L: int, exp
     assert chunk_length(B, T, L) == expected
 
 
-@pytest.mark.parametrize("dtype", contract.FLOATS, ids=str)
-def test_contract(tokens: int, dtype: torch.dtype) -> None:
-    (device,) = contract.devices({"cuda": 240 if tokens == 2 else 48})
+@pytest.mark.parametrize(
+    ("tokens", "dtype", "batches"),
+    [(1, torch.float32, 1), (2, torch.float64, 4), (2, torch.float32, 1), (3, torch.float64, 1)],
+)
+def test_contract(tokens: int, dtype: torch.dtype, batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    force(tokens, monkeypatch)
+    monkeypatch.setattr("tests.ops.lattices.BATCH", 4)  # each chunk of each sequence is a program
+    (device,) = contract.devices({"cuda": 2 * 4 * batches})
     contract.test_viterbi(device, dtype)
     contract.test_forward_backward(device, dtype)
 
 
-@pytest.mark.parametrize("tokens", [2], indirect=True)
-def test_invalid_scores(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    force(2, monkeypatch)
     monkeypatch.setattr(invalid, "SEARCHES", [SEARCH])
     monkeypatch.setattr(invalid, "SUMS", [SUM])
     invalid.test_searches_raise_or_return_nan("cuda")
