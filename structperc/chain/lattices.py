@@ -80,7 +80,7 @@ def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
 
 
 def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
-    """Raise InputError for a lattice with scores of segments, which most functions do not support.
+    """Raise InputError for a lattice with scores of segments.
 
     Example:
         >>> import torch
@@ -90,8 +90,8 @@ def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
     """
     if isinstance(lattice, LatticeWithSegments):
         raise InputError(
-            "this function does not support scores of segments; use a scorer without segments, or one of the functions "
-            "that docs/how_to/segments.md lists"
+            "scores of segments are not supported by functions of label pairs, such as edge_marginals; use a scorer "
+            "without segments"
         )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import AnyLattice, is_stationary, to_double, token_mask, validate_lattice
+from structperc.chain.lattices import is_stationary, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import log_partition, marginals, next_marginals
 from structperc.chain.viterbi import path_score, viterbi
 from structperc.errors import InputError
@@ -185,8 +185,8 @@ def best_without(lattice: Lattice | LatticeWithSegments, labels: Tensor, segment
     """
     lattice = validate_segments(lattice, labels, segments)
     if isinstance(lattice, LatticeWithSegments):
-        others, places = _differing(lattice, labels, segments)
-        each, found = viterbi(others)
+        differing, places = _differing(lattice, labels, segments)
+        each, found = viterbi(differing)
         best, at = _by_segment(each, places, segments).max(1)
         first = (segments.ends - segments.starts).cumsum(0) - (segments.ends - segments.starts)
         return best, found[first + at].where((best > -torch.inf).unsqueeze(1), 0)
@@ -287,7 +287,9 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def validate_segments(lattice: AnyLattice, labels: Tensor, segments: Segments) -> AnyLattice:
+def validate_segments(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> Lattice | LatticeWithSegments:
     """Return the lattice as operators need it, after checks of labels and segments.
 
     Raises:
@@ -385,7 +387,9 @@ def log_partition_without_segment(lattice: Lattice | LatticeWithSegments, labels
     return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # an empty sum has no gradient
 
 
-def _differing(lattice: AnyLattice, labels: Tensor, segments: Segments) -> tuple[AnyLattice, tuple[Tensor, Tensor]]:
+def _differing(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> tuple[Lattice | LatticeWithSegments, tuple[Tensor, Tensor]]:
     """Return a lattice (N, T, ...) of the paths that differ first at each token of each segment.
 
     -> the lattice, the segments of its rows (N,), and their places (N,) within their segments.
@@ -407,7 +411,9 @@ def _by_segment(values: Tensor, places: tuple[Tensor, Tensor], segments: Segment
     return table.index_put(places, values)
 
 
-def _agreeing(lattice: AnyLattice, labels: Tensor, segments: Segments) -> AnyLattice:
+def _agreeing(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> Lattice | LatticeWithSegments:
     """Return a lattice (S, T, ...) of the paths that agree with `labels` (S, T) on each segment, which may be empty."""
     unary, edge, lengths = lattice[:3]
     rows, starts, ends = segments

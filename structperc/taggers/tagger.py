@@ -476,14 +476,14 @@ class Tagger(BaseTagger):
         """
         self.check_probabilistic()
         lattice, label_set = self._conditional(batch)
-        as_states = batch.states is not None and not isinstance(lattice, LatticeWithSegments)
-        states = state_path(labels, batch.lengths, batch.states) if as_states else labels
+        states = None if isinstance(lattice, LatticeWithSegments) else batch.states
+        path = labels if states is None else state_path(labels, batch.lengths, states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        within = confidence_within(lattice, states, boundaries, label_set)
-        steps = step_log_probabilities(lattice, states)
-        if not as_states:
+        within = confidence_within(lattice, path, boundaries, label_set)
+        steps = step_log_probabilities(lattice, path)
+        if states is None:
             return token_confidence(lattice, labels), within, steps
-        same = labels.unsqueeze(2) == batch.states.labels
+        same = labels.unsqueeze(2) == states.labels
         return (marginals(lattice) * same).sum(2), within, steps
 
     def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:
