@@ -14,7 +14,7 @@ from structperc.errors import InputError
 from structperc.structures import real_tokens
 
 
-def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Tensor:
+def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet, starts: Tensor | None = None) -> Tensor:
     """Return the labels of a tag scheme for segmentations, such as those of `viterbi` and `kbest`.
 
     Args:
@@ -22,6 +22,7 @@ def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Ten
             type i + 1 is `label_set.type_names[i]`; tokens of "O" are segments of one token.
         lengths: (B,) int64.
         label_set: the labels, with all labels of the scheme for each type, as of `LabelSet.from_corpus`.
+        starts: (B, T) bool, first tokens of sentences; None: each sequence is one sentence.
 
     Returns:
         Label ids of the same shape, int64, 0 in the padding.
@@ -40,11 +41,13 @@ def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Ten
     """
     table = _ids(label_set).to(segmentation.device)
     C, real = table.shape[1], real_tokens(lengths.to(segmentation.device), segmentation.shape[-1])
-    real = real.view(len(real), *[1] * (segmentation.dim() - 2), -1)
+    shape = (len(real), *[1] * (segmentation.dim() - 2), real.shape[1])
+    real = real.view(shape)
     kinds, first = segmentation % C, segmentation < C
     last = ~(shift(~first, -1, False) & shift(real, -1, False))
     if label_set.scheme == "IOB1":  # B only after a segment of the same type
         first = first & (shift(kinds, 1, 0) == kinds)
+        first = first if starts is None else first & ~starts.view(shape)
     return torch.where(real, table[first + 2 * last, kinds], 0)
 
 
