@@ -425,7 +425,8 @@ def _checked(x: Tensor) -> bool:
 
 def _windows(x: Tensor, D: int) -> Tensor:
     """Return for each token the values of D tokens from it on, (B, T, F) -> (B, T, D, F), 0 after the last token."""
-    return functional.pad(x, (0, 0, 0, D)).unfold(1, D, 1)[:, : x.shape[1]].movedim(3, 2)
+    T, padded = x.shape[1], functional.pad(x, (0, 0, 0, D))
+    return torch.stack([padded[:, d : d + T] for d in range(D)], 2)
 
 
 def _allow(lattice: SegmentLattice, allowed: Tensor, labels: LabelSet) -> SegmentLattice:

@@ -41,7 +41,7 @@ def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet, starts
     """
     table = _ids(label_set).to(segmentation.device)
     C, real = table.shape[1], real_tokens(lengths.to(segmentation.device), segmentation.shape[-1])
-    shape = (len(real), *[1] * (segmentation.dim() - 2), real.shape[1])
+    shape = (real.shape[0], *[1] * (segmentation.dim() - 2), real.shape[1])
     real = real.view(shape)
     kinds, first = segmentation % C, segmentation < C
     last = ~(shift(~first, -1, False) & shift(real, -1, False))
@@ -83,7 +83,7 @@ def segmentation_of_labels(
     first = torch.arange(T, device=labels.device) == 0
     starts = first.expand(real.shape) if starts is None else starts | first
     middle = [1] * (labels.dim() - 2)
-    real, starts = (mask.view(len(mask), *middle, T).expand(labels.shape) for mask in (real, starts))
+    real, starts = (mask.view(mask.shape[0], *middle, T).expand(labels.shape) for mask in (real, starts))
     begins, _ = segment_boundaries(labels, real, starts, label_set)
     kinds = label_set.types.to(labels.device)[labels.masked_fill(~real, 0)] + 1
     return torch.where(real, kinds + C * ((kinds > 0) & ~begins), 0)

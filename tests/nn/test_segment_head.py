@@ -164,6 +164,22 @@ def test_precision_and_state():
         SegmentHead(["O", "B-X", "I-X", "B-Y", "I-Y"], H, D, hidden=4).load_state_dict(head.state_dict())
 
 
+def test_decode_is_exported_for_any_sizes():
+    class Decoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = some_head()
+
+        def forward(self, vectors, mask):
+            return self.head.decode(vectors, mask)
+
+    sizes = {0: torch.export.Dim("B", min=1), 1: torch.export.Dim("T", min=1)}
+    program = torch.export.export(Decoder(), (some_vectors(), KEPT), dynamic_shapes=(sizes, sizes)).module()
+    for B, length in ((1, 1), (2, 9)):
+        vectors, mask = torch.randn(B, length, H, dtype=torch.float64), torch.rand(B, length) < 0.7
+        assert torch.equal(program(vectors, mask), Decoder()(vectors, mask))
+
+
 def test_wrong_input():
     head, vectors, gold = some_head(), torch.zeros(1, T, H), torch.tensor([[-100, 2, 0, 1, 1]])
     with pytest.raises(InputError, match=r"row 0, position 2: .* 3 tokens, but max_length .* 2"):
