@@ -173,7 +173,7 @@ def label_masks(corpus: Corpus, labels: LabelSet, role: str) -> np.ndarray | Non
     for number, text in enumerate(distinct):
         place = int(np.argmax(numbers == number))
         if text.startswith(LIST):
-            table[number, labels.encode(json.loads(text), lambda _, place=place: corpus.where(place))] = True
+            table[number, labels.encode(json.loads(text), corpus.where(place))] = True
         elif text:  # otherwise no label is possible
             table[number] = allowed_labels(text, labels, lambda place=place: corpus.where(place))  # type: ignore[misc]
     return table[numbers]
