@@ -338,6 +338,7 @@ class MCELoss(Criterion):
         self.measure, self.smoothing = measure or MaxMeasure(), smoothing or Sigmoid()
         self.min_candidates = self.measure.min_candidates
         self.needs_lattice = not self.min_candidates
+        self.supports_segments = not self.needs_lattice
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), and the update mask (B,) bool: True where there is a rival."""

@@ -260,7 +260,7 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if allowed is not None:
-            check_possible(allowed, logits, places, batch, self.labels)
+            check_possible(allowed, places, batch, self.labels)
             lattice = allow(lattice, places.gather(allowed))
         if self.nonlocal_features:
             return places.scatter(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])

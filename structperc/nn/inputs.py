@@ -62,15 +62,23 @@ class TokenPositions(NamedTuple):
         return torch.full_like(values, fill).scatter(-1, order, values.where(real, fill))
 
 
-def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int, name: str = "logits") -> None:
-    """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, L).
+def check_shapes(
+    logits: Tensor,
+    mask: Tensor | None,
+    gold: Tensor | None,
+    L: int,
+    name: str = "logits",
+    n_labels: int | None = None,
+) -> None:
+    """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, number of labels).
 
     Args:
         logits: (B, T, L) floating-point numbers.
         mask: (B, T) or None.
-        gold: (B, T) integers, (B, T, L) bool or None.
+        gold: (B, T) integers, (B, T, number of labels) bool or None.
         L: number of labels, or width of the vectors.
         name: "logits" or "vectors", for messages.
+        n_labels: number of labels; by default L.
 
     Raises:
         InputError: with the name of the wrong tensor.
@@ -87,13 +95,15 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
         raise InputError(f"{name}: the shape is {tuple(logits.shape)}, expected (B, T, {L}), {meaning}")
     if not logits.is_floating_point():
         raise InputError(f"{name}: expected floating-point numbers, got {logits.dtype}")
-    sets = isinstance(gold, Tensor) and gold.dtype == torch.bool
-    for other, tensor, wanted in (("mask", mask, logits.shape[:2]), ("gold", gold, logits.shape[: 3 if sets else 2])):
+    positions, sets = tuple(logits.shape[:2]), isinstance(gold, Tensor) and gold.dtype == torch.bool
+    of_gold = (*positions, n_labels or L) if sets else positions
+    for other, tensor, wanted in (("mask", mask, positions), ("gold", gold, of_gold)):
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise InputError(f"{other}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
+            raise InputError(f"{other}: got {type(tensor).__name__}, expected a tensor {positions}")
         if tensor is not None and tensor.shape != wanted:
             shape = tuple(tensor.shape)
-            raise InputError(f"{other}: the shape is {shape}, expected {tuple(wanted)}, that of {name}")
+            meaning = f"that of {name}" if len(wanted) == 2 else "one for each label"
+            raise InputError(f"{other}: the shape is {shape}, expected {wanted}, {meaning}")
     if gold is not None and gold.is_floating_point():
         raise InputError(f"gold: labels are integers or a bool mask of allowed labels, got {gold.dtype}")
 
@@ -123,12 +133,11 @@ def check_logits(logits: Tensor, places: TokenPositions) -> None:
         raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
 
 
-def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
+def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
     """Check that a mask of allowed labels leaves a label for each token, on a CPU also in the tag scheme.
 
     Args:
         allowed: (B, T, L) bool.
-        logits: (B, T, L).
         places: positions of the tokens.
         batch: chains with first and last tokens of sentences.
         labels: the label set.
@@ -142,14 +151,15 @@ def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batc
         >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
         >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
         >>> allowed = torch.tensor([[[True, False, False], [False, False, True]]])
-        >>> check_possible(allowed, torch.zeros(1, 2, 3), places, batch, labels)
+        >>> check_possible(allowed, places, batch, labels)
         Traceback (most recent call last):
         structperc.errors.InputError: allowed: row 0, position 1: no label is left; IOB2 does not allow I-PER here
     """
-    if allowed.dtype != torch.bool or allowed.shape != logits.shape:
-        found, wanted = f"{allowed.dtype} {tuple(allowed.shape)}", tuple(logits.shape)
-        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, that of logits; got {found}")
-    if logits.device.type != "cpu" or torch.compiler.is_compiling():
+    wanted = (*places.order.shape, len(labels))
+    if allowed.dtype != torch.bool or allowed.shape != wanted:
+        found = f"{allowed.dtype} {tuple(allowed.shape)}"
+        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, one for each label; got {found}")
+    if allowed.device.type != "cpu" or torch.compiler.is_compiling():
         return
     masks = places.gather(allowed).numpy()
     place = first_impossible(masks, places.mask.numpy(), batch.first.numpy(), batch.last.numpy(), labels)
