@@ -160,7 +160,7 @@ def calibrate(options: Namespace) -> None:
     from structperc.taggers.tagger import check_bias_name, describe_biases
 
     goal = _goal(options)
-    name = options.name or (goal.name if goal else "")
+    name = (goal.name if goal else "") if options.name is None else options.name
     plot = options.plot or str(Path(options.model).parent / f"{name}.png")
     if goal is not None:
         check_bias_name(name)
