@@ -113,7 +113,7 @@ def server():
     pyarrow.parquet.write_table(tiny().with_format("arrow")[:], sink)
     FakeHub.parquet = sink.getvalue().to_pybytes()
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as hub:
-        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        threading.Thread(target=hub.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{hub.server_port}"
         hub.shutdown()
 
