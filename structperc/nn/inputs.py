@@ -200,13 +200,10 @@ def forbidden_states(
         >>> forbidden_states([[("PER", 0, 1)]], None, places, batch, labels).labels  # states of O, B-PER, I-PER
         tensor([0, 1, 2, 1, 2])
     """
-    given, (B, T), rows = [list(own or ()) for own in forbidden], places.order.shape, places.order.tolist()
-    if len(given) != B:
-        raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
-    if not any(given):
+    found, T = spans_of_tokens(forbidden, places, labels), places.order.shape[1]
+    if not any(found):
         return None
-    chains = [order[:length] for order, length in zip(rows, places.lengths.tolist(), strict=True)]
-    found = [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
+    chains = _chains(places)
     slots, states = slots_needed(found), []
     masks = None if allowed is None else places.gather(allowed).cpu().numpy()
     for b, (own, chain) in enumerate(zip(found, chains, strict=True)):
@@ -216,6 +213,38 @@ def forbidden_states(
         if own and (t := first_without_state(states[-1], first, last, limits, labels)) is not None:
             raise InputError(f"forbidden: row {b}, position {chain[t]}: no label is left; {ADVICE}")
     return SpanStates(*(x.to(places.order.device) for x in padded_states(states, T)))
+
+
+def spans_of_tokens(
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None], places: TokenPositions, labels: LabelSet
+) -> list[list[Span]]:
+    """Return spans of positions as spans of the tokens of each row.
+
+    Args:
+        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
+        places: positions of the tokens.
+        labels: the label set.
+
+    Raises:
+        InputError: another number of rows, or an invalid span.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, label_set, spans_of_tokens
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, False, True]]))
+        >>> spans_of_tokens([[("PER", 0, 3)]], places, label_set(["O", "B-PER", "I-PER"], "IOB2"))
+        [[Span(type='PER', start=0, end=2)]]
+    """
+    given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
+    if len(given) != B:
+        raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
+    chains = _chains(places)
+    return [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
+
+
+def _chains(places: TokenPositions) -> list[list[int]]:
+    """Return the positions of the tokens of each row."""
+    return [order[:length] for order, length in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
 
 
 def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, row: int, labels: LabelSet) -> Span:

@@ -100,6 +100,17 @@ def test_allowed_labels():
             assert LABELS.decode(best[row][kept]) == legal[0][1]
 
 
+def test_forbidden_spans():
+    head, vectors = some_head(), some_vectors()[2:3]  # tokens at 0, 2 and 4
+    spans = [("X", 0, 3), ("Y", 4, 5), ("X", 0, 5)]  # the last one is longer than max_length
+    found = listed(head, some_vectors(), 2)
+    left = [one for _, one in found if not {(0, 2, 1), (2, 1, 2)} & set(one)]
+    best = head.decode(vectors, KEPT[2:3], forbidden=[spans])[0]
+    assert LABELS.decode(best[KEPT[2]]) == names(left[0])
+    with pytest.raises(InputError, match="must begin and end with a token"):
+        head.decode(vectors, KEPT[2:3], forbidden=[[("X", 0, 2)]])  # ends at a position without a token
+
+
 @pytest.mark.parametrize("scheme", ["IOB2", "BILOU", "IOB1"])
 def test_sentences_of_a_row_and_kbest(scheme):
     """Segments within sentences; all scores are those of segmentations of the row without a segment across them."""
@@ -192,7 +203,7 @@ def test_wrong_input():
         head(vectors, torch.ones(1, T, 3, dtype=torch.bool))
     only = torch.nn.functional.one_hot(torch.tensor([[0, 1, 1, 2, 2]]), 5).bool()  # B-X I-X I-X O O
     for call in (lambda: head(vectors, only), lambda: head.decode(vectors, allowed=only)):
-        with pytest.raises(InputError, match=r"row 0: .* more than 2 tokens"):
+        with pytest.raises(InputError, match=r"row 0: .* at most 2 tokens"):
             call()
     with pytest.raises(InvalidScoreError):
         head.decode(some_vectors())
