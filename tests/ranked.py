@@ -44,7 +44,7 @@ def quoted(n: int, seed: int) -> list[list[tuple[str, str]]]:
 class Text(SequenceDataModule):
     """train, dev and test; two sentences are a document. The first sentence of dev has one token."""
 
-    def __init__(self, train: int = 24, dev: int = 8, test: int = 4, **options) -> None:
+    def __init__(self, train: int = 16, dev: int = 8, test: int = 4, **options) -> None:
         super().__init__(**{"batch_size": 8, **options})
         made = {"train": quoted(train, 0), "dev": [[("Bo", "B-PER")], *quoted(dev, 1)], "test": quoted(test, 2)}
         sizes = {"train": train, "dev": dev, "test": test}

@@ -2,7 +2,10 @@
 
 import json
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +27,9 @@ CORPORA = "${STRUCTPERC_DATA}"
 CPU = "--trainer.accelerator=cpu"
 
 pytestmark = pytest.mark.usefixtures("parts_made_once")
-FIRST = {path.parent: path for path in reversed(FILES)}.values()  # of each folder; all others are built as slow tests
+FIRST = {path.parent: path for path in reversed(FILES)}.values()  # of each folder; all are built as long tests
 each_config = pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=() if path in FIRST else pytest.mark.slow) for path in FILES], ids=NAMES
+    "path", [pytest.param(path, marks=() if path in FIRST else pytest.mark.long) for path in FILES], ids=NAMES
 )
 COLLECTIONS = [path for path in STUDIES if "studies" in read_yaml(path)]  # of other studies
 SINGLE = [path for path in STUDIES if path not in COLLECTIONS]
@@ -45,6 +48,7 @@ def test_leading_comments():
 
 
 def test_each_overlay_is_part_of_an_experiment():
+    @cache
     def below(path: Path) -> set[Path]:
         named = {(path.parent / one).resolve() for one in read_yaml(path).get(KEY, [])}
         return named.union(*map(below, named))
@@ -57,24 +61,69 @@ def reranks(model: dict) -> bool:
     return "jackknife" in model or "jackknife" in model.get("init_args", {})
 
 
-@each_config
-def test_is_accepted_and_built(path, monkeypatch, request):
-    """Without corpora a configuration that names them is only checked, not built: gazetteers are read at once."""
+@pytest.fixture
+def check(monkeypatch, request):
+    """Builds a configuration; without corpora one that names them is only read: gazetteers are read at once."""
     monkeypatch.chdir(CONFIGS.parent)
-    given = read_configuration(path)
-    possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in json.dumps(given)
-    if not possible:
-        monkeypatch.setattr(Program, "build", lambda self, folder: None)
-    command = "rerank" if reranks(given["model"]) else "fit"
-    done = dry_run([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
-    assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
-    assert done.config["data"]["class_path"]
-    if not possible:
-        request.getfixturevalue("corpora")  # skips, with the reason
-    if isinstance(done.model, Tagger):
-        assert done.model.search.k >= done.model.criterion.min_candidates
-    for file in getattr(done.datamodule, "files", {}).values():
-        assert (expand_path(done.datamodule.path) / file).is_file()
+
+    def check(path):
+        given = read_configuration(path)
+        possible = "STRUCTPERC_DATA" in os.environ or CORPORA not in json.dumps(given)
+        with pytest.MonkeyPatch.context() as patch:
+            if not possible:
+                patch.setattr(Program, "build", lambda self, folder: None)
+            command = "rerank" if reranks(given["model"]) else "fit"
+            done = dry_run([f"--config={path.relative_to(CONFIGS.parent)}", CPU], command)
+        assert done.root == Path("runs", path.relative_to(CONFIGS).with_suffix(""))
+        assert done.config["data"]["class_path"]
+        if not possible:
+            request.getfixturevalue("corpora")  # skips, with the reason
+        if isinstance(done.model, Tagger):
+            assert done.model.search.k >= done.model.criterion.min_candidates, path
+        for file in getattr(done.datamodule, "files", {}).values():
+            assert (expand_path(done.datamodule.path) / file).is_file(), path
+
+    return check
+
+
+@each_config
+def test_is_accepted_and_built(path, check):
+    check(path)
+
+
+def settings(value: Any, owner: str = "") -> Iterator[tuple[str, ...]]:
+    """All options of a configuration by their owners, with texts as they are and with the kinds of other values."""
+    if isinstance(value, dict):
+        owner = value.get("class_path", owner)
+        for key, one in value.items():
+            yield owner, key
+            yield from settings(one, owner if key == "init_args" else f"{owner}.{key}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from settings(one, owner)
+    elif isinstance(value, int | float):
+        yield owner, type(value).__name__, str(value > 0)
+    else:
+        yield owner, str(value)
+
+
+@cache
+def covering() -> list[Path]:
+    """Files that have, with the first ones of all folders, every setting of every file: a mistake is in one of them."""
+    own = {path: set(settings(read_configuration(path))) for path in FILES}
+    left, chosen = set().union(*own.values()) - set().union(*(own[path] for path in FIRST)), []
+    while left:
+        chosen.append(max(FILES, key=lambda path: len(own[path] & left)))
+        left -= own[chosen[-1]]
+    return chosen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=lambda folder: folder.name)
+def test_every_setting_is_accepted_and_built(folder, check):
+    for path in covering():
+        if path.parent == folder:
+            check(path)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Learning against the reference: the same whole numbers in all weights, and in the sums of their averages."""
 
 import copy
+import dataclasses
 import random
 
 import pytest
@@ -73,7 +74,19 @@ def test_same_weights_as_the_reference(beam, order, rule):
         assert any(reference.weights.values())
 
 
-@pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3)], ids=["aggressive", "margin"])
+@pytest.mark.parametrize("rule", [RULES["aggressive"], RULES["early"]], ids=["aggressive", "early"])
+def test_weights_of_sentences(rule):
+    made = sentences(40, 6, 3, longest=6)
+    for number, sentence in enumerate(made):
+        sentence.weight = (2, 0.5, 3)[number % 3]
+    model, reference = epochs(2, ["shen2007_c"], made, 3, beam=2, rule=rule)
+    same_weights(model, reference)
+    before = copy.deepcopy(model.static.node)
+    assert model.learn(batch_of([dataclasses.replace(one, weight=0) for one in made])) == (0, 0, 0)
+    assert torch.equal(before, model.static.node)
+
+
+@pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3), EarlyUpdate()], ids=["plain", "margin", "early"])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_sets_of_allowed_labels(beam, rule):
     for seed, templates in enumerate(CONTEXTS[1:4], 100 * beam):

@@ -4,7 +4,6 @@ import inspect
 import json
 
 import pytest
-import pytorch_lightning as pl
 import torch
 
 from structperc import nonlocal_features, reranking
@@ -166,7 +165,7 @@ def test_boosting_makes_the_criterion_small(cache, unit):
     made = ready(cache, data)
     assert isinstance(made.criterion, ExponentialLoss)
     before = None
-    for epochs in (1, 2, 4):
+    for epochs in (1, 3):
         fit(made, data, epochs - (before is not None))
         assert float(judged(made, data)[0].sum()) == pytest.approx(made.ranker.objective, rel=1e-4)
         assert before is None or made.ranker.objective < before
@@ -293,18 +292,15 @@ def test_progress_bars(cache, data, monkeypatch):
     assert shown == [True, True, False]
 
 
-FIRST = {
-    "margin": lambda: make_first(MarginLoss(C=5), 2, Perceptron),
-    "crf": lambda: make_first(CRFLoss()),
-    "maximum entropy": make_first,
-}
-
-
-@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
-@pytest.mark.parametrize("ranker", [RANKERS["boosting"], RANKERS["vote"]], ids=["boosting", "vote"])
+@pytest.mark.parametrize(
+    ("first", "ranker"),
+    [(lambda: make_first(MarginLoss(C=5), 2, Perceptron), "boosting"), (lambda: make_first(CRFLoss()), "vote")],
+    ids=["margin", "crf"],
+)
 def test_any_first_model_and_merged_types(cache, first, ranker):
+    """Of maximum entropy they are in all tests above."""
     data = Text(types={"PER": "NAME", "LOC": "NAME"})
-    made = ready(cache, data, ranker(), first=first())
+    made = ready(cache, data, RANKERS[ranker](), first=first())
     fit(made, data, 2)
     assert made.labels.type_names == ("NAME",) or list(made.labels.type_names) == ["NAME"]
     assert any(name.endswith("/NAME") for _, name in known(made))
@@ -436,16 +432,6 @@ def test_parts_of_a_description():
     assert len(PARTS) == 2 + 15
 
 
-def test_no_resuming_with_other_lists(cache, data, tmp_path):
-    made = ready(cache, data)
-    fit(made, data, 1).save_checkpoint(tmp_path / "last.ckpt")
-    other = ready(cache, data, search=KBest(4))
-    with pytest.raises(InputError, match=r"candidate lists"):
-        pl.Trainer(max_epochs=2, logger=False, enable_checkpointing=False, **QUIET).fit(
-            other, datamodule=data, ckpt_path=tmp_path / "last.ckpt"
-        )
-
-
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
@@ -497,14 +483,16 @@ def silent(**options):
     return make_first(PerceptronLoss(), 1, lambda p: torch.optim.SGD(p, lr=0.0), **options)
 
 
-def test_equal_candidates(cache, data):
+def test_equal_candidates(cache):
+    data = Text(train=6)
     made = ready(cache, data, first=silent(), nonlocal_features=[QuotedTags(LIMIT)], min_sequences=100)
     assert made.examples.n_features == 0
     with pytest.raises(InputError, match="add other features"):
         fit(made, data, 1)
 
 
-def test_gold_outside_all_lists(cache, data):
+def test_gold_outside_all_lists(cache):
+    data = Text(train=6)
     corpus = data.corpus("train")
     labels = ["B-PER" if t % 2 else "B-LOC" for n in corpus.lengths.tolist() for t in range(n, 0, -1)]
     data._corpora["train"] = corpus.replace_column("label", labels)
@@ -523,7 +511,7 @@ def test_fit_without_lists_or_with_others(cache, data):
         fit(made, data, 1)
     made.train_first(data, **QUIET)
     with pytest.raises(InputError, match="training data"):
-        fit(made, Text(train=20), 1)
+        fit(made, Text(train=12), 1)
 
 
 def test_no_start_from_a_bayes_point(cache, data):
@@ -709,3 +697,15 @@ def test_best_allowed_candidate_is_compared_with_those_that_are_not(cache, data)
     best = allowed.index(True)
     expected = [k == best or not own for k, own in enumerate(allowed)]
     assert compared[0].tolist() == (torch.tensor(expected) & candidates.valid[0]).tolist()
+
+
+def test_weights_of_sequences(cache, data, monkeypatch):
+    made, corpus = ready(cache, data), data.corpus("train")
+    weights = [(2.0, 0.5, 3.0)[row % 3] for row in range(len(corpus))]
+    column = [str(w) for w, length in zip(weights, corpus.lengths.tolist(), strict=True) for _ in range(length)]
+    monkeypatch.setattr(data, "corpus", lambda split: corpus.replace_column("weight", column))
+    made._fit_lists(data, False)
+    assert made.examples.weights.tolist() == weights
+    made.ranker.supports_weights = False
+    with pytest.raises(InputError, match="weight"):
+        made.check_weights(data.corpus("train"))
