@@ -5,15 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.data.forbidden_spans import ADVICE, StateArrays, first_without_state, segment_states, slots_needed
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import first_impossible
+from structperc.data.possible_labels import first_impossible, span_within
+from structperc.data.tag_schemes import Span
 from structperc.data.words import word_numbers
 from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Words, real_tokens
+from structperc.structures import Batch, SpanStates, Words, real_tokens
 
 IGNORE_INDEX = -100  # label of positions without a token, as in torch and transformers
 
@@ -168,6 +171,109 @@ def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels
         reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
         position = int(places.order[place])
         raise InputError(f"allowed: row {place[0]}, position {position}: no label is left; {reason}")
+
+
+def forbidden_states(
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None],
+    allowed: Tensor | None,
+    places: TokenPositions,
+    batch: Batch,
+    labels: LabelSet,
+) -> SpanStates | None:
+    """Return the states of a search without forbidden spans, None if there are no such spans.
+
+    Args:
+        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
+        allowed: (B, T, L) bool, labels that may be predicted; None: all.
+        places: positions of the tokens.
+        batch: chains with first and last tokens of sentences.
+        labels: the label set.
+
+    Raises:
+        InputError: another number of rows, an invalid span, or a token for which no label is left; with its position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch, forbidden_states, label_set
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
+        >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
+        >>> forbidden_states([[("PER", 0, 1)]], None, places, batch, labels).labels  # states of O, B-PER, I-PER
+        tensor([0, 1, 2, 1, 2])
+    """
+    found, T = spans_of_tokens(forbidden, places, labels), places.order.shape[1]
+    if not any(found):
+        return None
+    chains = _chains(places)
+    slots, states = slots_needed(found), []
+    masks = None if allowed is None else places.gather(allowed).cpu().numpy()
+    for b, (own, chain) in enumerate(zip(found, chains, strict=True)):
+        first, last = (x[b, : len(chain)].cpu().numpy() for x in (batch.first, batch.last))
+        states.append(segment_states(own, first, labels, slots))
+        limits = np.ones((len(chain), len(labels)), bool) if masks is None else masks[b]
+        if own and (t := first_without_state(states[-1], first, last, limits, labels)) is not None:
+            raise InputError(f"forbidden: row {b}, position {chain[t]}: no label is left; {ADVICE}")
+    return SpanStates(*(x.to(places.order.device) for x in padded_states(states, T)))
+
+
+def spans_of_tokens(
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None], places: TokenPositions, labels: LabelSet
+) -> list[list[Span]]:
+    """Return spans of positions as spans of the tokens of each row.
+
+    Args:
+        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
+        places: positions of the tokens.
+        labels: the label set.
+
+    Raises:
+        InputError: another number of rows, or an invalid span.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, label_set, spans_of_tokens
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, False, True]]))
+        >>> spans_of_tokens([[("PER", 0, 3)]], places, label_set(["O", "B-PER", "I-PER"], "IOB2"))
+        [[Span(type='PER', start=0, end=2)]]
+    """
+    given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
+    if len(given) != B:
+        raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
+    chains = _chains(places)
+    return [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
+
+
+def _chains(places: TokenPositions) -> list[list[int]]:
+    """Return the positions of the tokens of each row."""
+    return [order[:length] for order, length in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
+
+
+def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, row: int, labels: LabelSet) -> Span:
+    """Return a span of positions as a span of the tokens of a chain."""
+    kind, start, end = span_within(given, T, f"forbidden: row {row}")
+    if kind not in labels.type_names:
+        raise InputError(f"forbidden: row {row}: unknown type {kind!r}; the head has {', '.join(labels.type_names)}")
+    if start not in chain or end - 1 not in chain:
+        raise InputError(f"forbidden: row {row}: the span {start}..{end} must begin and end with a token of the mask")
+    return Span(kind, chain.index(start), chain.index(end - 1) + 1)
+
+
+def padded_states(own: Sequence[StateArrays], T: int) -> SpanStates:
+    """Return the states of B sequences, padded to T tokens by False.
+
+    Example:
+        >>> import numpy as np
+        >>> from structperc import LabelSet
+        >>> from structperc.data.forbidden_spans import segment_states
+        >>> from structperc.nn.inputs import padded_states
+        >>> states = segment_states([], np.array([True]), LabelSet(("O", "B-PER", "I-PER")), 0)
+        >>> padded_states([states], T=2).possible.tolist()
+        [[[True, True, True], [False, False, False]]]
+    """
+    B, M = len(own), len(own[0].labels)
+    possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
+    for row, states in enumerate(own):
+        possible[row, : len(states.possible)], follows[row, : len(states.follows)] = states.possible, states.follows
+    return SpanStates(*map(torch.from_numpy, (own[0].labels, possible, follows)))
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:

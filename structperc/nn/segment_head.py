@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from structperc.criteria import without_autocast
 from structperc.data.labels import LabelSet, segment_boundaries
+from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
 from structperc.nn.chain_head import Reduction
 from structperc.nn.inputs import (
@@ -22,10 +23,12 @@ from structperc.nn.inputs import (
     check_shapes,
     check_state,
     label_set,
+    spans_of_tokens,
     to_state,
 )
 from structperc.predictor import Entities, ProbableSpan
 from structperc.predictor.base import check_min_probability
+from structperc.predictor.limits import Spans
 from structperc.semi_markov import (
     kbest,
     limit_lengths,
@@ -217,6 +220,7 @@ class SegmentHead(nn.Module):
         *,
         sentences: Tensor | None = None,
         allowed: Tensor | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> Tensor:
         """Return the labels of the best segmentation of each row.
 
@@ -225,13 +229,15 @@ class SegmentHead(nn.Module):
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             allowed: (B, T, L) bool, labels that may be predicted, such as those of a dictionary; by default, all.
+            forbidden: for each row None, or spans (type, start, end) that must not be predicted, positions
+                start <= t < end as in `entities`; other spans may overlap them.
 
         Returns:
             Labels (B, T) int64, -100 at positions without a token.
 
         Raises:
-            InputError: wrong shapes, or `allowed` with scheme IOB1; on a CPU also a row for which `allowed`, the tag
-                scheme and `max_length` leave no segmentation.
+            InputError: wrong shapes, an invalid span, or `allowed` with scheme IOB1; on a CPU also a row for which
+                these limits, the tag scheme and `max_length` leave no segmentation.
             InvalidScoreError: on a CPU, a vector of a token that is not finite.
 
         Example:
@@ -248,9 +254,11 @@ class SegmentHead(nn.Module):
         if allowed is not None:
             check_possible(allowed, places, batch, self.labels)
             lattice = _allow(lattice, places.gather(allowed), self.labels)
+        if forbidden is not None:
+            lattice = _forbid(lattice, spans_of_tokens(forbidden, places, self.labels), self.labels)
         scores, best = viterbi(lattice)
-        if allowed is not None:
-            self._check_scores(scores, "allowed")
+        if allowed is not None or forbidden is not None:
+            self._check_scores(scores, "forbidden" if allowed is None else "allowed")
         return places.scatter(to_labels(best, places.lengths, self.labels, batch.first))
 
     @torch.no_grad()
@@ -410,11 +418,11 @@ class SegmentHead(nn.Module):
             )
 
     def _check_scores(self, scores: Tensor, name: str) -> None:
-        """Check on a CPU that each row has a segmentation with allowed labels."""
+        """Check on a CPU that limits of labels and segments leave a segmentation of each row."""
         if _checked(scores) and bool((impossible := scores == -torch.inf).any()):
             raise InputError(
-                f"{name}: row {int(impossible.nonzero()[0])}: the allowed labels need a segment of more than "
-                f"{self.max_length} tokens, max_length of SegmentHead; allow other labels, or increase max_length"
+                f"{name}: row {int(impossible.nonzero()[0])}: nothing is left with segments of at most "
+                f"{self.max_length} tokens, max_length of SegmentHead; allow more labels, or increase max_length"
             )
 
 
@@ -436,3 +444,13 @@ def _allow(lattice: SegmentLattice, allowed: Tensor, labels: LabelSet) -> Segmen
     begun = torch.cat([first[:, :, None], _windows(middle, D)[:, :, 1:]], 2).cumprod(2).bool()  # all but the last token
     possible = torch.cat([single[:, :, None], begun[:, :, :-1] & _windows(last, D)[:, :, 1:]], 2)
     return lattice._replace(segment=lattice.segment.where(possible, -torch.inf))
+
+
+def _forbid(lattice: SegmentLattice, spans: list[list[Span]], labels: LabelSet) -> SegmentLattice:
+    """Forbid the segments of each row that are exactly one of its spans."""
+    D, segment = lattice.segment.shape[2], lattice.segment.clone()
+    for row, own in enumerate(spans):
+        for kind, start, end in own:
+            if end - start <= D:
+                segment[row, start, end - start - 1, 1 + labels.type_names.index(kind)] = -torch.inf
+    return lattice._replace(segment=segment)

@@ -11,6 +11,6 @@ from structperc.data.synthetic import synthetic_splits
 def folder(tmp_path_factory):
     """The embedded corpus in small: train.txt, dev.txt and test.txt, columns word, pos, chunk, label."""
     folder = tmp_path_factory.mktemp("text")
-    for split, rows in synthetic_splits(train=10, dev=4, test=1).items():
+    for split, rows in synthetic_splits(train=6, dev=3, test=1).items():
         write_conll(folder / f"{split}.txt", Corpus.from_dataset(rows, "document"), ["word", "pos", "chunk", "label"])
     return folder

@@ -6,7 +6,7 @@ import torch
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.datamodules.sources import Conll
-from structperc.features import CaseElsewhere, FeatureExtractor, OtherMentions
+from structperc.features import FeatureExtractor, OtherMentions
 from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
@@ -26,13 +26,8 @@ def tagger(criterion, optimizer, k=1, edge=(), node=NODE, nonlocal_features=(), 
 
 KINDS = {
     "online perceptron": lambda: (tagger(PerceptronLoss(), Perceptron), {}),
-    "edges like nodes": lambda: (tagger(PerceptronLoss(), Perceptron, edge=NODE), {"unit": "sentence"}),
-    "full batch": lambda: (tagger(CRFLoss(), LBFGS, edge=["w[0]"]), {"shuffle": False}),
+    "full batch": lambda: (tagger(CRFLoss(), LBFGS, edge=NODE), {"shuffle": False, "unit": "sentence"}),
     "non-local": lambda: (tagger(LocalAndNonlocal(C=1), Perceptron, 4, nonlocal_features=[PhraseConsistency()]), {}),
-    "reads documents": lambda: (
-        tagger(PerceptronLoss(), Perceptron, node=[*NODE, "e[0]"], documents={"e": CaseElsewhere()}),
-        {},
-    ),
     "reads documents of sentences": lambda: (
         tagger(PerceptronLoss(), Perceptron, node=[*NODE, "e[0]"], documents={"e": OtherMentions("w", -1)}),
         {"unit": "sentence"},

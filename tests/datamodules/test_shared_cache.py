@@ -58,7 +58,7 @@ def work(folder, found, process):
         tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1), Perceptron)
         quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
         two = {"accelerator": "cpu", "devices": 2, "strategy": "ddp", "enable_model_summary": False}
-        trainer = pl.Trainer(max_epochs=2, **two, **quiet)
+        trainer = pl.Trainer(max_epochs=1, **two, **quiet)
         trainer.fit(tagger, datamodule=data)
         logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
         torch.save((tagger.state_dict(), logged), found / f"{'without' if own is None else 'with'}-{process}.pt")
@@ -97,7 +97,7 @@ def test_rows_of_a_study(folder, tmp_path, monkeypatch):
     for name, options in (("without", []), ("with", ["--data.cache=cache"])):
         plan = {
             "seeds": [1],
-            "options": ["--trainer.max_epochs=2", "--trainer.accelerator=cpu", *options],
+            "options": ["--trainer.max_epochs=1", "--trainer.accelerator=cpu", *options],
             "rows": rows,
         }
         Path(f"{name}.yaml").write_text(yaml.safe_dump(plan))

@@ -85,10 +85,18 @@ def checked(parts_made_once, tmp_path, capsys, monkeypatch):
 
 
 @pytest.fixture
-def studies(checked, monkeypatch):
+def drawn(checked, monkeypatch):
     """Whose configurations are known to be good, which takes a second each to find out."""
     monkeypatch.setattr("structperc.experiments.studies.check_study", lambda _: Task("", "", "F1"))
     return checked
+
+
+@pytest.fixture
+def studies(drawn, monkeypatch):
+    """Without the figure of each study, which takes most of the time."""
+    monkeypatch.setattr("structperc.experiments.studies.plot_study", lambda *_: None)
+    monkeypatch.setattr("structperc.experiments.studies.write_figure", lambda *_: None)
+    return drawn
 
 
 def sign_test(one, other):
@@ -116,16 +124,16 @@ def test_means_and_deviations_over_seeds(studies):
     assert [line[1] for line in lines[-2:]] == ["12.50", "5.00"]  # by type
 
 
-def test_files_of_a_study(studies):
-    studies.rows["a|b"] = {"seeds": [1]}
-    text = studies()
-    assert (studies.root / "study.png").read_bytes().startswith(b"\x89PNG")
-    record = json.loads((studies.root / "study.json").read_text())
+def test_files_of_a_study(drawn):
+    drawn.rows["a|b"] = {"seeds": [1]}
+    text = drawn()
+    assert (drawn.root / "study.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((drawn.root / "study.json").read_text())
     assert (record["baseline"], record["split"], record["measure"]) == ("base", "dev", "F1")
     assert [(run["row"], run["seed"]) for run in record["runs"]][-2:] == [("other", 2), ("a|b", 1)]
     assert all(run["command"].startswith("structperc fit --config=") for run in record["runs"])
     assert record["rows"][0]["numbers"]["score"] == 0.5
-    written = (studies.root / "study.md").read_text().splitlines()
+    written = (drawn.root / "study.md").read_text().splitlines()
     assert "dev split" in written[0]
     table = [line for line in written if line.startswith("|")]
     cells = [line.replace("\\|", "").count("|") for line in table]
@@ -134,11 +142,11 @@ def test_files_of_a_study(studies):
     assert table[0].startswith(f"|  | {' | '.join(columns)} | parameters |")
     assert table[4].startswith("| a\\|b | 50.00 | 25.00 |")
     assert "| PER |" in table[5]
-    assert str(studies.root / "study.md") in text
+    assert str(drawn.root / "study.md") in text
 
 
-def test_page_of_several_studies(studies, capsys, tmp_path):
-    studies()
+def test_page_of_several_studies(drawn, capsys, tmp_path):
+    drawn()
     listed = {name: str(tmp_path / "study.yaml") for name in ("chunks", "a $ of names")}
     both, root = tmp_path / "both.yaml", tmp_path / "both"
     both.write_text(json.dumps({"studies": listed}))

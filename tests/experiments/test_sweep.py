@@ -4,6 +4,9 @@ import csv
 import json
 import math
 import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +15,7 @@ from structperc.errors import InputError
 from structperc.experiments import experiment
 from structperc.experiments.experiment import Run, failure_line, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
+from tests.zygote import run_code
 
 KEY = "model.features.init_args.cutoff"
 
@@ -184,22 +188,30 @@ class Sweeps:
 
 
 @pytest.fixture
-def sweeps(parts_made_once, runs, capsys, monkeypatch):
+def drawn(parts_made_once, runs, capsys, monkeypatch):
     made = Sweeps(runs, capsys)
     monkeypatch.setattr(experiment, "fit", made.fit)
     return made
 
 
-def test_the_best_point_of_a_sweep(sweeps):
-    sweeps.scores = {"1": 0.25, "2": 0.75}
-    text = sweeps()
+@pytest.fixture
+def sweeps(drawn, monkeypatch):
+    """Without figures, which take most of the time."""
+    monkeypatch.setattr("structperc.experiments.sweeps.plot_sweep", lambda *_: None)
+    monkeypatch.setattr("structperc.experiments.sweeps.write_figure", lambda *_: None)
+    return drawn
+
+
+def test_the_best_point_of_a_sweep(drawn):
+    drawn.scores = {"1": 0.25, "2": 0.75}
+    text = drawn()
     assert f"best: {KEY}=2, dev score 75.00" in text
-    assert f"model: {sweeps.folder}/{KEY}=2/1/model" in text
-    assert sweeps.record["best"] == {"values": {KEY: "2"}, "dev_score": 0.75}
-    assert [one["values"] for one in sweeps.record["trials"]] == [{KEY: "1"}, {KEY: "2"}]
-    assert all(one["command"].startswith("structperc fit --config=") for one in sweeps.record["trials"])
-    assert (sweeps.folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    with open(sweeps.folder / "sweep.csv", newline="", encoding="utf-8") as lines:
+    assert f"model: {drawn.folder}/{KEY}=2/1/model" in text
+    assert drawn.record["best"] == {"values": {KEY: "2"}, "dev_score": 0.75}
+    assert [one["values"] for one in drawn.record["trials"]] == [{KEY: "1"}, {KEY: "2"}]
+    assert all(one["command"].startswith("structperc fit --config=") for one in drawn.record["trials"])
+    assert (drawn.folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    with open(drawn.folder / "sweep.csv", newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert [(row[KEY], float(row["dev_score"]), float(row["test_sentence_accuracy"])) for row in rows] == [
         ("1", 0.25, 0.125),
@@ -311,8 +323,40 @@ class Moody(CandidateLoss):
 """
 
 
+def test_a_training_is_a_program(tmp_path):
+    assert "unknown command 'nothing'" in experiment.fit(["nothing"], tmp_path / "run")
+    assert "'nothing'" in (tmp_path / "run" / "log.txt").read_text()
+
+
+CHILD = """
+import os, runpy, sys
+folder, sys.argv[:] = sys.argv[1], sys.argv[2:]
+os.chdir(folder)
+sys.path.insert(0, folder)
+os.dup2(os.pipe()[0], 0)  # standard input, which does not end
+try:
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    sys.stdout.flush()
+    os._exit(ended.code or 0)
+"""
+
+
+@pytest.fixture
+def forked(zygote, tmp_path, monkeypatch):
+    """Programs are started as forks of a process that has imported the library."""
+
+    @contextmanager
+    def start(command, stdin, stdout, stderr, env):
+        _, _, *arguments = command
+        done = zygote(Path(stdout.name), run_code, CHILD, str(tmp_path), *arguments)
+        yield SimpleNamespace(wait=lambda: done.status)
+
+    monkeypatch.setattr(experiment.subprocess, "Popen", start)
+
+
 @pytest.mark.slow
-def test_trainings_of_points(runs, tmp_path, monkeypatch, capsys):
+def test_trainings_of_points(forked, runs, tmp_path, monkeypatch, capsys):
     """Two processes, one training and one that fails; then, here, the first one goes on once its results are gone."""
     (tmp_path / "moods.py").write_text(FAILING)
     monkeypatch.chdir(tmp_path)

@@ -88,7 +88,7 @@ def shift(content, key):
     return {**content, key: shifted(content[key])}
 
 
-@pytest.mark.parametrize("command", ["fit", "test", "predict"])
+@pytest.mark.parametrize("command", ["fit", "predict"])
 def test_mismatched_checkpoints(saved, trained, tmp_path, fails_late, command):
     """Each part in turn mangled, in a folder like that of a run."""
     path = tmp_path / "9" / "checkpoints" / "last.ckpt"

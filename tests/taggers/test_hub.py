@@ -5,6 +5,7 @@ import http.server
 import json
 import threading
 from functools import partial
+from shutil import copytree
 from typing import ClassVar
 
 import pytest
@@ -66,7 +67,7 @@ def hub(monkeypatch):
     for name, empty in (("asked", []), ("commits", []), ("tokens", []), ("refused", {})):
         monkeypatch.setattr(Hub, name, empty)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setattr(
             publishing, "HfApi", partial(HfApi, endpoint=f"http://127.0.0.1:{server.server_port}"), raising=True
         )
@@ -74,11 +75,17 @@ def hub(monkeypatch):
         server.shutdown()
 
 
+@pytest.fixture(scope="module")
+def saved_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    make_tagger(Sentences(sentences(8)), PerceptronLoss(), KBest(1)).save(folder)
+    return folder
+
+
 @pytest.fixture
-def saved(tmp_path):
-    tagger = make_tagger(Sentences(sentences(8)), PerceptronLoss(), KBest(1))
-    tagger.save(tmp_path / "saved")
-    return tmp_path / "saved"
+def saved(saved_once, tmp_path):
+    """A saved model of words, whose files a test may change."""
+    return copytree(saved_once, tmp_path / "saved")
 
 
 def metadata(hub):

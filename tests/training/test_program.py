@@ -27,15 +27,9 @@ def test_output_of_fit(trained):
 
 OPTIMIZERS = {
     "averaged": [],
-    "raw": ["--model.optimizer.init_args.average=false"],
     "pa": [
         "--model.criterion=structperc.criteria.HingeLoss",
         "--model.optimizer=structperc.optim.PassiveAggressive",
-    ],
-    "margin": [
-        "--model.criterion=structperc.criteria.MarginLoss",
-        "--model.criterion.C=50",
-        "--model.search.k=2",
     ],
 }
 
