@@ -147,8 +147,8 @@ class LatticeWithSegments(NamedTuple):
     """A `Lattice` in which segments have scores, too, as in a semi-Markov model (Sarawagi & Cohen 2004).
 
     The score of a label sequence is that of the lattice plus the scores of its segments. Labels show where segments
-    begin and end; a segment of more than D tokens is impossible. `chain.viterbi`, `kbest`, `path_score`,
-    `log_partition` and `marginals` support it.
+    begin and end; a segment of more than D tokens is impossible. The functions of `chain` support it, except for those
+    of label pairs.
 
     Example:
         >>> import torch

@@ -344,7 +344,8 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
         The decoders and their scores; give `chosen.best.decoder` to `Tagger.add_bias`.
 
     Raises:
-        InputError: A re-ranker, labels without segments, no possible gold labels, an unknown or unsupported way.
+        InputError: A re-ranker, labels or data without segments, no possible gold labels, an unknown way, or an
+            unsupported one.
 
     Example:
         >>> from structperc import Corpus
@@ -358,6 +359,9 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
     """
     first = _supported_ways(tagger, ways)
     counter = SegmentCounter(tagger, corpus)
+    before = counter.score(tagger.decoder)
+    if not before.gold:
+        raise InputError(f"{corpus.name}: there are no segments; give development data with segments to find")
     temperature = _temperature(counter.scored, len(tagger.labels), corpus.name)
     search = _Search(counter, goal, temperature)
     curves = [search.curve(way) for way in first if way != "overlap" or ways]
@@ -367,7 +371,6 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
     counts = counter(chosen.best.decoder).sum(2)
     if len(np.unique(corpus.documents)) >= MIN_DOCUMENTS:
         counts = np.stack([counts[corpus.documents == one].sum(0) for one in np.unique(corpus.documents)])
-    before = counter.score(tagger.decoder)
     return FittedBias(goal, before, curves, chosen, bootstrap_intervals(counts), temperature)
 
 

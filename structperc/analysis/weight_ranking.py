@@ -23,7 +23,7 @@ MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights 
 class Weight(NamedTuple):
     """One weight with the names of its feature and labels."""
 
-    group: str  # "node", "edge", "transition", or a non-local feature: its class and options
+    group: str  # "node", "edge", "transition", "segment", or a non-local feature: its class and options
     feature: str  # "wl[-1]=the", "phrase(LOC,PER)"; "" for a transition
     labels: str  # "B-PER", "O B-PER"; "" for a non-local feature
     value: float
@@ -52,7 +52,7 @@ class LabelWeights(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The weights of nodes, edges, transitions, or a non-local feature."""
+    """The weights of nodes, edges, transitions, segments, or a non-local feature."""
 
     sums: Sums
     largest: list[Weight]  # by absolute value; all of a non-local feature with few names
@@ -95,7 +95,7 @@ class WeightTable(NamedTuple):
     A table of non-local features has one column, without a name.
     """
 
-    name: str  # "node", "edge", "transition", or a non-local feature: its class and options
+    name: str  # "node", "edge", "transition", "segment", or a non-local feature: its class and options
     weights: Tensor  # (R, C)
     columns: list[str]  # names of the C columns
     features: Callable[[Tensor], list[str]]  # names of rows, given in ascending order
@@ -103,11 +103,19 @@ class WeightTable(NamedTuple):
 
 
 def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
-    """Yield the tables of nodes, edges and transitions that a linear scorer has."""
+    """Yield the tables of nodes, edges, transitions and segments that a linear scorer has."""
     local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
-    scorer, names = (local or [tagger.scorer])[0], list(tagger.labels.names)
-    if isinstance(scorer, SegmentLinear):
-        scorer = scorer.labels  # features of segments have no names
+    scorer = (local or [tagger.scorer])[0]
+    if not isinstance(scorer, SegmentLinear):
+        yield from _label_tables(tagger, scorer)
+        return
+    yield from _label_tables(tagger, scorer.labels)
+    names, types = scorer.segments.feature_names, list(tagger.labels.type_names)
+    yield WeightTable("segment", scorer.weight.detach(), types, lambda rows: names(rows.tolist()), [])
+
+
+def _label_tables(tagger: Tagger, scorer: nn.Module) -> Iterator[WeightTable]:
+    names = list(tagger.labels.names)
     if not isinstance(scorer, SparseLinear):
         return
     pairs = [f"{a} {b}" for a in names for b in names]
@@ -147,7 +155,7 @@ def _names_at(names: list[str], rows: Tensor) -> list[str]:
 
 
 def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
-    """Return the largest weights of nodes, edges, transitions and non-local features of a tagger.
+    """Return the largest weights of nodes, edges, transitions, segments and non-local features of a tagger.
 
     Of non-local features with few names all weights are returned. Ties at the end of a list are broken arbitrarily.
     Notebooks show the result as tables.
@@ -188,7 +196,7 @@ def _transitions(tables: Sequence[WeightTable], names: list[str]) -> Transitions
     for table in reversed(tables):
         row = 0
         for template, size in table.templates or [("bias", 1)]:
-            if table.name != "node" and template == "bias":
+            if table.name not in ("node", "segment") and template == "bias":
                 values = table.weights[row].view(len(names), len(names)).tolist()
                 return Transitions(names, values)
             row += size
@@ -258,7 +266,7 @@ def weight_lines(groups: Sequence[Group], top: int = 20) -> Iterator[str]:
         yield ""
         yield f"{group.sums.name}: largest weights"
         yield from text_table([[_format_weight(weight.value), weight.name] for weight in group.largest], "><")
-        yield from _label_lines(group) if group.sums.name == "node" else _pair_lines(group, top)
+        yield from _label_lines(group) if group.sums.name in ("node", "segment") else _pair_lines(group, top)
         if group.templates:
             yield ""
             yield from _sum_lines(f"{group.sums.name} template", group.templates[:top])

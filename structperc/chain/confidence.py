@@ -5,14 +5,15 @@ from torch import Tensor
 
 from structperc.chain.marginals import marginals, next_marginals, previous_marginals, step_log_probabilities
 from structperc.chain.minimum_risk import ProbableSegments, probable_segments
+from structperc.chain.segment_scores import segment_probabilities
 from structperc.chain.segments import Segments, segment_marginals
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.predictor.base import Entities, ProbableSpan, check_min_probability
-from structperc.structures import Lattice, SentenceBoundaries
+from structperc.structures import Lattice, LatticeWithSegments, SentenceBoundaries
 
 
 @torch.no_grad()
-def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
+def token_confidence(lattice: Lattice | LatticeWithSegments, labels: Tensor) -> Tensor:
     """Return the probability p(y_t = label | x) of each label.
 
     Args:
@@ -36,7 +37,11 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def segment_confidence(
-    lattice: Lattice, labels: Tensor, segments: Segments, boundaries: SentenceBoundaries, label_set: LabelSet
+    lattice: Lattice | LatticeWithSegments,
+    labels: Tensor,
+    segments: Segments,
+    boundaries: SentenceBoundaries,
+    label_set: LabelSet,
 ) -> Tensor:
     """Return the probability of each segment, with exactly these boundaries.
 
@@ -70,6 +75,8 @@ def segment_confidence(
     """
     if not len(segments.rows):
         return lattice.unary.new_zeros(0)
+    if isinstance(lattice, LatticeWithSegments):
+        return _segment_scores_confidence(lattice, labels, segments, label_set)
     total = _written_confidence(lattice, labels, segments, boundaries, label_set)
     if label_set.scheme == "IOB1":
         where = segments.rows, segments.starts
@@ -78,6 +85,16 @@ def segment_confidence(
             also = _written_confidence(lattice, changed, segments, boundaries, label_set)
             total = total + also.where(other >= 0, 0)
     return total.clamp(max=1).to(lattice.unary.dtype)
+
+
+def _segment_scores_confidence(
+    lattice: LatticeWithSegments, labels: Tensor, segments: Segments, label_set: LabelSet
+) -> Tensor:
+    """Return the probability (S,) of each segment of a lattice with scores of segments."""
+    rows, starts, ends = segments
+    table, kinds = segment_probabilities(lattice), label_set.types.to(labels.device)[labels[rows, starts]]
+    sizes, D = ends - starts, table.shape[2]
+    return table[rows, starts, sizes.clamp(max=D) - 1, kinds].where(sizes <= D, 0)
 
 
 def _other_first_labels(label_set: LabelSet) -> Tensor:
@@ -104,7 +121,7 @@ def _written_confidence(
 
 @torch.no_grad()
 def entities(
-    lattice: Lattice,
+    lattice: Lattice | LatticeWithSegments,
     labels: Tensor,
     boundaries: SentenceBoundaries,
     label_set: LabelSet,
@@ -166,7 +183,9 @@ def _add_spans(
 
 
 @torch.no_grad()
-def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
+def confidence_within(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet
+) -> Tensor:
     """Return for each token the confidence (B, T) of its segment, given labels (B, T); NaN outside segments."""
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)

@@ -5,28 +5,30 @@ The states are those of `data.forbidden_spans`.
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from structperc.chain.constraints import allow
 from structperc.chain.decoders import Decoder
 from structperc.chain.kbest import KBest, kbest
-from structperc.chain.lattices import check_chain
+from structperc.chain.lattices import AnyLattice, token_mask
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
-from structperc.structures import Candidates, Lattice, SpanStates
+from structperc.structures import Candidates, Lattice, LatticeWithSegments, SpanStates
 
 
-def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
+def forbid(lattice: AnyLattice, states: SpanStates) -> AnyLattice:
     """Return the scores of states in place of labels: those of all label sequences without forbidden spans.
 
     Each of these label sequences is one sequence of states, with its score. `states.labels` of a result of `viterbi`,
-    `kbest` or `sample` are its labels; sums over the states of a label are its marginals.
+    `kbest` or `sample` are its labels; sums over the states of a label are its marginals. In a lattice with scores of
+    segments, labels remain, which are the first states, and forbidden segments get the score -inf.
 
     Args:
         lattice: scores of B sequences.
         states: the M states of these sequences, such as `data.forbidden_spans.segment_states` returns.
 
     Returns:
-        The lattice of M states: unary (B, T, M), edge (B, T, M, M).
+        The lattice of M states: unary (B, T, M), edge (B, T, M, M); or of L labels, if there are scores of segments.
 
     Example:
         >>> import torch
@@ -38,11 +40,32 @@ def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
         >>> viterbi(forbid(lattice, states))
         (tensor([0.]), tensor([[0]]))
     """
-    check_chain(lattice)
+    if isinstance(lattice, LatticeWithSegments):
+        return lattice._replace(segment=lattice.segment.masked_fill(~_segments_left(lattice, states), -torch.inf))
     numbers = states.labels
     unary = lattice.unary[:, :, numbers].masked_fill(~states.possible, -torch.inf)
     edge = lattice.edge[:, :, numbers][:, :, :, numbers].masked_fill(~states.follows, -torch.inf)
     return Lattice(unary, edge, lattice.lengths)
+
+
+def _segments_left(lattice: LatticeWithSegments, states: SpanStates) -> Tensor:
+    """Return a mask (B, T, D, C) of the segments that some sequence of states contains."""
+    (_, T, D, C), outside = lattice.segment.shape, lattice.labels[-1, 0]
+    one, first, middle, last = (states.labels == label.unsqueeze(1) for label in lattice.labels[:C].unbind(1))  # (C, M)
+    into, out = states.follows[..., outside, :], states.follows[..., outside].roll(-1, 1)  # from and to O
+    steps = torch.arange(T, device=into.device)
+    into = states.possible & (into | (steps == 0).unsqueeze(1))
+    ends = steps == lattice.lengths.to(steps.device).unsqueeze(1) - 1
+    out = states.possible & (out | ends.unsqueeze(2)) & token_mask(lattice).unsqueeze(2)
+    found = [((into & out).unsqueeze(2) & one).any(3)]
+    run = into.unsqueeze(2) & first  # (B, T, C, M), states of the tokens d after the first ones
+    for d in range(1, D):
+        later = min(d, T)
+        moves, left = (pad(x[:, later:], (0, 0) * (x.dim() - 2) + (0, later)) for x in (states.follows, out))
+        run = (run.float() @ moves.float()) > 0
+        found.append((run & last & left.unsqueeze(2)).any(3))
+        run = run & middle & pad(states.possible[:, later:], (0, 0, 0, later)).unsqueeze(2)
+    return torch.stack(found, 2)
 
 
 def state_path(labels: Tensor, lengths: Tensor, states: SpanStates) -> Tensor:

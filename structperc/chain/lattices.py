@@ -1,5 +1,7 @@
 """Checks and conversions of lattices: shapes and precision, masks with holes, sentences of documents."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
@@ -7,6 +9,7 @@ from structperc.errors import InputError
 from structperc.structures import Lattice, LatticeWithSegments, padded_places, real_tokens
 
 HALF = (torch.float16, torch.bfloat16)
+AnyLattice = TypeVar("AnyLattice", Lattice, LatticeWithSegments)
 
 
 def validate_lattice(lattice: Lattice) -> Lattice:
@@ -77,7 +80,7 @@ def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
 
 
 def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
-    """Raise InputError for a lattice with scores of segments, which most functions do not support.
+    """Raise InputError for a lattice with scores of segments.
 
     Example:
         >>> import torch
@@ -87,8 +90,8 @@ def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
     """
     if isinstance(lattice, LatticeWithSegments):
         raise InputError(
-            "scores of segments are supported only by viterbi, kbest, path_score, log_partition and marginals, and by "
-            "the decoders KBest and LabelBias; use these, or a scorer without segments"
+            "scores of segments are not supported by functions of label pairs, such as edge_marginals; use a scorer "
+            "without segments"
         )
 
 
@@ -152,7 +155,7 @@ def full_precision(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
-def to_double(lattice: Lattice) -> Lattice:
+def to_double(lattice: AnyLattice) -> AnyLattice:
     """Convert a lattice to double precision, where the device has it.
 
     Example:
@@ -167,7 +170,7 @@ def to_double(lattice: Lattice) -> Lattice:
     return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
 
 
-def token_mask(lattice: Lattice) -> Tensor:
+def token_mask(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return a mask (B, T) bool, True at tokens and False in the padding.
 
     Example:

@@ -7,7 +7,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain.lattices import expand_edges, to_double, token_mask, validate_lattice
-from structperc.chain.segment_scores import label_marginals, sum_of_paths
+from structperc.chain.segment_scores import (
+    entropy_of_labels,
+    label_marginals,
+    sampled_labels,
+    steps_of_labels,
+    sum_of_paths,
+)
 from structperc.errors import InputError
 from structperc.ops import any_invalid, forward_backward, local_log_partition
 from structperc.ops import sample as sample_paths
@@ -93,7 +99,7 @@ def edge_marginals(lattice: Lattice) -> Tensor:
 
 
 @torch.no_grad()
-def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
+def sample(lattice: Lattice | LatticeWithSegments, n: int, generator: torch.Generator | None = None) -> Tensor:
     """Draw label sequences independently from p(y | x).
 
     Args:
@@ -117,11 +123,12 @@ def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -
         >>> 0.7 < labels[0, :, 0].float().mean() < 0.76  # the marginal is 0.73
         tensor(True)
     """
-    lattice = validate_lattice(lattice)
-    B, T, _ = lattice.unary.shape
+    B, T = lattice.unary.shape[:2]
     dtype = torch.float32 if lattice.unary.device.type == "mps" else torch.float64
     noise = torch.rand(B, n, T, generator=generator, dtype=dtype, device=lattice.unary.device)
-    return sample_paths(*lattice, noise)
+    if isinstance(lattice, LatticeWithSegments):
+        return sampled_labels(lattice, noise)
+    return sample_paths(*validate_lattice(lattice), noise)
 
 
 def _forward_backward(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
@@ -239,11 +246,12 @@ def _ratio(both: Tensor, given: Tensor) -> Tensor:
     return (both / given).where(given > 0, 0).clamp(max=1)
 
 
-def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
+def step_log_probabilities(lattice: Lattice | LatticeWithSegments, labels: Tensor) -> Tensor:
     """Return log p(y_t | y_{t-1}, x) of each label, for the first one log p(y_0 | x). Differentiable.
 
     In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
-    is the log-probability of its labels. It is computed without differences of large sums, token by token.
+    is the log-probability of its labels. It is computed without differences of large sums, token by token. With scores
+    of segments, the log-probability of a segment is at its first token, and that of its other labels is 0.
 
     Args:
         lattice: scores of B sequences.
@@ -267,6 +275,8 @@ def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
     """
     if not labels.shape[1]:
         return labels.double()
+    if isinstance(lattice, LatticeWithSegments):
+        return steps_of_labels(lattice, labels)
     before, own = pad(labels[:, :-1], (1, 0)).unbind(1), labels.unbind(1)  # p(y_0) has one row
     tables = zip(_step_log_probs(lattice), reversed(before), reversed(own), strict=True)
     steps = [_select(table, i).gather(1, j.unsqueeze(1)) for table, i, j in tables]
@@ -319,7 +329,7 @@ def _log_sum(scores: Tensor) -> Tensor:
     return torch.where(possible, torch.where(possible.unsqueeze(-1), scores, 0).logsumexp(-1), torch.inf)
 
 
-def entropy(lattice: Lattice) -> Tensor:
+def entropy(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return the entropy H(y | x) of each sequence, in nats.
 
     It is computed as a sum of conditional entropies, without differences of large sums. It needs memory for the label
@@ -342,6 +352,8 @@ def entropy(lattice: Lattice) -> Tensor:
         >>> entropy(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))  # 3 log 2
         tensor([2.0794])
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return entropy_of_labels(lattice)
     return _expected_sum(lattice, lattice, lambda own, _: -own)
 
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from structperc.chain.decoders import Decoder
-from structperc.chain.lattices import to_double, token_mask, validate_lattice
+from structperc.chain.lattices import AnyLattice, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import edge_marginals, marginals
+from structperc.chain.segment_scores import segment_probabilities
 from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import BEGIN, END, INSIDE, SINGLE, parse_tag
@@ -19,7 +20,7 @@ from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, LatticeWithSegments
 
 
-def scale(lattice: Lattice, temperature: float) -> Lattice:
+def scale(lattice: AnyLattice, temperature: float) -> AnyLattice:
     """Return a lattice with all scores divided by a temperature; its best label sequences stay the same.
 
     Args:
@@ -53,7 +54,7 @@ def check_temperature(temperature: float) -> None:
 
 
 @torch.no_grad()
-def minimum_token_risk(lattice: Lattice) -> tuple[Tensor, Tensor]:
+def minimum_token_risk(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, Tensor]:
     """Return the possible label sequence with the highest expected number of correct labels.
 
     It maximises sum_t p(y_t | x) over the label sequences whose labels and pairs of labels have finite scores: Viterbi
@@ -76,10 +77,15 @@ def minimum_token_risk(lattice: Lattice) -> tuple[Tensor, Tensor]:
         >>> minimum_token_risk(lattice)  # 0.7311 + 0.8808
         (tensor([1.6119]), tensor([[1, 0]]))
     """
-    unary, edge, lengths = lattice = validate_lattice(lattice)
-    possible = (torch.where(scores == -torch.inf, scores, 0) for scores in (unary, edge))
-    nodes, pairs = possible
-    return viterbi(Lattice(marginals(lattice) + nodes, pairs, lengths))
+    gains = lattice._replace(unary=marginals(lattice) + _possible(lattice.unary), edge=_possible(lattice.edge))
+    if isinstance(gains, LatticeWithSegments):
+        gains = gains._replace(segment=_possible(gains.segment))
+    return viterbi(gains)
+
+
+def _possible(scores: Tensor) -> Tensor:
+    """Return 0 for possible scores, -inf for others."""
+    return torch.where(scores == -torch.inf, scores, 0)
 
 
 class MinimumTokenRisk(Decoder):
@@ -133,7 +139,7 @@ class ProbableSegments(NamedTuple):
 
 @torch.no_grad()
 def probable_segments(
-    lattice: Lattice, labels: LabelSet, threshold: float, first: Tensor | None = None
+    lattice: Lattice | LatticeWithSegments, labels: LabelSet, threshold: float, first: Tensor | None = None
 ) -> ProbableSegments:
     """Return all segments with a probability above a threshold, with exactly their type, first and last token.
 
@@ -165,6 +171,10 @@ def probable_segments(
     """
     if not 0 <= threshold < 1:
         raise InputError(f"threshold must be at least 0 and below 1, got {threshold}")
+    if isinstance(lattice, LatticeWithSegments):
+        table = segment_probabilities(to_double(lattice)).permute(2, 0, 1, 3)
+        sizes, rows, starts, kinds = (table > threshold).nonzero(as_tuple=True)
+        return ProbableSegments(rows, starts, starts + sizes + 1, kinds, table[sizes, rows, starts, kinds])
     lattice = to_double(validate_lattice(lattice))
     nodes, pairs = marginals(lattice), edge_marginals(lattice)
     types, opening = labels.types.to(nodes.device), labels.opening.to(nodes.device)
@@ -192,7 +202,9 @@ def probable_segments(
 
 
 @torch.no_grad()
-def minimum_segment_risk(lattice: Lattice, labels: LabelSet, threshold: float = 0.5) -> tuple[Tensor, Tensor]:
+def minimum_segment_risk(
+    lattice: Lattice | LatticeWithSegments, labels: LabelSet, threshold: float = 0.5
+) -> tuple[Tensor, Tensor]:
     """Return the segments with the highest expected number of correct ones, minus a threshold for each.
 
     It maximises sum_s (p(s | x) - threshold) over all sets of segments without overlap, exactly. A segment pays off if

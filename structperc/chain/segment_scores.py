@@ -12,7 +12,15 @@ from torch.nn.functional import pad
 from structperc.chain.lattices import full_precision, is_stationary, validate_lattice
 from structperc.errors import InputError
 from structperc.ops import path_score as scores_of
-from structperc.ops import semi_markov_kbest, semi_markov_sums, semi_markov_viterbi
+from structperc.ops import (
+    semi_markov_best,
+    semi_markov_kbest,
+    semi_markov_sample,
+    semi_markov_sums,
+    semi_markov_viterbi,
+)
+from structperc.ops.reference.forward_backward import log_sum
+from structperc.ops.reference.semi_markov import prepare, scores_after, scores_from, semi_markov_entropy
 from structperc.structures import Candidates, Lattice, LatticeWithSegments, SegmentLattice, real_tokens
 
 
@@ -22,10 +30,41 @@ def best_labels(lattice: LatticeWithSegments) -> tuple[Tensor, Tensor]:
     return scores, _labels(lattice, found, scores > -torch.inf)
 
 
+def sampled_labels(lattice: LatticeWithSegments, noise: Tensor) -> Tensor:
+    """Return the results of `chain.sample` for random numbers (B, n, T)."""
+    found = semi_markov_sample(*to_segment_lattice(lattice), noise)
+    return _labels(lattice, found, (sum_of_paths(lattice) > -torch.inf).unsqueeze(1))
+
+
+def entropy_of_labels(lattice: LatticeWithSegments) -> Tensor:
+    """Return the results of `chain.entropy`."""
+    return semi_markov_entropy(*to_segment_lattice(lattice))
+
+
 def kbest_labels(lattice: LatticeWithSegments, k: int) -> Candidates:
     """Return the results of `chain.kbest`."""
     found, scores, valid = semi_markov_kbest(*to_segment_lattice(lattice), k)
     return Candidates(_labels(lattice, found, valid), scores, valid)
+
+
+def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
+    """Return the results of `chain.max_marginals`."""
+    best = semi_markov_best(*to_segment_lattice(lattice))
+    T, D, C = *best.shape[1:3], lattice.segment.shape[3]
+    one, first, middle, last = lattice.labels[:C].unbind(1)
+    found = best.new_full(lattice.unary.shape, -torch.inf)
+
+    def add(labels: Tensor, scores: Tensor, d: int = 0) -> None:
+        """Add scores of segments by first token, with these labels at the token d later."""
+        moved = pad(scores[:, : max(T - d, 0)], (0, 0, min(d, T), 0), value=-torch.inf)
+        found[..., labels] = torch.maximum(found[..., labels], moved)
+
+    add(torch.cat([one, lattice.labels[C:, 0]]), best[:, :, 0, : C + 1])
+    for d in range(1, D):
+        longer = best[:, :, d, C + 1 :]
+        for i, labels in enumerate([first, *[middle] * (d - 1), last]):
+            add(labels, longer, i)
+    return found
 
 
 def sum_of_paths(lattice: LatticeWithSegments) -> Tensor:
@@ -43,6 +82,47 @@ def label_marginals(lattice: LatticeWithSegments) -> Tensor:
         return torch.autograd.grad(total, unary, create_graph=differentiable)[0]
 
 
+def segment_probabilities(lattice: LatticeWithSegments) -> Tensor:
+    """Return the probability (B, T, D, C) of each segment by first token, number of tokens less 1, and type.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segment_scores import segment_probabilities
+        >>> from structperc.structures import LatticeWithSegments
+        >>> unary, edge = torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3)  # O, B, I
+        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
+        >>> lattice = LatticeWithSegments(unary, edge, torch.tensor([2]), torch.zeros(1, 2, 2, 1), labels)
+        >>> segment_probabilities(lattice).squeeze()  # O O, O B, B O, B B, B I
+        tensor([[0.4000, 0.2000],
+                [0.4000, 0.0000]])
+    """
+    C, found = lattice.segment.shape[3], semi_markov_sums(*to_segment_lattice(lattice))[1]
+    return torch.cat([found[:, :, :1, :C], found[:, :, 1:, C + 1 :]], 2)
+
+
+def steps_of_labels(lattice: LatticeWithSegments, labels: Tensor) -> Tensor:
+    """Return the results of `chain.step_log_probabilities`, those of whole segments at their first tokens."""
+    (B, T), found = labels.shape, to_segment_lattice(lattice)
+    rows = torch.arange(B, device=labels.device)
+    first, size, kind = _segments(lattice, labels, rows)
+    C, D = lattice.segment.shape[3], found.segment.shape[2]
+    kind = torch.where((kind < C) & (size > 1), kind + C + 1, kind)  # of `to_segment_lattice`
+    scores = prepare(*found)
+    after = scores_after(scores, log_sum)
+    through, begin = scores_from(scores, after), torch.arange(T, device=labels.device)
+    rows = rows.unsqueeze(1)
+    own = through[rows, begin, (size - 1).clamp(0, D - 1), kind]
+    latest = begin.where(first, 0).cummax(1).values
+    before = pad(kind.gather(1, latest)[:, :-1], (1, 0))
+    joined = scores.pair[before, kind] - after[rows, begin, before]
+    start = -log_sum(log_sum(through[:, :1].transpose(2, 3)))
+    steps = own + torch.where(begin > 0, joined, start)
+    impossible = (own == -torch.inf) | (size > D)
+    steps = torch.where(first, steps.masked_fill(impossible, -torch.inf), 0)
+    real = real_tokens(scores.lengths, T)
+    return torch.where(real, steps.masked_fill(scores.invalid.unsqueeze(1), torch.nan), 0)
+
+
 def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> Tensor:
     """Return the scores (S,) of label sequences (S, T), which belong to the sequences rows (S,).
 
@@ -52,19 +132,26 @@ def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) 
     local = scores_of(*validate_lattice(Lattice(*lattice[:3])), labels, rows)
     if not T:
         return local
-    kinds, begins = segment_kinds(lattice.labels, lattice.unary.shape[2])
-    real = real_tokens(lattice.lengths.to(labels.device)[rows], T)
-    own = labels.where(real, 0)
-    first = begins[own] | ~real
-    first[:, 0] = True
-    steps = torch.arange(T, device=labels.device)
-    following = pad(steps.where(first, T)[:, 1:], (0, 1), value=T).flip(1).cummin(1).values.flip(1)
-    size, kind = following.clamp(max=lattice.lengths.to(labels.device)[rows].unsqueeze(1)) - steps, kinds[own]
-    counted = first & real & (kind < C)
+    first, size, kind = _segments(lattice, labels, rows)
+    counted, steps = first & (kind < C), torch.arange(T, device=labels.device)
     found = full_precision(lattice.segment)[
         rows.unsqueeze(1), steps, (size - 1).clamp(0, D - 1), kind.clamp(max=C - 1)
     ].where(counted, 0)
     return local + found.masked_fill(counted & (size > D), -torch.inf).sum(1).to(local.dtype)
+
+
+def _segments(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the segments of label sequences (S, T), which belong to the sequences rows (S,).
+
+    -> the mask of their first tokens (S, T), and there the number of tokens up to the end, and the type, C for O.
+    """
+    lengths, T = lattice.lengths.to(labels.device)[rows], labels.shape[1]
+    kinds, begins = segment_kinds(lattice.labels, lattice.unary.shape[2])
+    real, steps = real_tokens(lengths, T), torch.arange(T, device=labels.device)
+    own = labels.where(real, 0)
+    first = begins[own] | ~real | (steps == 0)
+    following = pad(steps.where(first, T)[:, 1:], (0, 1), value=T).flip(1).cummin(1).values.flip(1)
+    return first & real, following.clamp(max=lengths.unsqueeze(1)) - steps, kinds[own]
 
 
 def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:

@@ -12,10 +12,10 @@ from torch.nn.functional import pad
 
 from structperc.chain.lattices import is_stationary, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import log_partition, marginals, next_marginals
-from structperc.chain.viterbi import viterbi
+from structperc.chain.viterbi import path_score, viterbi
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after
-from structperc.structures import Lattice
+from structperc.structures import Lattice, LatticeWithSegments
 
 
 class Segments(NamedTuple):
@@ -36,7 +36,10 @@ class Segments(NamedTuple):
 
 
 def max_score_with_segment(
-    lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
+    lattice: Lattice | LatticeWithSegments,
+    labels: Tensor,
+    segments: Segments,
+    passes: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """Return the score of the best label sequence that agrees with given labels on a segment, for each segment.
 
@@ -65,6 +68,8 @@ def max_score_with_segment(
         tensor([3.])
     """
     lattice = validate_segments(lattice, labels, segments)
+    if isinstance(lattice, LatticeWithSegments):
+        return _score_of(lattice, segments, *best_with(lattice, labels, segments))
     before, after = passes or best_before_and_after(*lattice)
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments).sum(1)
@@ -75,7 +80,10 @@ def max_score_with_segment(
 
 
 def max_score_without_segment(
-    lattice: Lattice, labels: Tensor, segments: Segments, passes: tuple[Tensor, Tensor] | None = None
+    lattice: Lattice | LatticeWithSegments,
+    labels: Tensor,
+    segments: Segments,
+    passes: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """Return the score of the best label sequence that differs from given labels in a segment, for each segment.
 
@@ -104,6 +112,8 @@ def max_score_without_segment(
         tensor([2.])
     """
     lattice = validate_segments(lattice, labels, segments)
+    if isinstance(lattice, LatticeWithSegments):
+        return _score_of(lattice, segments, *best_without(lattice, labels, segments))
     before, after = passes or best_before_and_after(*lattice)
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
@@ -111,8 +121,13 @@ def max_score_without_segment(
     return scores.where(best != -torch.inf, -torch.inf)
 
 
+def _score_of(lattice: LatticeWithSegments, segments: Segments, scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the scores (S,) of the label sequences (S, T) that a search found, with gradients."""
+    return path_score(lattice, labels, segments.rows).where(scores > -torch.inf, -torch.inf)
+
+
 @torch.no_grad()
-def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+def best_with(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence that agrees with given labels on a segment, for each segment.
 
     For scores with gradients use `path_score(lattice, labels, segments.rows)` with the result.
@@ -142,7 +157,7 @@ def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Ten
 
 
 @torch.no_grad()
-def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+def best_without(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence that differs from given labels in a segment, for each segment.
 
     Its score is the largest max-marginal of another label at a token of the segment. For scores with gradients use
@@ -169,6 +184,12 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
         (tensor([3.]), tensor([[1, 0]]))
     """
     lattice = validate_segments(lattice, labels, segments)
+    if isinstance(lattice, LatticeWithSegments):
+        differing, places = _differing(lattice, labels, segments)
+        each, found = viterbi(differing)
+        best, at = _by_segment(each, places, segments).max(1)
+        first = (segments.ends - segments.starts).cumsum(0) - (segments.ends - segments.starts)
+        return best, found[first + at].where((best > -torch.inf).unsqueeze(1), 0)
     scores, tokens, others = _pivots(lattice, *best_before_and_after(*lattice), labels, segments)
     fixed = labels[segments.rows].scatter(1, tokens.unsqueeze(1), others.unsqueeze(1))
     found = viterbi(_agreeing(lattice, fixed, Segments(segments.rows, tokens, tokens + 1)))[1]
@@ -176,10 +197,14 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
 
 
 @torch.no_grad()
-def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, following: Tensor | None = None) -> Tensor:
+def segment_marginals(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments, following: Tensor | None = None
+) -> Tensor:
     """Return the probability of given labels on a segment, for each segment.
 
-    It is p(first label) times the conditional probabilities of the next labels, without differences of large sums.
+    It is p(first label) times the conditional probabilities of the next labels, without differences of large sums. With
+    scores of segments, it is a ratio of two sums in double precision; `probable_segments` returns the probabilities of
+    segments with exactly their first and last token.
 
     Args:
         lattice: scores of B sequences.
@@ -203,6 +228,10 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, foll
         tensor([0.6439])
     """
     lattice = validate_segments(lattice, labels, segments)
+    if isinstance(lattice, LatticeWithSegments):
+        double = to_double(lattice)
+        shares = log_partition_with_segment(double, labels, segments) - log_partition(double)[segments.rows]
+        return shares.exp().clamp(max=1).to(lattice.unary.dtype)
     if following is None:
         following = next_marginals(lattice, labels)
     places, inside = _places(segments)
@@ -258,7 +287,9 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+def validate_segments(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> Lattice | LatticeWithSegments:
     """Return the lattice as operators need it, after checks of labels and segments.
 
     Raises:
@@ -273,7 +304,8 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
         Traceback (most recent call last):
         structperc.errors.InputError: segment 0..3 of sequence 0 with 2 tokens is empty or reaches beyond it; ...
     """
-    lattice = validate_lattice(lattice)
+    if isinstance(lattice, Lattice):
+        lattice = validate_lattice(lattice)
     if labels.shape != lattice.unary.shape[:2]:
         raise InputError(f"labels: expected shape {tuple(lattice.unary.shape[:2])}, got {tuple(labels.shape)}")
     L = lattice.unary.shape[2]
@@ -295,7 +327,7 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
     return lattice
 
 
-def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_with_segment(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log of the sum of exp(score) over the label sequences that agree with given labels on a segment.
 
     Args:
@@ -322,7 +354,7 @@ def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segme
     return log_partition(_agreeing(lattice, labels[segments.rows], segments))
 
 
-def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_without_segment(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log of the sum of exp(score) over the label sequences that differ from given labels in a segment.
 
     Each label sequence is counted at the first token where it differs, without differences of large sums. This takes
@@ -349,26 +381,46 @@ def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Se
         tensor([2.1269])
     """
     lattice = validate_segments(lattice, labels, segments)
-    sizes = segments.ends - segments.starts
-    owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-    place = torch.arange(len(owner), device=sizes.device) - (sizes.cumsum(0) - sizes)[owner]
-    rows, starts = segments.rows[owner], segments.starts[owner]
-    unary, edge, lengths = _agreeing(lattice, labels[rows], Segments(rows, starts, starts + place))
-    turn = unary.new_zeros(unary.shape, dtype=torch.bool)
-    turn[torch.arange(len(owner), device=sizes.device), starts + place, labels[rows, starts + place]] = True
-    sums = log_partition(Lattice(unary.masked_fill(turn, -torch.inf), edge, lengths))
-    table = sums.new_full((len(sizes), int(sizes.max()) if len(sizes) else 1), -torch.inf)
-    table = table.index_put((owner, place), sums)
+    others, places = _differing(lattice, labels, segments)
+    table = _by_segment(log_partition(others), places, segments)
     exists = (table.detach() > -torch.inf).any(1)
     return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # an empty sum has no gradient
 
 
-def _agreeing(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
+def _differing(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> tuple[Lattice | LatticeWithSegments, tuple[Tensor, Tensor]]:
+    """Return a lattice (N, T, ...) of the paths that differ first at each token of each segment.
+
+    -> the lattice, the segments of its rows (N,), and their places (N,) within their segments.
+    """
+    sizes = segments.ends - segments.starts
+    owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    place = torch.arange(len(owner), device=sizes.device) - (sizes.cumsum(0) - sizes)[owner]
+    rows, starts = segments.rows[owner], segments.starts[owner]
+    found = _agreeing(lattice, labels[rows], Segments(rows, starts, starts + place))
+    turn = found.unary.new_zeros(found.unary.shape, dtype=torch.bool)
+    turn[torch.arange(len(owner), device=sizes.device), starts + place, labels[rows, starts + place]] = True
+    return found._replace(unary=found.unary.masked_fill(turn, -torch.inf)), (owner, place)
+
+
+def _by_segment(values: Tensor, places: tuple[Tensor, Tensor], segments: Segments) -> Tensor:
+    """Return values (N,) by segment and place as a table (S, M), -inf elsewhere."""
+    sizes = segments.ends - segments.starts
+    table = values.new_full((len(sizes), int(sizes.max()) if len(sizes) else 1), -torch.inf)
+    return table.index_put(places, values)
+
+
+def _agreeing(
+    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
+) -> Lattice | LatticeWithSegments:
     """Return a lattice (S, T, ...) of the paths that agree with `labels` (S, T) on each segment, which may be empty."""
-    unary, edge, lengths = lattice
+    unary, edge, lengths = lattice[:3]
     rows, starts, ends = segments
     tokens = torch.arange(unary.shape[1], device=unary.device)
     inside = (tokens >= starts.unsqueeze(1)) & (tokens < ends.unsqueeze(1))
     other = labels.unsqueeze(2) != torch.arange(unary.shape[2], device=unary.device)
     own = unary[rows].masked_fill(inside.unsqueeze(2) & other, -torch.inf)
-    return Lattice(own, edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows], lengths[rows])
+    edge = edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows]
+    found = lattice._replace(unary=own, edge=edge, lengths=lengths[rows])
+    return found._replace(segment=found.segment[rows]) if isinstance(found, LatticeWithSegments) else found

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from structperc.chain.lattices import token_mask, validate_lattice
-from structperc.chain.segment_scores import best_labels, score_of_labels
+from structperc.chain.segment_scores import best_labels, best_with_labels, score_of_labels
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after as best_scores
 from structperc.ops import path_score as scores_of
@@ -13,7 +13,7 @@ from structperc.ops.registration import implementation
 from structperc.structures import Lattice, LatticeWithSegments
 
 
-def max_marginals(lattice: Lattice) -> Tensor:
+def max_marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return the best score of a label sequence with a given label at a given token, for all labels and tokens.
 
     At each token the largest entry is the Viterbi score, up to rounding. The second best label sequence has the largest
@@ -41,6 +41,8 @@ def max_marginals(lattice: Lattice) -> Tensor:
         tensor([[[2., 3.],
                  [3., 1.]]])
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return best_with_labels(lattice)
     lattice = validate_lattice(lattice)
     before, after = best_scores(*lattice)
     scores = (before + lattice.unary + after).where(token_mask(lattice).unsqueeze(2), -torch.inf)

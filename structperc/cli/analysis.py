@@ -7,6 +7,7 @@ from structperc.cli.arguments import (
     add_labelled_file,
     add_model,
     command,
+    load_chain,
     load_guided,
     read_options,
 )
@@ -174,7 +175,6 @@ def reliability(options: Namespace) -> None:
     from structperc.data.output import check_output_path
     from structperc.reports.figures import check_figure, write_figure
     from structperc.reports.tables import write_csv
-    from structperc.taggers.tagger import Tagger
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)
@@ -182,7 +182,7 @@ def reliability(options: Namespace) -> None:
     check_output_path(options.csv)
     found, curves = [], []
     for model, name in zip(options.models, short_names(options.models), strict=True):
-        tagger = Tagger.load(model, trusted=options.trust)
+        tagger = load_chain(model, options.trust)
         corpus, fitted = read_gold(tagger, options.file, read_options(options)), tagger.temperature
         for temperature in [None] if fitted is None else [None, fitted]:
             tagger.temperature = temperature

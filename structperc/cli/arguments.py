@@ -15,6 +15,7 @@ from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 if TYPE_CHECKING:
     from structperc.taggers.guided_tagger import GuidedTagger
+    from structperc.taggers.tagger import Tagger
 
 
 class Command(NamedTuple):
@@ -264,6 +265,17 @@ def read_options(options: argparse.Namespace) -> ReadOptions:
     """Return the parsed options for reading files."""
     given = (options.columns, options.unit, options.labels, options.encoding)
     return ReadOptions(*given, options.comments, options.separator)
+
+
+def load_chain(model: str, trusted: Sequence[str]) -> "Tagger":
+    """Return a saved tagger of chains. Raises InputError for a guided tagger, which has no probabilities and biases."""
+    from structperc.taggers.base import BaseTagger
+    from structperc.taggers.tagger import Tagger
+
+    tagger = BaseTagger.load(model, trusted=trusted)
+    if not isinstance(tagger, Tagger):
+        raise InputError(f"{model}: a {type(tagger).__name__} has no probabilities and no biases; use another model")
+    return tagger
 
 
 def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":

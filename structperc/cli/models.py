@@ -13,6 +13,7 @@ from structperc.cli.arguments import (
     add_labels,
     add_model,
     command,
+    load_chain,
     prediction_folder,
     read_options,
 )
@@ -119,10 +120,9 @@ def pseudo_label(options: Namespace) -> None:
     from structperc.analysis.input_files import read_incomplete
     from structperc.analysis.pseudo_labels import output_lines, pseudo_labels
     from structperc.data.output import check_output_path, write_lines
-    from structperc.taggers.tagger import Tagger
 
     check_output_path(options.output)
-    tagger, reading = Tagger.load(options.model, trusted=options.trust), read_options(options)
+    tagger, reading = load_chain(options.model, options.trust), read_options(options)
     found = pseudo_labels(tagger, read_incomplete(tagger, options.file, reading), options.min_probability)
     write_lines(options.output, output_lines(tagger, options.file, found.corpus, reading))
     print("\n".join([*found.lines(), f"{options.output}: columns with labels in {tagger.labels.scheme}"]))
@@ -157,15 +157,15 @@ def calibrate(options: Namespace) -> None:
     from structperc.analysis.input_files import read_gold
     from structperc.reports.figures import check_figure, write_figure
     from structperc.taggers.model_format import update_configuration
-    from structperc.taggers.tagger import Tagger, check_bias_name, describe_biases
+    from structperc.taggers.tagger import check_bias_name, describe_biases
 
     goal = _goal(options)
-    name = options.name or (goal.name if goal else "")
+    name = (goal.name if goal else "") if options.name is None else options.name
     plot = options.plot or str(Path(options.model).parent / f"{name}.png")
     if goal is not None:
         check_bias_name(name)
         check_figure(plot)
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = load_chain(options.model, options.trust)
     corpus = read_gold(tagger, options.file, read_options(options))
     if options.temperature:
         tagger.temperature = fit_temperature(tagger, corpus)
@@ -194,6 +194,9 @@ def _goal(options: Namespace) -> "Goal | None":
         return cost_goal(dict(map(_cost, options.cost)))
     if not options.temperature:
         raise InputError("calibrate: set --recall, --precision, --beta or --cost, or --temperature")
+    for option in ("ways", "name", "default", "plot"):
+        if getattr(options, option):
+            raise InputError(f"calibrate: --{option} needs --recall, --precision, --beta or --cost")
     return None
 
 

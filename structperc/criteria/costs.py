@@ -125,8 +125,8 @@ class TokenCosts(Costs):
         """Compute the costs by gold and predicted label. Raises InputError for an unknown name."""
         table = np.full((len(labels), len(labels)), float(self.cost))
         for key, number in (self.pairs or {}).items():
-            place, (gold, _, predicted) = f"TokenCosts: pairs has {key!r}", key.partition(",")
-            columns = label_ids(labels, predicted.strip(), place) if predicted else list(range(len(labels)))
+            place, (gold, comma, predicted) = f"TokenCosts: pairs has {key!r}", key.partition(",")
+            columns = label_ids(labels, predicted.strip(), place) if comma else list(range(len(labels)))
             table[np.ix_(label_ids(labels, gold.strip(), place), columns)] = number
         np.fill_diagonal(table, 0)
         self.table = torch.from_numpy(table)
@@ -299,12 +299,12 @@ class SegmentCosts(Costs):
         after = torch.zeros(1 + C, len(labels), dtype=torch.float64)
         for c in range(C):
             missed, wrong_type, boundary = (
-                float(one[c]) for one in (self.missed_by_type, self.wrong_type_by_type, self.boundary_by_type)
-            )
+                one[c] for one in (self.missed_by_type, self.wrong_type_by_type, self.boundary_by_type)
+            )  # tensors: a float times a mask is float32
             rows = table[1 + 4 * c : 5 + 4 * c]
             rows[:2] = boundary * continuing + wrong_type * (opening & (types != c))
             rows[ONLY] += missed * outside
-            rows[FIRST] += max(0.0, missed - boundary) * outside
+            rows[FIRST] += (missed - boundary).clamp(min=0) * outside
             rows[INNER] = boundary * opening
             rows[LAST] = boundary * (opening | outside)
             after[1 + c] = boundary * continuing

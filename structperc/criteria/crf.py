@@ -244,7 +244,7 @@ class DistillationLoss(Criterion):
         tensor([0.6931])
     """
 
-    probabilistic = needs_lattice = True
+    probabilistic = needs_lattice = supports_segments = True
     min_candidates = 0  # of the search: the teacher has them
 
     def __init__(self, gold_share: float = 0.0) -> None:

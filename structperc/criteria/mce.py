@@ -11,7 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from structperc.criteria.base import Criterion, best, check_candidates, is_gold, total_gap
-from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
+from structperc.criteria.wrong_paths import (
+    log_lead_of_wrong_paths,
+    log_number_of_wrong_paths,
+    log_sum_of_wrong_paths,
+)
 from structperc.errors import InputError
 from structperc.structures import Scored
 
@@ -123,6 +127,7 @@ class Measure(nn.Module, ABC):
     """
 
     min_candidates = 0  # candidates the search must deliver per sequence
+    supports_incomplete = False  # True if it compares with sets of allowed labels, `Scored.allowed`
 
     @abstractmethod
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -134,7 +139,8 @@ class MaxMeasure(Measure):
 
     d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
 
-    The maximum runs over the candidates: it is exact for local scores and a search for two candidates.
+    The maximum runs over the candidates: it is exact for local scores and a search for two candidates. With incomplete
+    labels, y* is the best path of allowed labels, and rivals have a label that is not allowed.
 
     Example:
         >>> import torch
@@ -147,6 +153,7 @@ class MaxMeasure(Measure):
     """
 
     min_candidates = 2
+    supports_incomplete = True
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return d (B,) for the strongest rival, and the mask (B,) bool of the sequences with one."""
@@ -163,6 +170,9 @@ class SoftMaxMeasure(Measure):
     The sum runs over all legal paths except y*, so that it needs no candidates; A = 1 / their number, which is
     1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
     Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d approaches that of `MaxMeasure`.
+
+    With incomplete labels, s(y*) is the same soft maximum over all paths of allowed labels, and rivals have a label
+    that is not allowed.
 
     With A = 1, psi = 1 and the smoothing Logistic(1, 0) the criterion is the loss of a CRF (the paper's appendix). With
     A, d compares with the average rival: for small psi it is far below 0 for long sequences, where a sigmoid is flat.
@@ -184,6 +194,8 @@ class SoftMaxMeasure(Measure):
         (tensor([1.5000]), tensor([0.7500]))
     """
 
+    supports_incomplete = True
+
     def __init__(self, psi: float = 1.0, normalised: bool = True) -> None:
         super().__init__()
         _check_psi(self, psi)
@@ -191,6 +203,10 @@ class SoftMaxMeasure(Measure):
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return d (B,) for the soft maximum of all rivals, and the mask (B,) bool of the sequences with one."""
+        if scored.allowed is not None:
+            lead = log_lead_of_wrong_paths(scored.lattice, scored.allowed, self.psi, self.normalised)
+            exists = lead.detach() > -torch.inf
+            return torch.where(exists, lead / self.psi, 0.0), exists
         total = log_sum_of_wrong_paths(scored.lattice, scored.gold, self.psi)
         exists = total.detach() > -torch.inf
         if self.normalised:
@@ -201,6 +217,9 @@ class SoftMaxMeasure(Measure):
 class PowerMeasure(Measure):
     """Base class of the two measures of the appendix of Suzuki et al. 2006: a power mean over the wrong candidates.
 
+    With incomplete labels, y* is the best path of allowed labels, and wrong candidates have a label that is not
+    allowed.
+
     Args:
         psi: sharpness of the maximum; larger values give the best rivals more weight.
 
@@ -209,6 +228,7 @@ class PowerMeasure(Measure):
     """
 
     min_candidates = 2
+    supports_incomplete = True
 
     def __init__(self, psi: float = 1.0) -> None:
         super().__init__()
@@ -338,6 +358,8 @@ class MCELoss(Criterion):
         self.measure, self.smoothing = measure or MaxMeasure(), smoothing or Sigmoid()
         self.min_candidates = self.measure.min_candidates
         self.needs_lattice = not self.min_candidates
+        self.supports_incomplete = self.measure.supports_incomplete
+        self.supports_segments = not self.needs_lattice
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,), and the update mask (B,) bool: True where there is a rival."""

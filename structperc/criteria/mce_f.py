@@ -14,13 +14,14 @@ from structperc.chain import (
     log_partition_without_segment,
     max_score_with_segment,
     max_score_without_segment,
+    scale,
 )
-from structperc.chain.lattices import full_precision, token_mask
+from structperc.chain.lattices import token_mask
 from structperc.criteria.base import Criterion, check_candidates, highest, is_gold
 from structperc.criteria.mce import Sigmoid, Smoothing
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored
+from structperc.structures import Lattice, LatticeWithSegments, Scored
 
 
 class CorpusCriterion(Criterion):
@@ -252,7 +253,7 @@ class MCEFLoss(CorpusCriterion):
         tensor([[0.7500, 0.2500, 0.0000]])
     """
 
-    needs_lattice = True
+    needs_lattice = supports_segments = True
     n_counts = 3  # TP, FN, FP
 
     smoothing: Sigmoid
@@ -363,9 +364,9 @@ def _concatenate(*units: Segments) -> Segments:
 def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: float | None) -> Tensor:
     """Return d of each unit (U,); -inf where only the gold labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
     if psi is None:
-        passes = best_before_and_after(lattice)
+        passes = None if isinstance(lattice, LatticeWithSegments) else best_before_and_after(lattice)
         return max_score_without_segment(lattice, gold, units, passes) - max_score_with_segment(
             lattice, gold, units, passes
         )
-    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    scaled = scale(lattice, 1 / psi)
     return (log_partition_without_segment(scaled, gold, units) - log_partition_with_segment(scaled, gold, units)) / psi

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from structperc.chain import marginals
+from structperc.chain import marginals, scale
 from structperc.criteria.base import Criterion, check_candidates
 from structperc.criteria.costs import Costs, as_costs
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.structures import Lattice, Scored, real_tokens
+from structperc.structures import Scored, real_tokens
 
 
 class _ExpectedCost(Criterion):
@@ -69,15 +69,15 @@ class RiskLoss(_ExpectedCost):
         tensor([0.5000])
     """
 
-    needs_lattice = token_weights = True
+    needs_lattice = token_weights = supports_segments = True
     min_candidates = 0
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and an update mask that is True everywhere."""
-        unary, edge, lengths = scored.lattice
-        p = marginals(Lattice(unary / self.temperature, edge / self.temperature, lengths))
-        real = real_tokens(lengths, unary.shape[1])
-        terms = self.costs.terms(scored.gold, real, unary.shape[2]).to(p.dtype)
+        lattice = scale(scored.lattice, self.temperature)
+        p, (_, T, L) = marginals(lattice), lattice.unary.shape
+        real = real_tokens(lattice.lengths, T)
+        terms = self.costs.terms(scored.gold, real, L).to(p.dtype)
         if scored.weights is not None:
             terms = terms * scored.weights.to(p.dtype).unsqueeze(2)
         losses = (p * terms.where(real.unsqueeze(2), 0)).sum((1, 2))
@@ -112,6 +112,7 @@ class NBestRiskLoss(_ExpectedCost):
     """
 
     min_candidates = 2
+    supports_segments = True
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:
         """Return losses (B,) >= 0, and the update mask (B,) bool: True where there are several candidates."""

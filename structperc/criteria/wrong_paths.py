@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain import log_partition
+from structperc.chain import allow, log_partition
 from structperc.chain.lattices import expand_edges, full_precision, is_stationary, narrow_edges, token_mask
 from structperc.criteria.base import without_path
 from structperc.structures import Lattice
@@ -26,11 +26,42 @@ def log_sum_of_wrong_paths(lattice: Lattice, gold: Tensor, psi: float) -> Tensor
     scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
     leads, possible = _leads_over_gold(scaled, gold)
     scaled = scaled._replace(unary=leads)
-    rivals = _departures(scaled, gold) if is_stationary(scaled.edge) else _detours(scaled, gold)
+    is_gold = _gold_masks(scaled, gold)[0]
+    rivals = _departures(scaled, is_gold) if is_stationary(scaled.edge) else _detours(scaled, gold)
     total = log_partition(rivals)
     infinite = torch.where(without_path(lattice, ~possible), -torch.inf, torch.inf)
     total = total.where(possible, infinite.to(total.dtype))
     return total.where(lattice.lengths.to(total.device) > 0, -torch.inf)
+
+
+def log_lead_of_wrong_paths(lattice: Lattice, allowed: Tensor, psi: float, normalised: bool) -> Tensor:
+    """Return the log (B,) of a sum over wrong paths, minus that over right ones, whose labels are all allowed.
+
+    The sums are those of exp(psi s(y)); if normalised, each is divided by the number of its paths. It is -inf without
+    a wrong path, +inf without a right one.
+
+    Args:
+        lattice: scores of B sequences.
+        allowed: (B, T, L) bool.
+        psi: factor of the scores.
+        normalised: compare means in place of sums.
+    """
+    lattice = narrow_edges(lattice)
+    if not is_stationary(lattice.edge):
+        lattice = lattice._replace(edge=expand_edges(lattice))
+    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    lead = _lead(scaled, allowed)
+    if not normalised:
+        return lead
+    paths = _lead(
+        Lattice(_zeros_where_possible(scaled.unary), _zeros_where_possible(scaled.edge), lattice.lengths), allowed
+    )
+    return torch.where(paths.isfinite(), lead - paths.to(lead.dtype), lead)
+
+
+def _lead(lattice: Lattice, allowed: Tensor) -> Tensor:
+    wrong, right = log_partition(_departures(lattice, allowed)), log_partition(allow(lattice, allowed))
+    return torch.where(wrong > -torch.inf, wrong - right, -torch.inf)
 
 
 @torch.no_grad()
@@ -66,21 +97,26 @@ def _leads_over_gold(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
 
 def _gold_masks(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return masks of the gold labels (B, T, L), of first tokens (1, T, 1) and of last tokens (B, T, 1)."""
-    steps = torch.arange(gold.shape[1], device=gold.device).view(1, -1, 1)
     labels = torch.arange(lattice.unary.shape[2], device=gold.device)
-    return gold.unsqueeze(2) == labels, steps == 0, steps == lattice.lengths.to(gold.device).view(-1, 1, 1) - 1
+    return gold.unsqueeze(2) == labels, *_ends(lattice, gold)
 
 
-def _departures(lattice: Lattice, gold: Tensor) -> Lattice:
-    """Return a lattice of 3 L labels and one transition matrix whose paths are the wrong paths.
+def _ends(lattice: Lattice, gold: Tensor) -> tuple[Tensor, Tensor]:
+    """Return masks of first tokens (1, T, 1) and of last tokens (B, T, 1) on the device of `gold`."""
+    steps = torch.arange(gold.shape[1], device=gold.device).view(1, -1, 1)
+    return steps == 0, steps == lattice.lengths.to(gold.device).view(-1, 1, 1) - 1
 
-    Each label occurs three times: before the path leaves the gold path, where it leaves it, and after that.
+
+def _departures(lattice: Lattice, right: Tensor) -> Lattice:
+    """Return a lattice of 3 L labels whose paths are the wrong paths, given masks (B, T, L) of right labels.
+
+    Each label occurs three times: while all labels of the path are right, at its first wrong label, and after that.
     """
-    is_gold, at_start, at_end = _gold_masks(lattice, gold)
-    barred = torch.cat([~is_gold | at_end, is_gold, at_start.expand_as(is_gold)], 2)
-    part = torch.arange(3, device=gold.device)
+    at_start, at_end = _ends(lattice, right)
+    barred = torch.cat([~right | at_end, right, at_start.expand_as(right)], 2)
+    part = torch.arange(3, device=right.device)
     follows = (part == (part.unsqueeze(1) + 1).clamp(max=2)) | (part + part.unsqueeze(1) == 0)
-    L = is_gold.shape[2]
+    L = right.shape[2]
     edge = lattice.edge.repeat(1, 1, 3, 3)
     edge = edge.masked_fill(~follows.repeat_interleave(L, 0).repeat_interleave(L, 1), -torch.inf)
     return Lattice(lattice.unary.repeat(1, 1, 3).masked_fill(barred, -torch.inf), edge, lattice.lengths)

@@ -177,8 +177,7 @@ def forbidden_spans(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None
                 known = ", ".join(labels.type_names)
                 raise InputError(f"{corpus.where(token)}: forbidden: unknown type {kind!r}; the model has {known}")
             found.setdefault(sequence, []).append(Span(kind, start, start + length))
-    slots = max(max(_slots(own).values()) for own in found.values())
-    spans = ForbiddenSpans(corpus, labels, found, slots)
+    spans = ForbiddenSpans(corpus, labels, found, slots_needed(found.values()))
     for sequence in found:
         _check_left(spans, sequence, allowed)
     return spans
@@ -190,20 +189,41 @@ def _check_left(spans: ForbiddenSpans, sequence: int, allowed: np.ndarray | None
     begin, stop = (int(place) for place in corpus.starts[sequence : sequence + 2])
     if "O" in labels.names and (allowed is None or allowed[begin:stop, labels.index("O")].all()):
         return  # all tokens may be outside of segments
-    numbers, possible, follows = spans.states(sequence)
-    (start, transition, end), sentences = labels.allowed, set(corpus.sentences.tolist())
+    first, last = (np.isin(np.arange(begin, stop) + after, corpus.sentences) for after in (0, 1))
+    masks = np.ones((stop - begin, len(labels)), bool) if allowed is None else allowed[begin:stop]
+    t = first_without_state(spans.states(sequence), first, last, masks, labels)
+    if t is not None:
+        raise InputError(
+            f"{corpus.where(begin + t)}: no label is left for {corpus.columns['word'][begin + t]!r} "
+            f"after those of the tokens before, because of the forbidden spans; {ADVICE}"
+        )
+
+
+ADVICE = "leave out a forbidden span, or allow another label"
+
+
+def first_without_state(
+    states: StateArrays, first: np.ndarray, last: np.ndarray, allowed: np.ndarray, labels: LabelSet
+) -> int | None:
+    """Return the first token of a sequence for which no state is left, None if there is none.
+
+    Args:
+        states: the states of the sequence.
+        first: (T,) bool, first tokens of sentences.
+        last: (T,) bool, last tokens of sentences.
+        allowed: (T, L) bool, labels that may be predicted.
+        labels: the L labels.
+    """
+    numbers, possible, follows = states
+    start, transition, end = labels.allowed
     reached = np.ones(len(numbers), bool)
-    for t, token in enumerate(range(begin, stop)):
-        legal = np.broadcast_to(start, transition.shape) if token in sentences else transition
+    for t in range(len(first)):
+        legal = np.broadcast_to(start, transition.shape) if first[t] else transition
         reached = possible[t] & (reached @ (follows[t] & legal[numbers][:, numbers]) if t else start[numbers])
-        reached &= end[numbers] if token + 1 in sentences else True
-        reached &= True if allowed is None else allowed[token][numbers]
+        reached &= allowed[t, numbers] & (end[numbers] | ~last[t])
         if not reached.any():
-            advice = "leave out a forbidden span, or allow another label"
-            raise InputError(
-                f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r} "
-                f"after those of the tokens before, because of the forbidden spans; {advice}"
-            )
+            return t
+    return None
 
 
 def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, slots: int) -> StateArrays:
@@ -246,6 +266,11 @@ def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, s
     possible[:1] &= begins[:1]
     possible[-1:] &= ~barred[-1]
     return StateArrays(numbers, possible, follows)
+
+
+def slots_needed(spans: Iterable[Iterable[Span]]) -> int:
+    """Return the number of slots for the forbidden spans of several sequences, of which one has a span."""
+    return max(max(_slots(own).values(), default=0) for own in spans)
 
 
 def _slots(spans: Iterable[Span]) -> dict[tuple[str, int], int]:

@@ -12,7 +12,7 @@ token.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -168,7 +168,7 @@ def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) ->
         annotated: the types that the corpus annotates.
 
     Returns:
-        the corpus with a column `allowed`, in which O is replaced by all labels but those of these types.
+        the corpus with a column `allowed`, in which O is replaced by all labels but those of these types, also in sets.
 
     Raises:
         InputError: labels without a scheme.
@@ -181,8 +181,14 @@ def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) ->
     if scheme == "none":
         raise InputError(f"{corpus.name}: annotated_types: labels of scheme none have no types; remove it")
     labels = corpus.columns[ALLOWED if is_incomplete(corpus) else "label"]
-    other = write_label_set([make_label(letter, kind) for kind in annotated for letter in SCHEMES[scheme]], True)
-    return corpus.replace_column(ALLOWED, [other if label == "O" else label for label in labels])
+    known = {make_label(letter, kind) for kind in annotated for letter in SCHEMES[scheme]}
+
+    @cache
+    def opened(text: str) -> str:
+        names, excluded = split_label_set(text) if is_label_set(text) else ([text], False)
+        return text if excluded or "O" not in names else write_label_set(known.difference(names), True)
+
+    return corpus.replace_column(ALLOWED, list(map(opened, labels)))
 
 
 def label_sets_of_spans(
@@ -255,7 +261,7 @@ def convert_label_sets(
     """
     if parse_notation(source).scheme == "none":
         return list(labels)
-    parsed = [_parse(label, source) for label in labels]
+    parsed = [_parse(label, source, partial(where, t)) for t, label in enumerate(labels)]
     types = tuple(sorted({tag.type for tags, _ in parsed for tag in tags if tag.type is not None}))
     scheme = parse_notation(source).scheme
     sets = [_expand(tags, excluded, types, scheme) for tags, excluded in parsed]
@@ -274,9 +280,12 @@ def convert_label_sets(
     return found
 
 
-def _parse(label: str, source: str) -> tuple[Tags, bool]:
+def _parse(label: str, source: str, where: Callable[[], str]) -> tuple[Tags, bool]:
     names, excluded = split_label_set(label) if is_label_set(label) else ([label], False)
-    return frozenset(parse_tag(name, source) for name in names), excluded
+    try:
+        return frozenset(parse_tag(name, source) for name in names), excluded
+    except InputError as error:
+        raise InputError(f"{where()}: {label!r}: {error}") from None
 
 
 def _name(tag: Tag, scheme: str) -> str:

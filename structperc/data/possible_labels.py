@@ -1,8 +1,10 @@
 """Labels that may be predicted: entries of a dictionary, labels of single tokens, forced segments.
 
-In a corpus they are a column `possible` of labels separated by "|", such as "B-PER|O", or "?" for all labels.
+In a corpus they are a column `possible` of labels separated by "|", such as "B-PER|O", or "?" for all labels. If names
+of labels contain "|", it is a JSON list, such as ["NN|VB", "NN"].
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from pathlib import Path
@@ -18,6 +20,7 @@ from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
 POSSIBLE = "possible"  # role of the column
+LIST = '["'  # beginning of a list of labels in JSON
 
 
 def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None] | None]) -> Corpus:
@@ -47,7 +50,7 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
         if len(tokens) != length:
             raise InputError(f"allowed: sentence {number} has {length} tokens, but the list has {len(tokens)}")
         lists = [label_list(one, f"allowed: sentence {number}, token {t}") for t, one in enumerate(tokens, 1)]
-        found += [ANY if one is None else OR.join(one) for one in lists]
+        found += map(label_text, lists)
     return corpus.replace_column(POSSIBLE, found)
 
 
@@ -59,7 +62,7 @@ def label_list(value: Any, place: str) -> list[str] | None:
         place: beginning of an error message.
 
     Raises:
-        InputError: a string, anything that is not iterable, or an item that is not the name of one label.
+        InputError: a string, anything that is not iterable, or an item that is not a string.
 
     Example:
         >>> from structperc.data.possible_labels import label_list
@@ -72,16 +75,29 @@ def label_list(value: Any, place: str) -> list[str] | None:
         raise InputError(f"{place} is {value!r:.40}; give a list of labels, or None for all labels")
     names = list(value)
     for name in names:
-        if not isinstance(name, str) or is_label_set(name):
-            raise InputError(f"{place} has {name!r:.40}, which is not the name of one label; list each label")
+        if not isinstance(name, str):
+            raise InputError(f"{place} has {name!r:.40}, which is not the name of a label; list names of labels")
     return names
+
+
+def label_text(names: Sequence[str] | None) -> str:
+    """Return a list of labels as in the column `possible`; None stands for all labels.
+
+    Example:
+        >>> from structperc.data.possible_labels import label_text
+        >>> label_text(["B-PER", "O"]), label_text(["NN|VB", "NN"]), label_text(None)
+        ('B-PER|O', '["NN|VB", "NN"]', '?')
+    """
+    if names is None:
+        return ANY
+    return json.dumps(list(names)) if any(map(is_label_set, names)) else OR.join(names)
 
 
 def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
     """Return a corpus in which only labels in masks (N, L) bool may be predicted, besides former restrictions."""
     known = label_masks(corpus, labels, POSSIBLE)
     rows, numbers = np.unique(masks if known is None else masks & known, axis=0, return_inverse=True)
-    texts = [ANY if row.all() else OR.join(np.array(labels.names)[row]) for row in rows]
+    texts = [label_text(None if row.all() else np.array(labels.names)[row].tolist()) for row in rows]
     return corpus.replace_column(POSSIBLE, Column.from_codes(texts, numbers.reshape(-1)))
 
 
@@ -155,14 +171,18 @@ def label_masks(corpus: Corpus, labels: LabelSet, role: str) -> np.ndarray | Non
     distinct, numbers = corpus.factorize(role)
     table = np.zeros((len(distinct), len(labels)), bool)
     for number, text in enumerate(distinct):
-        if text:  # otherwise no label is possible
-            place = int(np.argmax(numbers == number))
+        place = int(np.argmax(numbers == number))
+        if text.startswith(LIST):
+            table[number, labels.encode(json.loads(text), corpus.where(place))] = True
+        elif text:  # otherwise no label is possible
             table[number] = allowed_labels(text, labels, lambda place=place: corpus.where(place))  # type: ignore[misc]
     return table[numbers]
 
 
 def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None) -> dict[str, list[str]]:
     r"""Return the labels of each word of a dictionary file: lines of a word, a tab, and labels separated by "|".
+
+    Labels that contain "|" are given as a JSON list: a word, a tab, and ["NN|VB", "NN"].
 
     Args:
         file: the file; a word may have several lines.
@@ -185,12 +205,23 @@ def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None
         word, _, text = line.partition("\t")
         if not line.strip():
             continue
-        names = list(filter(None, text.strip().split(OR)))
+        names = _lexicon_labels(text.strip())
         if not word or not names:
             raise InputError(f"{file}:{number}: expected a word, a tab and labels such as B-LOC|O, got {line!r:.60}")
         labels.encode(names, f"{file}:{number}")
         found[word] = list(dict.fromkeys([*found.get(word, []), *names]))
     return found
+
+
+def _lexicon_labels(text: str) -> list[str]:
+    """Return the labels of a line of a dictionary; none if the text is not valid."""
+    if not text.startswith(LIST):
+        return list(filter(None, text.split(OR)))
+    try:
+        names = json.loads(text)
+    except ValueError:
+        return []
+    return names if all(isinstance(name, str) for name in names) else []
 
 
 def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: LabelSet) -> Corpus:

@@ -33,6 +33,25 @@ def token_weights(corpus: Corpus) -> np.ndarray | None:
     return values[numbers]
 
 
+def sequence_weights(corpus: Corpus) -> np.ndarray | None:
+    """Return the weight of each sequence, that of its first token, (S,) float32; None for a corpus without weights.
+
+    A sequence without tokens has weight 1.
+
+    Raises:
+        InputError: a weight that is not a number >= 0.
+
+    Example:
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "2"]}])
+        >>> sequence_weights(corpus).tolist()
+        [2.0]
+    """
+    weights = token_weights(corpus)
+    if weights is None:
+        return None
+    return np.where(corpus.lengths > 0, np.append(weights, 1)[corpus.starts[:-1]], 1).astype(np.float32)
+
+
 def without_weights(corpus: Corpus) -> Corpus:
     """Return a corpus without the column of weights, which concerns training only.
 

@@ -284,11 +284,11 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def _warn_single_label(self, split: str, corpus: Corpus | None) -> None:
         if corpus is None or "label" not in corpus.columns:
             return
-        labels = corpus.factorize("label").distinct
-        if labels == ["O"]:
+        labels = names_in(corpus.factorize(ALLOWED if is_incomplete(corpus) else "label").distinct)
+        if labels <= {"O"}:
             logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in the data")
         elif len(labels) == 1 and split == "train" and self.scheme == "none":
-            logger.warning("%s: all labels are %s: only this label will be predicted", corpus.name, labels[0])
+            logger.warning("%s: all labels are %s: only this label will be predicted", corpus.name, *labels)
 
     def encode(self, encoder: Callable[[Corpus], EncodedCorpus], stage: str) -> None:
         """Encode the splits of a stage as arrays; "fit" encodes all splits, so that invalid labels are detected early.

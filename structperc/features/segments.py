@@ -1,7 +1,7 @@
 """Templates of whole segments: their features as 64-bit keys."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -118,6 +118,48 @@ class SegmentKeys:
             view = _Segments(values, starts, length, begins[starts], ends[starts], runs, self.phrases)
             yield length, starts, (view.keys(text, parts) for text, parts in self.templates.items())
 
+    def names(self, corpus: Corpus, keys: np.ndarray) -> list[str]:
+        """Return the names of features, such as "w[all]=New York" or "wl[first]=new|length=2".
+
+        Args:
+            corpus: the corpus in which they occur.
+            keys: sorted keys (F,) uint64.
+        """
+        strings, found, unnamed = self._strings(corpus), [""] * len(keys), np.ones(len(keys), bool)
+        bounds = corpus.sentences.tolist()
+        sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(corpus.sentences))
+        for length, starts, of_templates in self.each(corpus):
+            for parts, wanted in zip(self.templates.values(), of_templates, strict=True):
+                places = find_keys(keys, wanted)
+                known = np.flatnonzero(places >= 0)
+                new = known[unnamed[places[known]]]
+                unnamed[places[new]] = False
+                numbers, first = np.unique(places[new], return_index=True)
+                for number, start in zip(numbers.tolist(), starts[new[first]].tolist(), strict=True):
+                    a, b = bounds[sentence[start] : sentence[start] + 2]
+                    segment = _Mention(strings, start, length, a, b)
+                    found[number] = "|".join(self._part_name(part, segment) for part in parts)
+        return found
+
+    def _part_name(self, part: SegmentPart, segment: "_Mention") -> str:
+        if part.place == LENGTH:
+            return f"{LENGTH}={segment.length}"
+        value = segment.value(part)
+        if part.place == PHRASE:
+            key = np.uint64(_phrase(part.attribute, "w", segment.words("w")))
+            value = "exact" if key in self.phrases else "folded"
+        return f"{part.attribute}[{part.place}]={value}"
+
+    def _strings(self, corpus: Corpus) -> Mapping[str, Callable[[int], str]]:
+        """Return functions that return the value of each attribute at a token."""
+        reading = self._sources.read(corpus)
+
+        def at(name: str) -> Callable[[int], str]:
+            values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
+            return lambda token: values[numbers[token]]
+
+        return {name: at(name) for name in reading.values}
+
     def _values(self, corpus: Corpus) -> Mapping[str, np.ndarray]:
         """Return the 64-bit value of each attribute at each token, NO_KEY for no value."""
         reading = self._sources.read(corpus)
@@ -126,6 +168,31 @@ class SegmentKeys:
             codes = np.array([string_hash(one, "value") if one else NO_KEY for one in strings], np.uint64)
             found[name] = codes[reading.numbers[reading.columns[name]]]
         return found
+
+
+class _Mention(NamedTuple):
+    """A segment of a corpus."""
+
+    strings: Mapping[str, Callable[[int], str]]
+    start: int
+    length: int
+    begin: int  # first token of its sentence
+    end: int  # end of its sentence
+
+    def words(self, attribute: str) -> list[str]:
+        """Return the values of an attribute at the tokens of the segment."""
+        return [self.strings[attribute](token) for token in range(self.start, self.start + self.length)]
+
+    def value(self, part: SegmentPart) -> str:
+        """Return the value of a part other than the length and phrases."""
+        attribute, place = part
+        if place in (ALL, PHRASE):
+            return "" if place == PHRASE else " ".join(self.words(attribute))
+        if place in (FIRST, LAST):
+            return self.words(attribute)[0 if place == FIRST else -1]
+        offset = int(place)
+        token = self.start + offset + (self.length - 1 if offset > 0 else 0)
+        return self.strings[attribute](token) if self.begin <= token < self.end else "(outside)"
 
 
 class _Runs:

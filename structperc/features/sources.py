@@ -7,12 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from structperc.data.corpus import Corpus, Factorized, factorize
+from structperc.data.forbidden_spans import FORBIDDEN
+from structperc.data.label_sets import ALLOWED
+from structperc.data.possible_labels import POSSIBLE
 from structperc.errors import InputError
 from structperc.features.attributes import Attribute, read_attribute, surface_attribute
 from structperc.features.documents import DocumentAttribute, attribute_values
 from structperc.features.resources import TAGS, Clusters, Gazetteer
 
 _OF_COLUMN = re.compile(r"([^()]+)\(([^()]+)\)")
+
+
+INTERNAL = ("label", ALLOWED, POSSIBLE, FORBIDDEN)  # roles of columns that are not attributes
 
 
 class Source(NamedTuple):
@@ -110,7 +116,7 @@ class Sources:
         if role in resources.documents:
             return attribute_values(resources.documents[role], corpus, lambda name: self._values(name, corpus))
         if role == "label" or role not in corpus.columns:
-            roles = ", ".join(role for role in corpus.columns if role != "label")
+            roles = ", ".join(role for role in corpus.columns if role not in INTERNAL)
             raise InputError(
                 f"{corpus.name}: unknown attribute {role!r} in templates: it is neither a surface attribute, nor a "
                 f"given gazetteer, document attribute or cluster prefix (c4, ...), nor an input column ({roles})"

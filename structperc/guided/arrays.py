@@ -52,6 +52,7 @@ class TrainingData(NamedTuple):
     text: TokenArrays
     gold: ndarray  # (n,) int64
     allowed: ndarray  # (n, L) bool, allowed labels; without rows if only the gold labels are allowed
+    factors: ndarray  # (n,) float64, weights of the sentences at their tokens; without numbers if all are 1
     weights: WeightArrays
     sums: WeightSums
     steps: int  # decisions so far

@@ -35,13 +35,15 @@ class GoldPath(NamedTuple):
 
     With sets of allowed labels, a hypothesis is right if all its labels are allowed, and gold_state is the best right
     state. p.G is the best hypothesis of the span if it is right. Otherwise p.G.A has the allowed label with the highest
-    score in the context of the best hypotheses, which are right in accepted spans.
+    score in the context of the best hypotheses, which are right in accepted spans; for `EarlyUpdate` see
+    `_best_right_action`.
     """
 
     gold: Any  # (T,) int64
     gold_state: Any  # (T + 2,) int64
     allowed: Any  # (T, L) bool; without rows if only the gold labels are allowed
     right: Any  # (T + 2, B) bool, states with a right hypothesis, if there are sets of allowed labels
+    factor: Any  # weight of the sentence
 
 
 @subkernel
@@ -49,7 +51,8 @@ def gold_path(s, data, gold_state, right):
     """Return the gold path of sentence s; gold_state and right are workspaces for the longest sentence."""
     gold_state[0], right[0, 0] = 0, True
     first, last = data.starts[s], data.starts[s + 1]
-    return GoldPath(data.gold[first:last], gold_state, data.allowed[first:last], right)
+    factor = data.factors[first] if len(data.factors) and first < last else 1.0
+    return GoldPath(data.gold[first:last], gold_state, data.allowed[first:last], right, factor)
 
 
 @subkernel_no_alloc
@@ -152,6 +155,8 @@ def learn(data, aggressive, margin, limit):
     right = np.zeros((T + 2, data.beam), np.bool_)
     for s in range(len(data.starts) - 1):
         text, own = sentence(s, data.starts, data.text), gold_path(s, data, gold_state, right)
+        if not own.factor > 0:
+            continue
         if len(own.gold) and aggressive:
             _learn_aggressively(text, own, data, chart, margin, counts[UPDATES] + limit * len(own.gold), counts)
         elif len(own.gold):
@@ -180,9 +185,9 @@ def _learn_aggressively(text, own, data, chart, margin, most, counts):
                     update_candidate(near, text, data.weights, chart, own)
         else:
             steps = data.steps + counts[DECISIONS]
-            update_weights(place, label, chart.windows, 0, -1, steps, text, data)
+            update_weights(place, label, chart.windows, 0, -own.factor, steps, text, data)
             _gold_action_window(place, chart, own, chart.windows, 0)
-            update_weights(place, gold, chart.windows, 0, 1, steps, text, data)
+            update_weights(place, gold, chart.windows, 0, own.factor, steps, text, data)
             counts[UPDATES] += 1
             counts[DECISIONS] += 1
             update_waiting_candidates(gold, label, text, data.weights, chart, own)
@@ -236,10 +241,35 @@ def _learn_early(text, own, data, chart, counts):
 @subkernel_no_alloc
 def _correct(place, steps, text, own, data, chart):
     """Decrease the weights of all actions of the best hypothesis of a span, increase those of the gold hypothesis."""
+    label, a, b = _best_right_action(place, text, data.weights, chart, own) if len(own.allowed) else (-1, -1, -1)
     for i in range(trace(place, chart)):
         inner = chart.members[i]
-        state = chart.chosen[inner]
-        last_window(inner, state, chart, chart.windows, 0)
-        update_weights(inner, chart.back[inner, state, 0], chart.windows, 0, -1, steps, text, data)
-        gold_window(inner, chart, own, chart.windows, 0)
-        update_weights(inner, own.gold[inner - 1], chart.windows, 0, 1, steps, text, data)
+        _update_action(inner, -own.factor, steps, text, data, chart)
+        if label < 0:
+            gold_window(inner, chart, own, chart.windows, 0)
+            update_weights(inner, own.gold[inner - 1], chart.windows, 0, own.factor, steps, text, data)
+    if label >= 0:
+        chart.back[place, 0, 0], chart.back[place, 0, 1], chart.back[place, 0, 2] = label, a, b
+        for i in range(trace(place, chart)):
+            _update_action(chart.members[i], own.factor, steps, text, data, chart)
+
+
+@subkernel_no_alloc
+def _update_action(place, amount, steps, text, data, chart):
+    """Add to the weights of the action at a place in the traced hypothesis."""
+    state = chart.chosen[place]
+    last_window(place, state, chart, chart.windows, 0)
+    update_weights(place, chart.back[place, state, 0], chart.windows, 0, amount, steps, text, data)
+
+
+@subkernel_no_alloc
+def _best_right_action(place, text, weights, chart, own):
+    """Return label and context states of the best hypothesis that adds an allowed label to right hypotheses."""
+    totals, pairs, allowed, row, label = chart.totals, chart.pairs, own.allowed[place - 1], 0, -1
+    before, after = chart.contexts[place, 0], chart.contexts[place, 1]
+    for m in range(score_hypotheses(place, text, weights, chart)):
+        if own.right[before, pairs[m, 0]] and own.right[after, pairs[m, 1]]:
+            for y in range(totals.shape[1]):
+                if allowed[y] and (label < 0 or totals[m, y] > totals[row, label]):
+                    row, label = m, y
+    return label, pairs[row, 0], pairs[row, 1]

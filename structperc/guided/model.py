@@ -126,6 +126,10 @@ class EarlyUpdate(GuidedRule):
     of the best hypothesis decrease, and learning continues with the next sentence. Other spans of the sentence are not
     compared.
 
+    With sets of allowed labels, a hypothesis is right if all its labels are allowed. The chosen candidate is accepted
+    while the best hypothesis of one of its states is right. The gold hypothesis is then the best one that adds an
+    allowed label to right hypotheses in the beams of the neighbouring spans.
+
     Example:
         >>> from structperc.guided import ContextFeatures, EarlyUpdate, GuidedModel
         >>> from structperc.scorers import SparseLinear
@@ -134,6 +138,8 @@ class EarlyUpdate(GuidedRule):
         >>> model.beam
         3
     """
+
+    supports_incomplete = True
 
     def learn(self, data: TrainingData) -> LearningCounts:
         """Learn from each sentence once."""
@@ -145,8 +151,9 @@ class EarlyUpdate(GuidedRule):
 class GuidedOptimizer(AveragedOptimizer):
     """Optimizer of guided learning: perceptron updates without gradients, averaged over decisions.
 
-    The average is over the weights after each decision, also the decisions that change nothing. Weights are integers,
-    exact in float32 below 2**24; the sums of the average are float64. `GuidedModel.learn` changes weights and sums.
+    The average is over the weights after each decision, also the decisions that change nothing. Weights are integers if
+    those of the sentences are, exact in float32 below 2**24; the sums of the average are float64. `GuidedModel.learn`
+    changes weights and sums.
 
     Args:
         params: parameters of a `GuidedModel`.
@@ -265,7 +272,8 @@ class GuidedModel(nn.Module):
         """Learn from the sentences of a batch one after the other, each with the weights after the previous one.
 
         Args:
-            batch: sentences with gold labels, or with sets of allowed labels for the rule `Aggressive`.
+            batch: sentences with gold labels, or with sets of allowed labels. Updates are multiplied by the weight of
+                the sentence; sentences of weight 0 are left out.
             optimizer: optimizer of the parameters, whose sums and steps are updated.
 
         Returns:
@@ -280,11 +288,14 @@ class GuidedModel(nn.Module):
             raise InputError(f"{type(self.rule).__name__} needs complete labels; use Aggressive")
         allowed = to_cpu(torch.ones(0, L).bool() if batch.allowed is None else batch.allowed).numpy()
         starts, easiest, steps = sentence_starts(batch), self.order == "easiest", optimizer.param_groups[0]["steps"]
+        factors = to_cpu(torch.zeros(0) if batch.weights is None else batch.weights).double().numpy()
         text = self._text(batch, to_cpu(batch.words.exact))
         tables = self.static.node, self.context.table
         with writable_arrays(*tables, *map(optimizer.sums, tables)) as (node, table, *sums):
             weights = self.context.weights(node, table)
-            data = TrainingData(starts, text, gold, allowed, weights, WeightSums(*sums), steps, self.beam, easiest)
+            data = TrainingData(
+                starts, text, gold, allowed, factors, weights, WeightSums(*sums), steps, self.beam, easiest
+            )
             counts = self.rule.learn(data)
         optimizer.count(counts.decisions)
         return counts

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from structperc.chain import (
     Constraints,
+    Decoder,
+    ForbidSpans,
     KBest,
     allow,
     exportable_marginals,
     exportable_viterbi,
-    kbest,
     log_partition,
     marginals,
     viterbi,
@@ -35,11 +36,13 @@ from structperc.nn.inputs import (
     check_possible,
     check_shapes,
     check_state,
+    forbidden_states,
     label_set,
     to_state,
 )
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.predictor import Entities
+from structperc.predictor.limits import Spans
 from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 
 Reduction = Literal["mean", "sum", "none"]
@@ -231,6 +234,7 @@ class ChainHead(nn.Module):
         words: RowWords | None = None,
         sentences: Tensor | None = None,
         allowed: Tensor | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
     ) -> Tensor:
         """Return the best label sequence of each row.
 
@@ -242,12 +246,15 @@ class ChainHead(nn.Module):
             words: the words of the tokens of each row; for non-local features.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             allowed: (B, T, L) bool, labels that may be predicted, such as those of a dictionary; by default, all.
+            forbidden: for each row None, or spans (type, start, end) that must not be predicted, positions
+                start <= t < end as in `entities`; other spans may overlap them.
 
         Returns:
             Labels (B, T) int64, -100 at positions without a token.
 
         Raises:
-            InputError: wrong shapes; on a CPU also a token for which `allowed` and the tag scheme leave no label.
+            InputError: wrong shapes, an invalid span, or a token for which the forbidden spans leave no label; on a CPU
+                also a token for which `allowed` and the tag scheme leave no label.
             InvalidScoreError: on a CPU, a logit of +inf or NaN at a token.
 
         Example:
@@ -260,9 +267,11 @@ class ChainHead(nn.Module):
         """
         places, batch, lattice = self._read(logits, mask, words, sentences)
         if allowed is not None:
-            check_possible(allowed, logits, places, batch, self.labels)
+            check_possible(allowed, places, batch, self.labels)
             lattice = allow(lattice, places.gather(allowed))
-        if self.nonlocal_features:
+        if forbidden is not None:
+            batch = batch._replace(states=forbidden_states(forbidden, allowed, places, batch, self.labels))
+        if self.nonlocal_features or batch.states is not None:
             return places.scatter(self._ranked(logits, places, batch, lattice, 1).labels[:, 0])
         return places.scatter(self._search(_best, logits, places, lattice)[1])
 
@@ -312,7 +321,10 @@ class ChainHead(nn.Module):
     def _ranked(self, logits: Tensor, places: TokenPositions, batch: Batch, lattice: Lattice, k: int) -> Candidates:
         """Return the k best label sequences of the chains, by total score."""
         several = max(k, self.decoder.k) if self.nonlocal_features else k
-        found = self._search(lambda lattice: kbest(lattice, several), logits, places, lattice)
+        decoder: Decoder = KBest(several)
+        if batch.states is not None:
+            decoder = ForbidSpans(decoder, batch.states)
+        found = self._search(decoder, logits, places, lattice)
         if self.nonlocal_features:
             more = self.scorer.nonlocal_scores(batch, found.labels, found.valid)
             found = Candidates(*(part[:, :k] for part in best_first(found, found.scores + more)))

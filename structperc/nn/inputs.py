@@ -5,15 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.data.forbidden_spans import ADVICE, StateArrays, first_without_state, segment_states, slots_needed
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import first_impossible
+from structperc.data.possible_labels import first_impossible, span_within
+from structperc.data.tag_schemes import Span
 from structperc.data.words import word_numbers
 from structperc.errors import InputError, InvalidScoreError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Words, real_tokens
+from structperc.structures import Batch, SpanStates, Words, real_tokens
 
 IGNORE_INDEX = -100  # label of positions without a token, as in torch and transformers
 
@@ -62,15 +65,23 @@ class TokenPositions(NamedTuple):
         return torch.full_like(values, fill).scatter(-1, order, values.where(real, fill))
 
 
-def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: int, name: str = "logits") -> None:
-    """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, L).
+def check_shapes(
+    logits: Tensor,
+    mask: Tensor | None,
+    gold: Tensor | None,
+    L: int,
+    name: str = "logits",
+    n_labels: int | None = None,
+) -> None:
+    """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, number of labels).
 
     Args:
         logits: (B, T, L) floating-point numbers.
         mask: (B, T) or None.
-        gold: (B, T) integers, (B, T, L) bool or None.
+        gold: (B, T) integers, (B, T, number of labels) bool or None.
         L: number of labels, or width of the vectors.
         name: "logits" or "vectors", for messages.
+        n_labels: number of labels; by default L.
 
     Raises:
         InputError: with the name of the wrong tensor.
@@ -87,13 +98,15 @@ def check_shapes(logits: Tensor, mask: Tensor | None, gold: Tensor | None, L: in
         raise InputError(f"{name}: the shape is {tuple(logits.shape)}, expected (B, T, {L}), {meaning}")
     if not logits.is_floating_point():
         raise InputError(f"{name}: expected floating-point numbers, got {logits.dtype}")
-    sets = isinstance(gold, Tensor) and gold.dtype == torch.bool
-    for other, tensor, wanted in (("mask", mask, logits.shape[:2]), ("gold", gold, logits.shape[: 3 if sets else 2])):
+    positions, sets = tuple(logits.shape[:2]), isinstance(gold, Tensor) and gold.dtype == torch.bool
+    of_gold = (*positions, n_labels or L) if sets else positions
+    for other, tensor, wanted in (("mask", mask, positions), ("gold", gold, of_gold)):
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise InputError(f"{other}: got {type(tensor).__name__}, expected a tensor {tuple(logits.shape[:2])}")
+            raise InputError(f"{other}: got {type(tensor).__name__}, expected a tensor {positions}")
         if tensor is not None and tensor.shape != wanted:
             shape = tuple(tensor.shape)
-            raise InputError(f"{other}: the shape is {shape}, expected {tuple(wanted)}, that of {name}")
+            meaning = f"that of {name}" if len(wanted) == 2 else "one for each label"
+            raise InputError(f"{other}: the shape is {shape}, expected {wanted}, {meaning}")
     if gold is not None and gold.is_floating_point():
         raise InputError(f"gold: labels are integers or a bool mask of allowed labels, got {gold.dtype}")
 
@@ -123,12 +136,11 @@ def check_logits(logits: Tensor, places: TokenPositions) -> None:
         raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
 
 
-def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
+def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
     """Check that a mask of allowed labels leaves a label for each token, on a CPU also in the tag scheme.
 
     Args:
         allowed: (B, T, L) bool.
-        logits: (B, T, L).
         places: positions of the tokens.
         batch: chains with first and last tokens of sentences.
         labels: the label set.
@@ -142,14 +154,15 @@ def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batc
         >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
         >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
         >>> allowed = torch.tensor([[[True, False, False], [False, False, True]]])
-        >>> check_possible(allowed, torch.zeros(1, 2, 3), places, batch, labels)
+        >>> check_possible(allowed, places, batch, labels)
         Traceback (most recent call last):
         structperc.errors.InputError: allowed: row 0, position 1: no label is left; IOB2 does not allow I-PER here
     """
-    if allowed.dtype != torch.bool or allowed.shape != logits.shape:
-        found, wanted = f"{allowed.dtype} {tuple(allowed.shape)}", tuple(logits.shape)
-        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, that of logits; got {found}")
-    if logits.device.type != "cpu" or torch.compiler.is_compiling():
+    wanted = (*places.order.shape, len(labels))
+    if allowed.dtype != torch.bool or allowed.shape != wanted:
+        found = f"{allowed.dtype} {tuple(allowed.shape)}"
+        raise InputError(f"allowed: expected a mask of type bool and shape {wanted}, one for each label; got {found}")
+    if allowed.device.type != "cpu" or torch.compiler.is_compiling():
         return
     masks = places.gather(allowed).numpy()
     place = first_impossible(masks, places.mask.numpy(), batch.first.numpy(), batch.last.numpy(), labels)
@@ -158,6 +171,109 @@ def check_possible(allowed: Tensor, logits: Tensor, places: TokenPositions, batc
         reason = f"{labels.scheme} does not allow {own} here" if own else "its mask is False for all labels"
         position = int(places.order[place])
         raise InputError(f"allowed: row {place[0]}, position {position}: no label is left; {reason}")
+
+
+def forbidden_states(
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None],
+    allowed: Tensor | None,
+    places: TokenPositions,
+    batch: Batch,
+    labels: LabelSet,
+) -> SpanStates | None:
+    """Return the states of a search without forbidden spans, None if there are no such spans.
+
+    Args:
+        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
+        allowed: (B, T, L) bool, labels that may be predicted; None: all.
+        places: positions of the tokens.
+        batch: chains with first and last tokens of sentences.
+        labels: the label set.
+
+    Raises:
+        InputError: another number of rows, an invalid span, or a token for which no label is left; with its position.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, build_batch, forbidden_states, label_set
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
+        >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
+        >>> forbidden_states([[("PER", 0, 1)]], None, places, batch, labels).labels  # states of O, B-PER, I-PER
+        tensor([0, 1, 2, 1, 2])
+    """
+    found, T = spans_of_tokens(forbidden, places, labels), places.order.shape[1]
+    if not any(found):
+        return None
+    chains = _chains(places)
+    slots, states = slots_needed(found), []
+    masks = None if allowed is None else places.gather(allowed).cpu().numpy()
+    for b, (own, chain) in enumerate(zip(found, chains, strict=True)):
+        first, last = (x[b, : len(chain)].cpu().numpy() for x in (batch.first, batch.last))
+        states.append(segment_states(own, first, labels, slots))
+        limits = np.ones((len(chain), len(labels)), bool) if masks is None else masks[b]
+        if own and (t := first_without_state(states[-1], first, last, limits, labels)) is not None:
+            raise InputError(f"forbidden: row {b}, position {chain[t]}: no label is left; {ADVICE}")
+    return SpanStates(*(x.to(places.order.device) for x in padded_states(states, T)))
+
+
+def spans_of_tokens(
+    forbidden: Iterable[Iterable[tuple[str, int, int]] | None], places: TokenPositions, labels: LabelSet
+) -> list[list[Span]]:
+    """Return spans of positions as spans of the tokens of each row.
+
+    Args:
+        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
+        places: positions of the tokens.
+        labels: the label set.
+
+    Raises:
+        InputError: another number of rows, or an invalid span.
+
+    Example:
+        >>> import torch
+        >>> from structperc.nn.inputs import TokenPositions, label_set, spans_of_tokens
+        >>> places = TokenPositions.from_mask(torch.tensor([[True, False, True]]))
+        >>> spans_of_tokens([[("PER", 0, 3)]], places, label_set(["O", "B-PER", "I-PER"], "IOB2"))
+        [[Span(type='PER', start=0, end=2)]]
+    """
+    given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
+    if len(given) != B:
+        raise InputError(f"forbidden: there are {len(given)} lists for {B} rows; give None for a row without spans")
+    chains = _chains(places)
+    return [[_span_of_tokens(one, chains[b], T, b, labels) for one in own] for b, own in enumerate(given)]
+
+
+def _chains(places: TokenPositions) -> list[list[int]]:
+    """Return the positions of the tokens of each row."""
+    return [order[:length] for order, length in zip(places.order.tolist(), places.lengths.tolist(), strict=True)]
+
+
+def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, row: int, labels: LabelSet) -> Span:
+    """Return a span of positions as a span of the tokens of a chain."""
+    kind, start, end = span_within(given, T, f"forbidden: row {row}")
+    if kind not in labels.type_names:
+        raise InputError(f"forbidden: row {row}: unknown type {kind!r}; the head has {', '.join(labels.type_names)}")
+    if start not in chain or end - 1 not in chain:
+        raise InputError(f"forbidden: row {row}: the span {start}..{end} must begin and end with a token of the mask")
+    return Span(kind, chain.index(start), chain.index(end - 1) + 1)
+
+
+def padded_states(own: Sequence[StateArrays], T: int) -> SpanStates:
+    """Return the states of B sequences, padded to T tokens by False.
+
+    Example:
+        >>> import numpy as np
+        >>> from structperc import LabelSet
+        >>> from structperc.data.forbidden_spans import segment_states
+        >>> from structperc.nn.inputs import padded_states
+        >>> states = segment_states([], np.array([True]), LabelSet(("O", "B-PER", "I-PER")), 0)
+        >>> padded_states([states], T=2).possible.tolist()
+        [[[True, True, True], [False, False, False]]]
+    """
+    B, M = len(own), len(own[0].labels)
+    possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
+    for row, states in enumerate(own):
+        possible[row, : len(states.possible)], follows[row, : len(states.follows)] = states.possible, states.follows
+    return SpanStates(*map(torch.from_numpy, (own[0].labels, possible, follows)))
 
 
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:

@@ -9,22 +9,28 @@ from torch.nn import functional
 
 from structperc.criteria import without_autocast
 from structperc.data.labels import LabelSet, segment_boundaries
+from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
 from structperc.nn.chain_head import Reduction
 from structperc.nn.inputs import (
     IGNORE_INDEX,
     TokenPositions,
     build_batch,
+    check_allowed,
     check_gold,
     check_legal,
+    check_possible,
     check_shapes,
     check_state,
     label_set,
+    spans_of_tokens,
     to_state,
 )
 from structperc.predictor import Entities, ProbableSpan
 from structperc.predictor.base import check_min_probability
+from structperc.predictor.limits import Spans
 from structperc.semi_markov import (
+    kbest,
     limit_lengths,
     log_partition,
     marginals,
@@ -33,7 +39,7 @@ from structperc.semi_markov import (
     to_labels,
     viterbi,
 )
-from structperc.structures import Batch, SegmentLattice
+from structperc.structures import Batch, Candidates, SegmentLattice
 
 
 class _Segments(NamedTuple):
@@ -58,10 +64,11 @@ class SegmentHead(nn.Module):
     which no chain of labels can express (span scores as in Lee et al. 2017, without attention). W and the pairs start
     at zero. The loss is log Z - score(gold), exactly.
 
-    Each row is one sentence. Tokens are the positions in `mask` whose gold label is not -100, as in `ChainHead`;
-    padding may be on either side. Vectors at other positions are never read. Results are float32, also for vectors of
-    half precision and under autocast. A row without tokens has loss 0 and no labels. If a vector of a token is NaN, the
-    loss of its row is NaN, and `decode` and `entities` raise InvalidScoreError on a CPU.
+    Tokens are the positions in `mask` whose gold label is not -100, as in `ChainHead`; padding may be on either side.
+    Vectors at other positions are never read. Segments do not cross the boundaries of `sentences`, but pairs of
+    neighbours do. Results are float32, also for vectors of half precision and under autocast. A row without tokens has
+    loss 0 and no labels. If a vector of a token is NaN, the loss of its row is NaN, and `decode`, `kbest` and
+    `entities` raise InvalidScoreError on a CPU.
 
     The names of the labels are part of the state: `load_state_dict` raises InputError for other names or another order.
 
@@ -130,14 +137,25 @@ class SegmentHead(nn.Module):
         check_state(state, self.labels)
 
     def forward(
-        self, vectors: Tensor, gold: Tensor, mask: Tensor | None = None, *, reduction: Reduction = "mean"
+        self,
+        vectors: Tensor,
+        gold: Tensor,
+        mask: Tensor | None = None,
+        *,
+        sentences: Tensor | None = None,
+        reduction: Reduction = "mean",
     ) -> Tensor:
         """Return the negative log-likelihood, log Z - score(gold).
 
+        For incomplete labels it is log Z - log Z', where Z' is the sum over the segmentations with allowed labels.
+
         Args:
             vectors: (B, T, H) vectors of an encoder.
-            gold: (B, T) numbers of labels; -100 at positions without a token.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100.
+            gold: (B, T) numbers of labels; -100 at positions without a token. Or (B, T, L) bool: the labels that may be
+                right, for incomplete labels.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions whose gold label is not -100, or
+                with an allowed label.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             reduction: "mean" over the rows with tokens, "sum", or "none" for the loss of each row.
 
         Returns:
@@ -158,32 +176,23 @@ class SegmentHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise InputError(f"reduction must be mean, sum or none, got {reduction!r}")
-        if gold.dtype == torch.bool:
-            raise InputError("gold: SegmentHead needs complete labels; give numbers of labels (B, T)")
-        kept = self._kept(vectors, mask, gold) & (gold != IGNORE_INDEX)
-        checked = vectors.device.type == "cpu" and not torch.compiler.is_compiling()
-        if checked:
-            check_gold(gold, kept, self.labels)
-        places = TokenPositions.from_mask(kept)
-        batch = build_batch(places, gold.where(kept, 0), None, None)
-        if checked:
-            check_legal(batch, self.labels, places)
-            self._check_lengths(batch, places)
-        assert batch.gold is not None
-        segmentation = segmentation_of_labels(batch.gold, places.lengths, self.labels)
-        lattice = self._lattice(vectors, places)
+        places, batch = self._read_gold(vectors, gold, mask, sentences)
+        lattice = self._lattice(vectors, places, batch)
         with without_autocast(vectors.device):
-            losses = log_partition(lattice) - path_score(lattice, segmentation)
+            losses = log_partition(lattice) - self._gold_scores(lattice, places, batch)
         if reduction == "none":
             return losses
         return losses.sum() / (places.lengths > 0).sum().clamp(min=1) if reduction == "mean" else losses.sum()
 
-    def lattice(self, vectors: Tensor, mask: Tensor | None = None) -> SegmentLattice:
-        """Return the scores, for the functions of `semi_markov`: k best segmentations, samples, entropy.
+    def lattice(
+        self, vectors: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None
+    ) -> SegmentLattice:
+        """Return the scores, for the functions of `semi_markov`: marginals, samples, entropy.
 
         Args:
             vectors: (B, T, H) vectors of an encoder.
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
 
         Returns:
             Scores of the tokens of each row, without gaps and padded on the right. Type 0 is O, type i + 1 is
@@ -201,21 +210,34 @@ class SegmentHead(nn.Module):
             >>> lattice.lengths, lattice.segment.shape, entropy(lattice).shape
             (tensor([2]), torch.Size([1, 4, 3, 2]), torch.Size([1]))
         """
-        return self._lattice(vectors, TokenPositions.from_mask(self._kept(vectors, mask)))
+        return self._lattice(vectors, *self._read(vectors, mask, sentences))
 
     @torch.no_grad()
-    def decode(self, vectors: Tensor, mask: Tensor | None = None) -> Tensor:
+    def decode(
+        self,
+        vectors: Tensor,
+        mask: Tensor | None = None,
+        *,
+        sentences: Tensor | None = None,
+        allowed: Tensor | None = None,
+        forbidden: Iterable[Spans | None] | None = None,
+    ) -> Tensor:
         """Return the labels of the best segmentation of each row.
 
         Args:
             vectors: (B, T, H) vectors of an encoder.
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+            allowed: (B, T, L) bool, labels that may be predicted, such as those of a dictionary; by default, all.
+            forbidden: for each row None, or spans (type, start, end) that must not be predicted, positions
+                start <= t < end as in `entities`; other spans may overlap them.
 
         Returns:
             Labels (B, T) int64, -100 at positions without a token.
 
         Raises:
-            InputError: wrong shapes.
+            InputError: wrong shapes, an invalid span, or `allowed` with scheme IOB1; on a CPU also a row for which
+                these limits, the tag scheme and `max_length` leave no segmentation.
             InvalidScoreError: on a CPU, a vector of a token that is not finite.
 
         Example:
@@ -227,19 +249,67 @@ class SegmentHead(nn.Module):
             >>> head.decode(vectors, mask=torch.tensor([[True, False, True]]))
             tensor([[   1, -100,    0]])
         """
-        places = TokenPositions.from_mask(self._kept(vectors, mask))
-        best = viterbi(self._lattice(vectors, places))[1]
-        return places.scatter(to_labels(best, places.lengths, self.labels))
+        places, batch = self._read(vectors, mask, sentences)
+        lattice = self._lattice(vectors, places, batch)
+        if allowed is not None:
+            check_possible(allowed, places, batch, self.labels)
+            lattice = _allow(lattice, places.gather(allowed), self.labels)
+        if forbidden is not None:
+            lattice = _forbid(lattice, spans_of_tokens(forbidden, places, self.labels), self.labels)
+        scores, best = viterbi(lattice)
+        if allowed is not None or forbidden is not None:
+            self._check_scores(scores, "forbidden" if allowed is None else "allowed")
+        return places.scatter(to_labels(best, places.lengths, self.labels, batch.first))
+
+    @torch.no_grad()
+    def kbest(
+        self, vectors: Tensor, k: int, mask: Tensor | None = None, *, sentences: Tensor | None = None
+    ) -> Candidates:
+        """Return the labels of the k best segmentations of each row, best first.
+
+        Args:
+            vectors: (B, T, H) vectors of an encoder.
+            k: number of segmentations.
+            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
+
+        Returns:
+            Labels (B, k, T), -100 at positions without a token and in missing segmentations, with scores (B, k) and
+            valid (B, k).
+
+        Raises:
+            InputError: wrong shapes, k < 1, or too little memory for the candidates.
+            InvalidScoreError: on a CPU, a vector of a token that is not finite.
+
+        Example:
+            >>> import torch
+            >>> from structperc.nn import SegmentHead
+            >>> head = SegmentHead(["O", "B-PER", "I-PER"], width=2)
+            >>> _ = torch.nn.init.eye_(head.token.weight), torch.nn.init.zeros_(head.token.bias)
+            >>> candidates = head.kbest(torch.tensor([[[0.0, 2.0], [3.0, 0.0]]]), k=2)
+            >>> candidates.labels.tolist(), candidates.scores.tolist()
+            ([[[1, 0], [0, 0]]], [[5.0, 3.0]])
+        """
+        places, batch = self._read(vectors, mask, sentences)
+        found = kbest(self._lattice(vectors, places, batch), k)
+        labels = places.scatter(to_labels(found.labels, places.lengths, self.labels, batch.first))
+        return found._replace(labels=labels.where(found.valid[:, :, None], IGNORE_INDEX))
 
     @torch.no_grad()
     def entities(
-        self, vectors: Tensor, mask: Tensor | None = None, *, min_probability: float | None = None
+        self,
+        vectors: Tensor,
+        mask: Tensor | None = None,
+        *,
+        sentences: Tensor | None = None,
+        min_probability: float | None = None,
     ) -> list[Entities]:
         """Return the segments of each row with their exact probabilities, and the probability of its best segmentation.
 
         Args:
             vectors: (B, T, H) vectors of an encoder.
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
+            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             min_probability: add all other segments with a probability above this number, with `best` False.
 
         Returns:
@@ -263,11 +333,13 @@ class SegmentHead(nn.Module):
         """
         if min_probability is not None:
             check_min_probability(min_probability, self.labels)
-        places = TokenPositions.from_mask(self._kept(vectors, mask))
-        lattice = self._lattice(vectors, places)
+        places, batch = self._read(vectors, mask, sentences)
+        lattice = self._lattice(vectors, places, batch)
         scores, best = viterbi(lattice)
         table = marginals(lattice)[..., 1:]
-        rows, starts, lengths, types = self._segments(to_labels(best, places.lengths, self.labels), places)
+        rows, starts, lengths, types = self._segments(
+            to_labels(best, places.lengths, self.labels, batch.first), places, batch
+        )
         in_best = torch.zeros_like(table, dtype=torch.bool)
         in_best[rows, starts, lengths - 1, types] = True
         chosen = in_best if min_probability is None else in_best | (table > min_probability)
@@ -282,30 +354,61 @@ class SegmentHead(nn.Module):
         sequences = (scores - log_partition(lattice)).exp().tolist()
         return [Entities(*pair) for pair in zip(ordered, sequences, strict=True)]
 
-    def _kept(self, vectors: Tensor, mask: Tensor | None, gold: Tensor | None = None) -> Tensor:
-        """Return a mask (B, T) bool of the positions in `mask`."""
-        check_shapes(vectors, mask, gold, self.width, "vectors")
-        return torch.ones_like(vectors[:, :, 0], dtype=torch.bool) if mask is None else mask != 0
+    def _read(self, vectors: Tensor, mask: Tensor | None, sentences: Tensor | None) -> tuple[TokenPositions, Batch]:
+        check_shapes(vectors, mask, None, self.width, "vectors")
+        kept = torch.ones_like(vectors[:, :, 0], dtype=torch.bool) if mask is None else mask != 0
+        places = TokenPositions.from_mask(kept)
+        return places, build_batch(places, None, sentences, None)
 
-    def _lattice(self, vectors: Tensor, places: TokenPositions) -> SegmentLattice:
+    def _read_gold(
+        self, vectors: Tensor, gold: Tensor, mask: Tensor | None, sentences: Tensor | None
+    ) -> tuple[TokenPositions, Batch]:
+        """Return the tokens, and their gold labels as a batch."""
+        check_shapes(vectors, mask, gold, self.width, "vectors", len(self.labels))
+        allowed = gold if gold.dtype == torch.bool else None
+        if allowed is not None:
+            gold, mask = allowed.long().argmax(2), allowed.any(2) if mask is None else mask
+        kept = (gold != IGNORE_INDEX) if mask is None else (gold != IGNORE_INDEX) & (mask != 0)
+        places = TokenPositions.from_mask(kept)
+        if _checked(gold):
+            check_gold(gold, kept, self.labels)
+        batch = build_batch(places, gold.where(kept, 0), sentences, None)
+        if allowed is not None:
+            batch = batch._replace(allowed=places.gather(allowed) | ~places.mask[:, :, None])
+        if _checked(gold):
+            (check_legal if allowed is None else check_allowed)(batch, self.labels, places)
+        return places, batch
+
+    def _lattice(self, vectors: Tensor, places: TokenPositions, batch: Batch) -> SegmentLattice:
         real = places.mask[:, :, None]
         h = places.gather(vectors).to(self.pair.dtype).where(real, 0)  # vectors without a token are arbitrary
-        D, T = self.max_length, h.shape[1]
-        ends = functional.pad(self.last(h), (0, 0, 0, D)).unfold(1, D, 1)[:, :T].movedim(3, 2)  # (B, T, D, hidden)
-        units = (self.first(h)[:, :, None] + ends + self.length).relu()
-        lattice = SegmentLattice(self.token(h), self.segment(units), self.pair, places.lengths)
+        D = self.max_length
+        units = (self.first(h)[:, :, None] + _windows(self.last(h), D) + self.length).relu()
+        number = batch.sentences[:, :, None]
+        segment = self.segment(units).where(_windows(number, D) == number[:, :, None], -torch.inf)
+        lattice = SegmentLattice(self.token(h), segment, self.pair, places.lengths)
         return limit_lengths(lattice, [1] + [D] * len(self.labels.type_names))
 
-    def _segments(self, labels: Tensor, places: TokenPositions) -> _Segments:
-        start = (torch.arange(labels.shape[1], device=labels.device) == 0).expand_as(labels)
-        first, last = segment_boundaries(labels, places.mask, start, self.labels)
+    def _gold_scores(self, lattice: SegmentLattice, places: TokenPositions, batch: Batch) -> Tensor:
+        """Return the score of the gold segmentation of each row, or the log of the sum over all allowed ones, (B,)."""
+        if batch.allowed is not None:
+            scores = log_partition(_allow(lattice, batch.allowed, self.labels))
+            self._check_scores(scores, "gold")
+            return scores
+        assert batch.gold is not None
+        if _checked(batch.gold):
+            self._check_lengths(places, batch)
+        return path_score(lattice, segmentation_of_labels(batch.gold, places.lengths, self.labels, batch.first))
+
+    def _segments(self, labels: Tensor, places: TokenPositions, batch: Batch) -> _Segments:
+        first, last = segment_boundaries(labels, places.mask, batch.first, self.labels)
         rows, starts = first.nonzero(as_tuple=True)
         lengths = last.nonzero(as_tuple=True)[1] + 1 - starts
         return _Segments(rows, starts, lengths, self.labels.types.to(labels.device)[labels[rows, starts]])
 
-    def _check_lengths(self, batch: Batch, places: TokenPositions) -> None:
+    def _check_lengths(self, places: TokenPositions, batch: Batch) -> None:
         assert batch.gold is not None
-        rows, starts, lengths, _ = self._segments(batch.gold, places)
+        rows, starts, lengths, _ = self._segments(batch.gold, places, batch)
         if len(lengths) and int(lengths.max()) > self.max_length:
             n = int(lengths.argmax())
             row, position = int(rows[n]), int(places.order[rows[n], starts[n]])
@@ -313,3 +416,41 @@ class SegmentHead(nn.Module):
                 f"gold: row {row}, position {position}: a segment of {int(lengths[n])} tokens, but max_length of "
                 f"SegmentHead is {self.max_length}; increase max_length"
             )
+
+    def _check_scores(self, scores: Tensor, name: str) -> None:
+        """Check on a CPU that limits of labels and segments leave a segmentation of each row."""
+        if _checked(scores) and bool((impossible := scores == -torch.inf).any()):
+            raise InputError(
+                f"{name}: row {int(impossible.nonzero()[0])}: nothing is left with segments of at most "
+                f"{self.max_length} tokens, max_length of SegmentHead; allow more labels, or increase max_length"
+            )
+
+
+def _checked(x: Tensor) -> bool:
+    """Return True where values are checked: on a CPU, and not in a compiled program."""
+    return x.is_cpu and not torch.compiler.is_compiling()
+
+
+def _windows(x: Tensor, D: int) -> Tensor:
+    """Return for each token the values of D tokens from it on, (B, T, F) -> (B, T, D, F), 0 after the last token."""
+    T, padded = x.shape[1], functional.pad(x, (0, 0, 0, D))
+    return torch.stack([padded[:, d : d + T] for d in range(D)], 2)
+
+
+def _allow(lattice: SegmentLattice, allowed: Tensor, labels: LabelSet) -> SegmentLattice:
+    """Forbid all segments with a label outside of `allowed` (B, T, L) bool."""
+    D, table = lattice.segment.shape[2], labels.segment_labels.roll(1, 0).to(allowed.device)  # (C, 4), O first
+    single, first, middle, last = allowed[:, :, table].unbind(3)  # (B, T, C)
+    begun = torch.cat([first[:, :, None], _windows(middle, D)[:, :, 1:]], 2).cumprod(2).bool()  # all but the last token
+    possible = torch.cat([single[:, :, None], begun[:, :, :-1] & _windows(last, D)[:, :, 1:]], 2)
+    return lattice._replace(segment=lattice.segment.where(possible, -torch.inf))
+
+
+def _forbid(lattice: SegmentLattice, spans: list[list[Span]], labels: LabelSet) -> SegmentLattice:
+    """Forbid the segments of each row that are exactly one of its spans."""
+    D, segment = lattice.segment.shape[2], lattice.segment.clone()
+    for row, own in enumerate(spans):
+        for kind, start, end in own:
+            if end - start <= D:
+                segment[row, start, end - start - 1, 1 + labels.type_names.index(kind)] = -torch.inf
+    return lattice._replace(segment=segment)

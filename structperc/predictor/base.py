@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, pairwise, zip_longest
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,8 +108,8 @@ def labelled_spans(corpus: Corpus, prediction: Prediction) -> list[ProbableSpan]
 
 def check_min_probability(value: float, labels: LabelSet) -> None:
     """Raise InputError unless 0 <= value < 1, and for labels without segments."""
-    if not 0 <= value < 1:
-        raise InputError(f"min_probability must be at least 0 and below 1, got {value}")
+    if not isinstance(value, Real) or not 0 <= value < 1:
+        raise InputError(f"min_probability must be a number of at least 0 and below 1, got {value!r}")
     if labels.scheme == "none":
         raise InputError("min_probability finds segments, but the labels of this model have no tag scheme")
 

@@ -7,9 +7,15 @@ from typing import Any
 from structperc.data.annotations import read_spans
 from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import FORBIDDEN, forbidden_column, forbidden_spans, with_forbidden
-from structperc.data.label_sets import ANY, OR
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import POSSIBLE, forced_labels, label_list, possible_masks, with_allowed
+from structperc.data.possible_labels import (
+    POSSIBLE,
+    forced_labels,
+    label_list,
+    label_text,
+    possible_masks,
+    with_allowed,
+)
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
 from structperc.text import TextSpan, TokenizedText, align, merge_sentences
@@ -91,7 +97,7 @@ def limit_columns(
     for token, (value, other) in enumerate(zip(lists, required, strict=True)):
         own = label_list(value, f"{ALLOWED_FIELD}[{token}]")
         names = other if own is None else own if other is None else [one for one in own if one in other]
-        texts.append(ANY if names is None else OR.join(names))
+        texts.append(label_text(names))
     return {POSSIBLE: texts, FORBIDDEN: forbidden_column(length, forbidden)}
 
 

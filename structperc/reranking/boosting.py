@@ -27,7 +27,8 @@ class Boosting(Ranker):
 
         ExpLoss = sum_i sum_{j != correct} exp(-M_ij),
 
-    an upper bound of the number of wrong candidates that score above a correct one. W+_k and W-_k sum exp(-M_ij) over
+    an upper bound of the number of wrong candidates that score above a correct one. The terms of a list are multiplied
+    by its weight, so that a list of weight 2 counts like two such lists. W+_k and W-_k sum exp(-M_ij) over
     the pairs in which only the correct and only the other candidate has feature k. An exact step along w_k would lower
     the loss by (sqrt(W+_k) - sqrt(W-_k))^2. Each round takes the feature for which this is largest (the lowest id of
     those that are equal up to rounding) and adds
@@ -75,6 +76,7 @@ class Boosting(Ranker):
     losses: Tensor
     touched: Tensor
     exhausted: Tensor  # () bool, True if no feature lowers the loss
+    supports_weights = True
 
     def __init__(self, rounds: int = 100, smoothing: float = 0.0025, w0: float | None = None) -> None:
         super().__init__()
@@ -93,7 +95,7 @@ class Boosting(Ranker):
     def _start(self, examples: Examples) -> None:
         self.pairs = Pairs.from_examples(examples)
         if not len(self.losses):
-            self._set(first=best_w0(self.pairs.first) if self.w0 is None else self.w0)
+            self._set(first=best_w0(self.pairs.first, self.pairs.weights) if self.w0 is None else self.w0)
             self._initial_loss = self._loss().total
 
     def epoch(self) -> None:
@@ -155,13 +157,16 @@ class Pairs(NamedTuple):
     first: np.ndarray  # (P,) float64, log-probability of the correct candidate less that of the other one
     by_pair: csr_array  # (P, 2 F) bool
     by_feature: csr_array  # (2 F, P) bool
+    weights: np.ndarray  # (P,) float64, weight of the list
 
     @classmethod
     def from_examples(cls, examples: Examples) -> "Pairs":
-        """Return the pairs of all sequences that have a correct candidate."""
+        """Return the pairs of all sequences that have a correct candidate and a weight above 0."""
         (S, K), F = examples.valid.shape, examples.n_features
         valid, right = examples.valid.cpu().numpy(), examples.correct.cpu().numpy()
-        others = np.flatnonzero(valid & (right >= 0)[:, None] & (np.arange(K) != right[:, None]))
+        weights = examples.weights.cpu().numpy()
+        used = (right >= 0) & (weights > 0)
+        others = np.flatnonzero(valid & used[:, None] & (np.arange(K) != right[:, None]))
         correct = others // K * K + right[others // K]
         ids, offsets = examples.features.ids.cpu().numpy(), examples.features.offsets.cpu().numpy()
         has = csr_array((np.ones(len(ids), np.int8), ids, offsets.astype(_index(len(ids)))), shape=(S * K, F))
@@ -169,7 +174,7 @@ class Pairs(NamedTuple):
         sides = less.indices + (F * (less.data < 0)).astype(_index(2 * F))
         by_pair = csr_array((np.ones(less.nnz, bool), sides, less.indptr), shape=(len(others), 2 * F))
         first = examples.first.cpu().numpy().ravel()
-        return cls(first[correct] - first[others], by_pair, by_pair.T.tocsr())
+        return cls(first[correct] - first[others], by_pair, by_pair.T.tocsr(), weights[others // K])
 
 
 def _index(size: int) -> type:
@@ -195,7 +200,7 @@ class ExpLoss:
         """Compute the loss, the shares and the gains from the weights."""
         margins = self.w0 * self.pairs.first + self.pairs.by_pair @ np.concatenate([self.weights, -self.weights])
         with np.errstate(over="ignore"):
-            self.shares = np.exp(-margins)  # (P,)
+            self.shares = self.pairs.weights * np.exp(-margins)  # (P,)
         self.total = self._exact = float(self.shares.sum())
         self.sums = self.pairs.by_feature @ self.shares  # (2 F,), W+ and W-
         self._update_gains(slice(len(self.weights)))
@@ -239,19 +244,21 @@ class ExpLoss:
         self.gains[features] = np.abs(np.sqrt(plus.clip(0)) - np.sqrt(minus.clip(0)))  # rounding may go below 0
 
 
-def best_w0(differences: np.ndarray) -> float:
-    """Return the weight w >= 0 of the log-probability that minimises sum_p exp(-w d_p).
+def best_w0(differences: np.ndarray, weights: np.ndarray) -> float:
+    """Return the weight w >= 0 of the log-probability that minimises sum_p c_p exp(-w d_p).
 
     It is the root of the slope of this sum, which increases with w.
 
     Args:
         differences: d (P,), by how much the log-probability of the correct candidate is higher in each pair.
+        weights: c (P,), above 0.
 
     Raises:
         InputError: No d is below 0, so that the sum has no minimum.
     """
-    better, worse = differences[differences > 0], -differences[differences < 0]
-    if better.sum() <= worse.sum():
+    up, down = differences > 0, differences < 0
+    better, worse, for_better, for_worse = differences[up], -differences[down], weights[up], weights[down]
+    if for_better @ better <= for_worse @ worse:
         return 0.0
     if not len(worse):
         raise InputError(
@@ -259,7 +266,7 @@ def best_w0(differences: np.ndarray) -> float:
         )
 
     def slope(w: float) -> float:  # its sign, from logarithms: exponentials overflow
-        return float(logsumexp(w * worse, b=worse) - logsumexp(-w * better, b=better))
+        return float(logsumexp(w * worse, b=for_worse * worse) - logsumexp(-w * better, b=for_better * better))
 
     end = 1 / better.mean()
     while slope(end) < 0:

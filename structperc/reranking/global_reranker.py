@@ -18,6 +18,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent
+from structperc.data.weights import sequence_weights
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
 from structperc.datamodules.sampler import LengthBatchSampler
@@ -41,7 +42,6 @@ from structperc.reranking.reranker import (
     train_first_models,
 )
 from structperc.structures import Batch, Candidates, Lattice
-from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
@@ -196,6 +196,8 @@ class GlobalReranker(Tagger):
         self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
         self.list_features.set_vocabularies(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
+        if (weights := sequence_weights(data.corpus("train"))) is not None:
+            self.examples = self.examples._replace(weights=torch.from_numpy(weights).double())
         state = Builder.trusting(self.ranker).part(describe(self.ranker), Ranker, "ranker").state_dict()
         weights = state["weights"].new_zeros(self.examples.n_features)
         self.ranker.load_state_dict({**state, "weights": weights})
@@ -273,8 +275,11 @@ class GlobalReranker(Tagger):
         check_incomplete_lists(self.correct, place)
 
     def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError: candidate lists have no weights."""
-        BaseTagger.check_weights(self, corpus)
+        """Raise InputError for weights within sequences, or for a ranker that does not learn from weights."""
+        if not self.ranker.supports_weights:
+            name = type(self.ranker).__name__
+            raise InputError(f"{corpus.name}: {name} has no weights; leave weight out of data.columns")
+        super().check_weights(corpus)
 
     def finalize(self) -> None:
         """Remove strings without weights, and store the names of the others. Training cannot be resumed afterwards."""

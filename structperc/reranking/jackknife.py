@@ -27,6 +27,7 @@ from structperc.data.label_sets import ALLOWED
 from structperc.data.labels import LabelSet
 from structperc.data.output import write_lines
 from structperc.data.text_files import expand_path
+from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.cache import file_digest
 from structperc.encoders import TextModule
@@ -164,7 +165,7 @@ class JackKnife:
         features["documents"] = without_learned(features["documents"])
         corpus = data.corpus("train")
         text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
-        gold = [role for role in ("label", ALLOWED) if role in corpus.columns]
+        gold = [role for role in ("label", ALLOWED, WEIGHT) if role in corpus.columns]
         columns = corpus.columns if text_modules else [*first.features.columns, *gold]
         places = [expand_path(place) for module in text_modules for place in module.source_files()]
         about = {

@@ -23,6 +23,7 @@ class Examples(NamedTuple):
         valid: (S, K) bool, False for padding.
         correct: (S,) int64, index of the correct candidate; -1 if there is none.
         n_features: Number of features, F.
+        weights: (S,) float64, weights of the sequences.
 
     Example:
         >>> import torch
@@ -40,10 +41,18 @@ class Examples(NamedTuple):
     valid: Tensor
     correct: Tensor
     n_features: int
+    weights: Tensor
 
     @classmethod
     def from_pairs(
-        cls, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor, correct: Tensor, n_features: int
+        cls,
+        candidate_ids: Tensor,
+        ids: Tensor,
+        first: Tensor,
+        valid: Tensor,
+        correct: Tensor,
+        n_features: int,
+        weights: Tensor | None = None,
     ) -> "Examples":
         """Return examples from pairs of a candidate and a feature, in any order; duplicates count once.
 
@@ -54,6 +63,7 @@ class Examples(NamedTuple):
             valid: (S, K) bool, False for padding.
             correct: (S,) int64, index of the correct candidate; -1 if there is none.
             n_features: Number of features, F.
+            weights: (S,), weights of the sequences; default: 1 each.
 
         Raises:
             InputError: A feature id is out of range, a score is not finite, or a correct candidate is not valid.
@@ -65,7 +75,8 @@ class Examples(NamedTuple):
             raise InputError("a correct candidate is invalid")
         candidate_ids, ids = unique_pairs(candidate_ids, ids, n_features)
         features = _group_by_candidate(candidate_ids, ids.int(), valid)
-        return cls(features, first.double(), valid, correct, n_features)
+        weights = torch.ones_like(correct) if weights is None else weights
+        return cls(features, first.double(), valid, correct, n_features, weights.double())
 
     @classmethod
     def concat(cls, parts: Sequence["Examples"]) -> "Examples":
@@ -78,6 +89,7 @@ class Examples(NamedTuple):
             torch.cat([part.valid for part in parts]),
             torch.cat([part.correct for part in parts]),
             parts[0].n_features,
+            torch.cat([part.weights for part in parts]),
         )
 
     def take(self, rows: Tensor) -> "Examples":
@@ -85,7 +97,8 @@ class Examples(NamedTuple):
         K = self.valid.shape[1]
         candidate_ids = (rows.unsqueeze(1) * K + torch.arange(K, device=rows.device)).flatten()
         features = self.features.select(candidate_ids)
-        return Examples(features, self.first[rows], self.valid[rows], self.correct[rows], self.n_features)
+        first, valid, correct, weights = (x[rows] for x in (self.first, self.valid, self.correct, self.weights))
+        return Examples(features, first, valid, correct, self.n_features, weights)
 
     def drop_shared(self) -> "Examples":
         """Return the examples without features that all valid candidates of a sequence share: these cancel out.
@@ -154,7 +167,9 @@ class Ranker(nn.Module, ABC):
     """
 
     linear = True  # True if `total_scores` are sums of weights
+    supports_weights = False  # True if it learns from `Examples.weights`
     any_size = True  # load_state_dict accepts any size
+    added_state: tuple[str, ...] = ()  # buffers that older saved models do not have
     weights: Tensor  # (F,) float64, weights of the features; empty before the first start
     first: Tensor  # () float64, w0
 
@@ -266,7 +281,9 @@ class Ranker(nn.Module, ABC):
 
 
 def _resize(ranker: Ranker, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Give buffers the sizes of saved ones."""
+    """Give buffers the sizes of saved ones; those that an older state lacks keep their values."""
+    for name in ranker.added_state:
+        state.setdefault(prefix + name, getattr(ranker, name))
     for name, buffer in ranker.named_buffers(recurse=False):
         if (saved := state.get(prefix + name)) is not None:
             setattr(ranker, name, buffer.new_empty(saved.shape))

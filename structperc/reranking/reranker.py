@@ -21,6 +21,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels
 from structperc.data.possible_labels import label_masks
 from structperc.data.splits import Extent
+from structperc.data.weights import WEIGHT
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -33,7 +34,6 @@ from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBa
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.taggers.base import BaseTagger
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
 
@@ -188,10 +188,6 @@ class Reranker(Tagger):
         super().check_incomplete(place)
         check_incomplete_lists(self.correct, place)
 
-    def check_weights(self, corpus: Corpus) -> None:
-        """Raise InputError: candidate lists have no weights."""
-        BaseTagger.check_weights(self, corpus)
-
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
     def extra_vocabulary(self) -> dict[str, Any]:
@@ -224,6 +220,7 @@ def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
     (B, T), L = gold.shape, len(reranker.labels)
     lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
     scored = Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
+    scored = scored._replace(weights=batch.weights)
     if batch.allowed is None:
         return scored
     listed_gold = is_allowed(gold[:, None], batch.allowed).all(2)  # otherwise only the closest candidate is right
@@ -250,6 +247,8 @@ def train_first_models(reranker: Any, data: SequenceDataModule, options: dict[st
     corpus, labels, first = data.corpus("train"), data.label_set(), reranker.first
     if is_incomplete(corpus):
         reranker.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
+    if WEIGHT in corpus.columns:
+        reranker.check_weights(corpus)
     if data.has("dev"):
         check_known_labels(data.corpus("dev"), labels)
     for part in (reranker.criterion, *reranker.nonlocal_features):

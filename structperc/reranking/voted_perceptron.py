@@ -29,6 +29,9 @@ class VotedPerceptron(Ranker):
     Vectors are stored as the history of updates, in buffers named as in `UpdateHistory` and `Ragged`. The survival of a
     vector is the number of examples after which it was the current one, including that of its update (w_i in Fig. 3).
 
+    The update of an example is multiplied by its weight, as in `optim.Perceptron`; examples of weight 0 are left out.
+    Votes and averages count examples.
+
     `weights` and `first_weight` are those of the last vector if `predict` is "last", otherwise the averages.
 
     Args:
@@ -59,8 +62,11 @@ class VotedPerceptron(Ranker):
     update_signs: Tensor
     update_offsets: Tensor
     update_first: Tensor
+    update_factors: Tensor  # (U,) float64; or without numbers if all weights were 1
     survival: Tensor
     mistakes: Tensor  # (E,) int64, number of mistakes in each pass so far
+    supports_weights = True
+    added_state = ("update_factors",)
 
     def __init__(self, predict: Predict = "vote", unit: float = 1.0, seed: int = 1, shuffle: bool = False) -> None:
         super().__init__()
@@ -74,6 +80,7 @@ class VotedPerceptron(Ranker):
         self.register_buffer("update_signs", torch.zeros(0, dtype=torch.int8))
         self.register_buffer("update_offsets", torch.zeros(1, dtype=torch.int64))
         self.register_buffer("update_first", torch.zeros(0, dtype=torch.float64))
+        self.register_buffer("update_factors", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("survival", torch.zeros(1, dtype=torch.int64))
         self.register_buffer("mistakes", torch.zeros(0, dtype=torch.int64))
         self._votes: VoteCounter | None = None
@@ -82,7 +89,8 @@ class VotedPerceptron(Ranker):
     def updates(self) -> "UpdateHistory":
         """The history of all weight vectors so far."""
         features = Ragged(self.update_ids, self.update_offsets)
-        return UpdateHistory(features, self.update_signs, self.update_first, self.survival)
+        factors = self.update_factors if len(self.update_factors) else torch.ones_like(self.update_first)
+        return UpdateHistory(features, self.update_signs, factors, self.update_first, self.survival)
 
     def _start(self, examples: Examples) -> None:
         self._lists = ExampleLists(examples, self.unit)
@@ -104,7 +112,10 @@ class VotedPerceptron(Ranker):
         counts = torch.tensor([len(update.ids) for update in made], dtype=torch.int64)
         ends = int(self.update_offsets[-1]) + boundaries(counts)[1:]
         ids, signs = (np.concatenate([np.zeros(0, np.int64), *(x[i] for x in made)]) for i in range(2))
-        first = [update.first for update in made]
+        first, factors = ([getattr(update, name) for update in made] for name in ("first", "factor"))
+        if len(self.update_factors) or any(factor != 1 for factor in factors):
+            self._set(update_factors=self.updates.factors)
+            self._extend(update_factors=factors)
         self._extend(update_ids=ids, update_signs=signs, update_offsets=ends, update_first=first, mistakes=[len(made)])
         survival[0] += int(self.survival[-1])
         self._set(survival=self.survival[:-1])
@@ -125,7 +136,9 @@ class VotedPerceptron(Ranker):
         ids, offsets = self.update_ids, self.update_offsets
         V = offsets.numel()
         sizes = {"update_ids": ids.numel(), "update_signs": ids.numel(), "update_offsets": V, "survival": V}
-        for name, size in {**sizes, "update_first": V - 1, "mistakes": self.mistakes.numel()}.items():
+        factors = V - 1 if self.update_factors.numel() else 0
+        sizes |= {"update_first": V - 1, "update_factors": factors}
+        for name, size in {**sizes, "mistakes": self.mistakes.numel()}.items():
             if getattr(self, name).shape != (size,):
                 raise InputError(f"VotedPerceptron: {name} must be a vector of {size} numbers")
         if offsets[0] != 0 or offsets[-1] != len(ids) or (offsets.diff() < 0).any():
@@ -158,10 +171,11 @@ class VotedPerceptron(Ranker):
 
 
 class Difference(NamedTuple):
-    """An update: the difference of the feature vectors of two candidates."""
+    """An update: the difference of the feature vectors of two candidates, times the weight of the example."""
 
     ids: np.ndarray  # (n,) int32, features that only one of the two has
     signs: np.ndarray  # (n,) int64, 1 or -1
+    factor: float  # of the signs
     first: float
 
 
@@ -172,7 +186,8 @@ class ExampleLists:
         self.ids, self.offsets = (x.cpu().numpy() for x in (examples.features.ids, examples.features.offsets))
         self.valid = examples.valid.cpu().numpy()
         self.correct = examples.correct.cpu().numpy()
-        self.sequences = np.flatnonzero(self.correct >= 0)
+        self.weights = examples.weights.cpu().numpy()
+        self.sequences = np.flatnonzero((self.correct >= 0) & (self.weights > 0))
         self.first = (examples.first / unit).where(examples.valid, 0).cpu().numpy()
 
     def run_pass(self, order: np.ndarray, weights: np.ndarray, w0: float) -> tuple[list[int], list[Difference]]:
@@ -187,7 +202,7 @@ class ExampleLists:
                 survival[-1] += 1
                 continue
             update = self.difference(s, correct, best)
-            weights[update.ids] += update.signs
+            weights[update.ids] += update.factor * update.signs
             w0 += update.first
             made.append(update)
             survival.append(1)
@@ -197,18 +212,19 @@ class ExampleLists:
         """Return the candidate of highest F; ties: highest log-probability, then the first."""
         boundaries = self._boundaries(s)
         running = np.zeros(boundaries[-1] - boundaries[0] + 1)
-        np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # exact sums of integers
+        np.cumsum(weights[self.ids[boundaries[0] : boundaries[-1]]], out=running[1:])  # exact for integers
         sums = np.diff(running[boundaries - boundaries[0]])
         scores = np.where(self.valid[s], w0 * self.first[s] + sums, -np.inf)
         tied = np.flatnonzero(scores == scores.max())
         return int(tied[self.first[s, tied].argmax()])
 
     def difference(self, s: int, a: int, b: int) -> Difference:
-        """Return Phi(candidate a) - Phi(candidate b)."""
+        """Return Phi(candidate a) - Phi(candidate b), times the weight of sequence s."""
         boundaries = self._boundaries(s)
         ours, other = (self.ids[boundaries[k] : boundaries[k + 1]] for k in (a, b))
         ids = np.setxor1d(ours, other, assume_unique=True)
-        return Difference(ids, np.where(np.isin(ids, ours), 1, -1), float(self.first[s, a] - self.first[s, b]))
+        factor, first = float(self.weights[s]), float(self.first[s, a] - self.first[s, b])
+        return Difference(ids, np.where(np.isin(ids, ours), 1, -1), factor, factor * first)
 
     def _boundaries(self, s: int) -> np.ndarray:
         K = self.valid.shape[1]
@@ -219,7 +235,8 @@ class UpdateHistory(NamedTuple):
     """U updates, thus U + 1 weight vectors: zero, and the sum of the first u updates for u = 1, ..., U."""
 
     features: Ragged  # distinct features that each update changes: M ids int32; offsets int64
-    signs: Tensor  # (M,) int8, the changes: 1 or -1
+    signs: Tensor  # (M,) int8, 1 or -1
+    factors: Tensor  # (U,) float64; the changes are signs times factors
     first: Tensor  # (U,) float64, the changes of w0
     survival: Tensor  # (U + 1,) int64, number of examples after which each vector was the current one
 
@@ -235,16 +252,16 @@ class UpdateHistory(NamedTuple):
 
     def last(self, n_features: int) -> tuple[Tensor, Tensor]:
         """Return the weights (F,) float64 and w0 () float64 of the last vector."""
-        return self._sum(torch.ones_like(self.first), n_features), self.first_weights[-1]
+        return self._sum(self.factors, n_features), self.first_weights[-1]
 
     def average(self, n_features: int) -> tuple[Tensor, Tensor]:
         """Return the weights (F,) float64 and w0 () float64, averaged over the vectors after each example.
 
-        An update counts for its own example and all later ones. The sums of weights are exact.
+        An update counts for its own example and all later ones. The sums of integer weights are exact.
         """
         seen = self.survival.sum().clamp(min=1)
         since = (seen - self.survival.cumsum(0))[:-1].double()
-        return self._sum(since, n_features) / seen, self.first @ since / seen
+        return self._sum(self.factors * since, n_features) / seen, self.first @ since / seen
 
     def _sum(self, factors: Tensor, n_features: int) -> Tensor:
         total = factors.new_zeros(n_features)
@@ -265,7 +282,7 @@ class VoteCounter:
     def __init__(self, updates: UpdateHistory, n_features: int) -> None:
         self.n_features = n_features
         self.first_weights, self.survival = updates.first_weights, updates.survival.double()  # (V,)
-        self._features, self._signs = updates.features, updates.signs.float()
+        self._features, self._signs, self._factors = updates.features, updates.signs.float(), updates.factors
 
     def count(self, candidate_ids: Tensor, ids: Tensor, first: Tensor, valid: Tensor) -> Tensor:
         """Return the votes (B, K) float64 of candidates, 0 where not valid.
@@ -312,4 +329,5 @@ class VoteCounter:
         )  # (U, candidates), small integers
         sums = lists.first.new_zeros(has.shape[1], len(added) + 1)
         sums[:, 1:] = added.t()
+        sums[:, 1:] *= self._factors
         return sums.cumsum_(1).view(end - start, K, -1)

@@ -1,5 +1,6 @@
 """Linear scores of features of whole segments, added to the scores of labels."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -26,8 +27,9 @@ from structperc.scorers.base import Scorer
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, LatticeWithSegments, real_tokens
 
-STATE = {"features": int, "phrases": int, "clusters": dict[str, Any] | None}
-LIMIT = 2**28  # features or phrases of a saved model
+STATE = {"features": int, "phrases": int, "names": int, "clusters": dict[str, Any] | None}
+LIMIT = 2**28  # features, phrases or bytes of names of a saved model
+MAX_TEXT = 2**32  # bytes of all names
 
 
 class SegmentFeatures(TextModule):
@@ -63,6 +65,7 @@ class SegmentFeatures(TextModule):
 
     keys: Tensor  # (F,) int64, bits of the keys of features, ascending as uint64
     phrases: Tensor  # (P,) int64, bits of the keys of phrases
+    names: Tensor  # uint8, names of features, one in each line, compressed; empty in older models
 
     def __init__(
         self,
@@ -107,7 +110,38 @@ class SegmentFeatures(TextModule):
             for counter, keys in zip(counters, of_templates, strict=True):
                 counter.add(keys[keys != NO_KEY].view(np.int64))
         frequent = [keys[counts >= self.cutoff] for keys, counts in (counter.total() for counter in counters)]
-        self._set_keys(np.sort(np.concatenate(frequent).view(np.uint64)), phrases)
+        keys = np.sort(np.concatenate(frequent).view(np.uint64))
+        names = "\n".join(name.replace("\n", " ") for name in self._extractor(phrases).names(corpus, keys))
+        self.register_buffer("keys", torch.from_numpy(keys.view(np.int64)))
+        self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
+        compressed = zlib.compress(names.encode("utf-8", "surrogatepass"))
+        self.register_buffer("names", torch.frombuffer(bytearray(compressed), dtype=torch.uint8))
+
+    def feature_names(self, rows: Sequence[int]) -> list[str]:
+        """Return the names of features, such as "w[all]=New York".
+
+        Args:
+            rows: numbers of features, 0..F-1.
+
+        Raises:
+            InputError: the saved names are damaged.
+
+        Example:
+            >>> from structperc.data import Corpus
+            >>> from structperc.scorers import SegmentFeatures
+            >>> features = SegmentFeatures(["wl[first]|length"], max_length=2, cutoff=1)
+            >>> features.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"]}]))
+            >>> sorted(features.feature_names(range(3)))
+            ['wl[first]=new|length=1', 'wl[first]=new|length=2', 'wl[first]=york|length=1']
+        """
+        if not len(self.names):
+            return [f"feature {row}" for row in rows]
+        try:
+            text = zlib.decompressobj().decompress(self.names.cpu().numpy().tobytes(), MAX_TEXT)
+            names = text.decode("utf-8", "surrogatepass").split("\n")
+            return [names[row] for row in rows]
+        except (zlib.error, ValueError, IndexError) as error:
+            raise InputError(f"SegmentFeatures: the names of features are damaged ({error})") from None
 
     def source_files(self) -> list[str]:
         """Return the files of gazetteers and clusters."""
@@ -118,7 +152,8 @@ class SegmentFeatures(TextModule):
         if not hasattr(self, "keys"):
             return None
         clusters = None if self._words is None else self._words.to_json()
-        return {"features": len(self.keys), "phrases": len(self.phrases), "clusters": clusters}
+        sizes = {"features": len(self.keys), "phrases": len(self.phrases), "names": len(self.names)}
+        return {**sizes, "clusters": clusters}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Create the tables of keys, which are saved with the weights.
@@ -126,13 +161,15 @@ class SegmentFeatures(TextModule):
         Raises:
             InputError: an invalid state.
         """
+        state = {"names": 0, **state}  # older models have none
         check_fields(state, STATE, "SegmentFeatures")
-        sizes = state["features"], state["phrases"]
+        sizes = state["features"], state["phrases"], state["names"]
         if not all(0 <= size <= LIMIT for size in sizes):
-            raise InputError(f"SegmentFeatures: invalid numbers of features and phrases: {sizes}")
+            raise InputError(f"SegmentFeatures: invalid numbers of features, phrases and bytes of names: {sizes}")
         self._words = None if state["clusters"] is None else Clusters.from_json(state["clusters"])
-        for name, size in zip(("keys", "phrases"), sizes, strict=True):
+        for name, size in zip(("keys", "phrases"), sizes, strict=False):
             self.register_buffer(name, torch.zeros(size, dtype=torch.int64))
+        self.register_buffer("names", torch.zeros(sizes[2], dtype=torch.uint8), persistent=sizes[2] > 0)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the features of the segments that begin at each token, a Ragged for each length."""
@@ -148,10 +185,6 @@ class SegmentFeatures(TextModule):
 
     def _extractor(self, phrases: np.ndarray) -> SegmentKeys:
         return SegmentKeys(self.templates, self.max_length, phrases, self._words)
-
-    def _set_keys(self, keys: np.ndarray, phrases: np.ndarray) -> None:
-        self.register_buffer("keys", torch.from_numpy(keys.view(np.int64)))
-        self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
 
 
 class SegmentLinear(Scorer):

@@ -14,7 +14,7 @@ from structperc.errors import InputError
 from structperc.structures import real_tokens
 
 
-def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Tensor:
+def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet, starts: Tensor | None = None) -> Tensor:
     """Return the labels of a tag scheme for segmentations, such as those of `viterbi` and `kbest`.
 
     Args:
@@ -22,6 +22,7 @@ def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Ten
             type i + 1 is `label_set.type_names[i]`; tokens of "O" are segments of one token.
         lengths: (B,) int64.
         label_set: the labels, with all labels of the scheme for each type, as of `LabelSet.from_corpus`.
+        starts: (B, T) bool, first tokens of sentences; None: each sequence is one sentence.
 
     Returns:
         Label ids of the same shape, int64, 0 in the padding.
@@ -40,11 +41,13 @@ def to_labels(segmentation: Tensor, lengths: Tensor, label_set: LabelSet) -> Ten
     """
     table = _ids(label_set).to(segmentation.device)
     C, real = table.shape[1], real_tokens(lengths.to(segmentation.device), segmentation.shape[-1])
-    real = real.view(len(real), *[1] * (segmentation.dim() - 2), -1)
+    shape = (real.shape[0], *[1] * (segmentation.dim() - 2), real.shape[1])
+    real = real.view(shape)
     kinds, first = segmentation % C, segmentation < C
     last = ~(shift(~first, -1, False) & shift(real, -1, False))
     if label_set.scheme == "IOB1":  # B only after a segment of the same type
         first = first & (shift(kinds, 1, 0) == kinds)
+        first = first if starts is None else first & ~starts.view(shape)
     return torch.where(real, table[first + 2 * last, kinds], 0)
 
 
@@ -80,7 +83,7 @@ def segmentation_of_labels(
     first = torch.arange(T, device=labels.device) == 0
     starts = first.expand(real.shape) if starts is None else starts | first
     middle = [1] * (labels.dim() - 2)
-    real, starts = (mask.view(len(mask), *middle, T).expand(labels.shape) for mask in (real, starts))
+    real, starts = (mask.view(mask.shape[0], *middle, T).expand(labels.shape) for mask in (real, starts))
     begins, _ = segment_boundaries(labels, real, starts, label_set)
     kinds = label_set.types.to(labels.device)[labels.masked_fill(~real, 0)] + 1
     return torch.where(real, kinds + C * ((kinds > 0) & ~begins), 0)

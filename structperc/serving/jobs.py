@@ -136,7 +136,7 @@ class SentencesJob(Job):
         """Return the columns of the limits of a sentence."""
         own = {name: values[number] for name, values in self.limits.items()}
         forced, forbidden = (
-            [(span.type, span.start, span.end) for span in field_spans(own, name, "request")]
+            [(span.type, span.start, span.end) for span in field_spans(own, name, f"sentences[{number}]")]
             for name in (FORCED_FIELD, FORBIDDEN_FIELD)
         )
         try:

@@ -19,7 +19,7 @@ from structperc.builder import Builder
 from structperc.chain.minimum_risk import ProbableSegments
 from structperc.constructors import class_path_of
 from structperc.data.corpus import Corpus
-from structperc.data.forbidden_spans import ForbiddenSpans, forbidden_spans
+from structperc.data.forbidden_spans import forbidden_spans
 from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
@@ -35,10 +35,11 @@ from structperc.features import FeatureExtractor
 from structperc.lightning_internals import starts_commands
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
+from structperc.nn.inputs import padded_states
 from structperc.predictor import Prediction, Predictor, ProbableSpan
 from structperc.predictor.base import check_min_probability
 from structperc.ragged import Ragged
-from structperc.structures import Batch, SpanStates, padded_places
+from structperc.structures import Batch, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
 from structperc.taggers.checkpoint_files import check_vocabulary, replace_raw_weights
 from structperc.taggers.contract_checks import check_contracts, check_options
@@ -272,7 +273,8 @@ class BaseTagger(pl.LightningModule, Predictor):
                     places, real = padded_places(torch.from_numpy(corpus.starts)[order], batch.lengths)
                     batch = batch._replace(possible=torch.from_numpy(masks)[places] | ~real.unsqueeze(2))
                 if forbidden is not None:
-                    batch = batch._replace(states=padded_states(forbidden, order))
+                    states = [forbidden.states(row) for row in order]
+                    batch = batch._replace(states=padded_states(states, batch.sentences.shape[1]))
                 yield self.transfer_batch_to_device(batch, self.device, 0)
 
     # -- vocabulary ------------------------------------------------------------------------------------------
@@ -570,16 +572,6 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 def inference_batch_size(corpus: Corpus) -> int:
     """Return the number of sequences to label at a time: 64, or more if they are short, to save calls."""
     return max(64, 2**12 * len(corpus) // max(1, corpus.tokens))
-
-
-def padded_states(forbidden: ForbiddenSpans, rows: Sequence[int]) -> SpanStates:
-    """Return the states of the sequences `rows` (B,) of a corpus for its forbidden spans, False in the padding."""
-    own = [forbidden.states(row) for row in rows]
-    B, T, M = len(own), max(len(states.possible) for states in own), forbidden.size
-    possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
-    for row, states in enumerate(own):
-        possible[row, : len(states.possible)], follows[row, : len(states.follows)] = states.possible, states.follows
-    return SpanStates(*map(torch.from_numpy, (own[0].labels, possible, follows)))
 
 
 def flat_labels(corpus: Corpus, labels: LabelSet, parts: Iterable[tuple[Tensor, ...]]) -> list[str]:

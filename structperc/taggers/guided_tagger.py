@@ -10,6 +10,7 @@ from torch import Tensor
 from structperc.builder import Builder, describe
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.weights import first_change
 from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -94,6 +95,11 @@ class GuidedTagger(BaseTagger):
         if not self.guided.rule.supports_incomplete:
             name = type(self.guided.rule).__name__
             raise InputError(f"{place}: {name} needs complete labels; set model.rule: structperc.guided.Aggressive")
+
+    def check_weights(self, corpus: Corpus) -> None:
+        """Raise InputError for weights that differ within a sentence."""
+        if (token := first_change(corpus, corpus.sentences)) is not None:
+            raise InputError(f"{corpus.where(token)}: weights differ within a sentence; give a sentence one weight")
 
     @property
     def probabilistic(self) -> bool:

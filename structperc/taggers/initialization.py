@@ -11,6 +11,7 @@ from structperc.builder import Builder
 from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
 from structperc.errors import InputError
+from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
 from structperc.spelling import counted
 from structperc.structures import Axis, WeightAxes
@@ -26,7 +27,7 @@ def initialize_from(tagger: Any, folder: str, data: SequenceDataModule) -> None:
     non-local features, stay at zero.
 
     The saved model may contain classes of this library and of the modules of the tagger's classes. A model of sentences
-    can initialise one of documents if its templates stay within a sentence.
+    can initialise one of documents if it has no templates that look beyond a sentence.
 
     Args:
         tagger: A `Tagger` without weights.
@@ -75,7 +76,7 @@ def _load(tagger: Any, folder: str, data: SequenceDataModule) -> Any:
     if saved.features.hash_bits != tagger.features.hash_bits:
         bits = "null" if saved.features.hash_bits is None else saved.features.hash_bits
         raise InputError(f"model.init_from: {folder} uses a different feature index; set features.hash_bits: {bits}")
-    if saved.unit != tagger.unit and not (saved.unit == "sentence" and saved.features.within == "sentence"):
+    if saved.unit != tagger.unit and not (saved.unit == "sentence" and _reads_sentences(saved.features)):
         raise InputError(f"model.init_from: {folder} was trained on {saved.unit}s; set data.unit: {saved.unit}")
     if saved.labels.scheme != data.scheme:
         raise InputError(
@@ -86,6 +87,11 @@ def _load(tagger: Any, folder: str, data: SequenceDataModule) -> Any:
     except InputError as error:
         raise InputError(f"model.init_from: {folder}: {error}") from None
     return saved
+
+
+def _reads_sentences(features: FeatureExtractor) -> bool:
+    """Whether no template looks beyond the sentence of its token."""
+    return features.within == "sentence" or not (features.templates("node") or features.templates("edge"))
 
 
 def _difference(current: Sequence[str], other: Sequence[str]) -> str:

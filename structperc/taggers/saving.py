@@ -111,13 +111,15 @@ def saved_tensors(tagger: nn.Module) -> dict[str, Tensor]:
 def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
     """Raise InputError unless weights have the names, sizes and types of the tagger's state."""
     state = saved_tensors(tagger)
-    if missing := state.keys() - weights.keys():
+    modules = dict(tagger.named_modules())
+    added = {f"{prefix}.{name}" for prefix, one in modules.items() for name in getattr(one, "added_state", ())}
+    if missing := state.keys() - weights.keys() - added:
         raise InputError(f"the weights {min(missing)} are missing")
     if unknown := weights.keys() - state.keys():
         raise InputError(f"unexpected weights {min(unknown)}")
-    any_size = tuple(f"{prefix}." for prefix, module in tagger.named_modules() if getattr(module, "any_size", False))
-    for name, own in state.items():
-        given = weights[name]
+    any_size = tuple(f"{prefix}." for prefix, module in modules.items() if getattr(module, "any_size", False))
+    for name, given in weights.items():
+        own = state[name]
         if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
             found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
             raise InputError(f"weights {name}: expected {expected}, got {found}")

@@ -54,7 +54,7 @@ from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
-from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
+from structperc.structures import Batch, Candidates, FlatBatch, Lattice, LatticeWithSegments, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
@@ -476,13 +476,14 @@ class Tagger(BaseTagger):
         """
         self.check_probabilistic()
         lattice, label_set = self._conditional(batch)
-        states = labels if batch.states is None else state_path(labels, batch.lengths, batch.states)
+        states = None if isinstance(lattice, LatticeWithSegments) else batch.states
+        path = labels if states is None else state_path(labels, batch.lengths, states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
-        within = confidence_within(lattice, states, boundaries, label_set)
-        steps = step_log_probabilities(lattice, states)
-        if batch.states is None:
+        within = confidence_within(lattice, path, boundaries, label_set)
+        steps = step_log_probabilities(lattice, path)
+        if states is None:
             return token_confidence(lattice, labels), within, steps
-        same = labels.unsqueeze(2) == batch.states.labels
+        same = labels.unsqueeze(2) == states.labels
         return (marginals(lattice) * same).sum(2), within, steps
 
     def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:

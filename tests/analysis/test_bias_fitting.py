@@ -140,6 +140,8 @@ def test_nonlocal_features_and_errors(tagger, dev):
         fit_bias(whole, dev, f_goal(2), ["segments"])
     with pytest.raises(InputError, match="non-local"):
         fit_temperature(whole, dev)
+    with pytest.raises(InputError, match="no segments"):
+        fit_bias(whole, dev.replace_column("label", ["O"] * dev.tokens), f_goal(2), ["outside"])
     with pytest.raises(InputError, match="recall"):
         recall_goal(1.5)
     with pytest.raises(InputError, match="wrong"):
@@ -201,6 +203,7 @@ def test_bad_command_lines(fails, calibrated, tmp_path):
     model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
     assert "--recall" in fails("calibrate", model, file)
     assert "missed" in fails("calibrate", model, file, "--cost", "missed=x")
+    assert "--default" in fails("calibrate", model, file, "--temperature", "--default")
     assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--ways", "sideways")
     assert "recall" in fails("tag", model, file, "--bias", "recall")
     assert "-k" in fails("tag", model, file, "--bias", "recall", "-k", 2)

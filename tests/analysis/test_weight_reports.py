@@ -345,11 +345,9 @@ def test_csv_has_all_weights(saved, tmp_path):
     assert found == [tuple(weight) for group in weights(tagger, 4) for weight in group.listed]
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
-def test_plot_is_written(saved, tmp_path, ending):
-    assert main(["weights", str(saved), "--plot", str(tmp_path / f"w.{ending}")]) == 0
-    start = (tmp_path / f"w.{ending}").read_bytes()[:5]
-    assert start == {"png": b"\x89PNG\r", "svg": b"<?xml"}[ending]
+def test_plot_is_written(saved, tmp_path):
+    assert main(["weights", str(saved), "--plot", str(tmp_path / "w.svg")]) == 0
+    assert (tmp_path / "w.svg").read_bytes()[:5] == b"<?xml"
 
 
 def test_plot_panels_and_bars():

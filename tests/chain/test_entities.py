@@ -11,6 +11,7 @@ from structperc.chain.confidence import entities
 from structperc.data import LabelSet, spans
 from structperc.data.tag_schemes import Span
 from structperc.errors import InputError
+from structperc.predictor.base import check_min_probability
 from structperc.structures import Lattice, SentenceBoundaries, real_tokens
 from tests import oracle
 
@@ -61,5 +62,8 @@ def test_all_segments_by_enumeration(scheme):
 def test_minimum_out_of_range():
     labels = LABELS["IOB2"]
     lattice = legal_lattice(labels)
+    for wrong in ("a", None, torch.tensor([0.1])):
+        with pytest.raises(InputError, match="min_probability"):
+            check_min_probability(wrong, LabelSet(("O", "B-PER")))
     with pytest.raises(InputError, match="min_probability"):
         entities(lattice, viterbi(lattice)[1], SentenceBoundaries(real_tokens(LENGTHS, 4), FIRST, LAST), labels, 1.0)

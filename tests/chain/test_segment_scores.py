@@ -1,13 +1,40 @@
 """Searches and sums of a lattice with scores of segments, against all label sequences."""
 
+from collections import Counter
+
+import numpy as np
 import pytest
 import torch
 
 from structperc import LabelSet
-from structperc.chain import Constraints, kbest, log_partition, marginals, max_marginals, path_score, scale, viterbi
-from structperc.data.tag_schemes import spans
+from structperc.chain import (
+    Constraints,
+    Segments,
+    best_with,
+    best_without,
+    edge_marginals,
+    entropy,
+    forbid,
+    kbest,
+    log_partition,
+    log_partition_with_segment,
+    log_partition_without_segment,
+    marginals,
+    max_marginals,
+    max_score_without_segment,
+    minimum_token_risk,
+    path_score,
+    sample,
+    scale,
+    segment_marginals,
+    viterbi,
+)
+from structperc.chain.confidence import entities
+from structperc.data.forbidden_spans import segment_states
+from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
-from structperc.structures import Lattice, LatticeWithSegments
+from structperc.metrics.accuracy import sentence_boundaries
+from structperc.structures import Lattice, LatticeWithSegments, SpanStates
 from tests.oracle import ranked
 
 B, T, D = 3, 4, 3
@@ -17,9 +44,9 @@ def make(scheme):
     torch.manual_seed(len(scheme))
     labels, constraints = LabelSet.from_corpus(["B-A", "B-B"], scheme), Constraints()
     constraints.allocate(labels)
-    unary, edge = torch.randn(B, T, len(labels)).double(), torch.randn(1, 1, len(labels), len(labels)).double()
+    unary, edge = torch.randn(B, T, len(labels)), torch.randn(1, 1, len(labels), len(labels))
     unary[1, 3:], unary[2, 0] = torch.nan, 0.0  # padding
-    lengths, segment = torch.tensor([4, 3, 0]), torch.randn(B, T, D, 2).double()
+    lengths, segment = torch.tensor([4, 3, 0]), torch.randn(B, T, D, 2)
     return labels, constraints(LatticeWithSegments(unary, edge, lengths, segment, labels.segment_labels))
 
 
@@ -44,21 +71,87 @@ def test_all_label_sequences(scheme):
     again = path_score(lattice, found.labels)
     for row, n in enumerate(lattice.lengths.tolist()):
         paths, valid = all_paths(labels, lattice, row), found.valid[row]
-        scores = torch.tensor([score for score, _ in paths], dtype=torch.float64)
+        scores = torch.tensor([score for score, _ in paths])
         assert [tuple(one[:n].tolist()) for one in found.labels[row, valid]] == [path for _, path in paths[:8]]
         torch.testing.assert_close(found.scores[row, valid], scores[:8])
         torch.testing.assert_close(again[row, valid], scores[:8])
         torch.testing.assert_close(total[row], scores.logsumexp(0))
         torch.testing.assert_close(halved[row], (scores / 2).logsumexp(0))
-        expected = torch.zeros(T, len(labels), dtype=torch.float64)
+        expected = torch.zeros(T, len(labels))
         for share, (_, path) in zip(scores.softmax(0), paths, strict=True):
             expected[torch.arange(n), list(path)] += share
         torch.testing.assert_close(p[row], expected)
 
 
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
+def test_probabilities_of_segments(scheme):
+    labels, lattice = make(scheme)
+    best = viterbi(lattice)[1]
+    boundaries, drawn = sentence_boundaries(lattice.lengths, T), sample(lattice, 5)
+    found, spread = entities(lattice, best, boundaries, labels, min_probability=0.0), entropy(lattice)
+    expected_labels, chosen = minimum_token_risk(lattice)
+    through, p_labels = max_marginals(lattice), marginals(lattice).tolist()
+    for row, n in enumerate(lattice.lengths.tolist()):
+        paths, expected = all_paths(labels, lattice, row), Counter()
+        shares = torch.tensor([score for score, _ in paths], dtype=torch.float64).softmax(0).tolist()
+        for p, (_, path) in zip(shares, paths, strict=True):
+            expected.update(dict.fromkeys(spans(labels.decode(path)), p))
+        assert {Span(*span[:3]): span.probability for span in found[row].spans} == pytest.approx(dict(expected))
+        assert found[row].probability == pytest.approx(shares[0])
+        assert float(spread[row]) == pytest.approx(-sum(p * np.log(p) for p in shares))
+        assert {tuple(path[:n]) for path in drawn[row].tolist()} <= {path for _, path in paths}
+        gains = [sum(p_labels[row][t][j] for t, j in enumerate(path)) for _, path in paths]
+        assert float(expected_labels[row]) == pytest.approx(max(gains))
+        assert tuple(chosen[row, :n].tolist()) == paths[gains.index(max(gains))][1]
+        for t in range(n):
+            for j in range(len(labels)):
+                scores = [score for score, path in paths if path[t] == j]
+                assert through[row, t, j].item() == pytest.approx(max(scores, default=-np.inf))
+
+
+def test_sequences_that_agree_on_a_segment():
+    labels, lattice = make("IOB2")
+    gold = torch.tensor([[1, 2, 0, 3], [0, 1, 2, 0], [0] * 4])
+    segments = Segments(torch.tensor([0, 0, 1]), torch.tensor([0, 3, 1]), torch.tensor([2, 4, 3]))
+    agreeing, others = (f(lattice, gold, segments) for f in (best_with, best_without))
+    sums = [f(lattice, gold, segments) for f in (log_partition_with_segment, log_partition_without_segment)]
+    shares = segment_marginals(lattice, gold, segments)
+    torch.testing.assert_close(max_score_without_segment(lattice, gold, segments), others[0])
+    for s, (row, start, end) in enumerate(zip(*(part.tolist() for part in segments), strict=True)):
+        own, parts = tuple(gold[row, start:end].tolist()), ([], [])
+        for score, path in all_paths(labels, lattice, row):
+            parts[path[start:end] != own].append((score, path))
+        for part, (scores, paths), total in zip(parts, (agreeing, others), sums, strict=True):
+            assert scores[s].item() == pytest.approx(part[0][0])
+            assert tuple(paths[s, : len(part[0][1])].tolist()) == part[0][1]
+            expected = torch.tensor([score for score, _ in part], dtype=torch.float64).logsumexp(0)
+            torch.testing.assert_close(total[s], expected)
+        torch.testing.assert_close(shares[s], (sums[0][s] - log_partition(lattice)[row]).exp())
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
+def test_forbidden_spans(scheme):
+    labels, lattice = make(scheme)
+    barred = [[Span("A", 0, 2), Span("A", 0, 3), Span("B", 3, 4)], [Span("B", 1, 3)], []]
+    states = [segment_states(own, np.arange(T) == 0, labels, 2) for own in barred]
+    states[1] = segment_states(barred[1], np.arange(3) == 0, labels, 2)
+    possible, follows = torch.zeros(B, T, len(states[0].labels)).bool(), torch.zeros(B, T, *states[0].follows.shape[1:])
+    for row, own in enumerate(states):
+        possible[row, : len(own.possible)] = torch.from_numpy(own.possible)
+        follows[row, : len(own.follows)] = torch.from_numpy(own.follows)
+    left = forbid(lattice, SpanStates(torch.from_numpy(states[0].labels), possible, follows.bool()))
+    for row in range(2):
+        paths = all_paths(labels, lattice, row)
+        kept = [one for one in paths if not {*spans(labels.decode(one[1]))} & {*barred[row]}]
+        assert all_paths(labels, left, row)[: len(kept)] == kept
+        assert log_partition(left)[row].item() == pytest.approx(np.logaddexp.reduce([score for score, _ in kept]))
+
+
 def test_gradients():
     _, lattice = make("IOB2")
-    inputs = [x.nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segment)]
+    inputs = [
+        x.double().nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segment)
+    ]
     path = kbest(lattice, 2).labels
 
     def scores(unary, edge, segment):
@@ -77,7 +170,7 @@ def test_too_long_segments_are_impossible():
 def test_other_functions_refuse_scores_of_segments():
     _, lattice = make("IOB2")
     with pytest.raises(InputError, match="segments"):
-        max_marginals(lattice)
+        edge_marginals(lattice)
     with pytest.raises(InputError, match="edge"):
         viterbi(lattice._replace(edge=lattice.edge + torch.zeros(B, T, 1, 1)))
 

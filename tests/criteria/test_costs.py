@@ -97,6 +97,13 @@ def test_terms_equal_alignment_for_single_errors():
         assert Costs.forward(costs, right, found[None], torch.ones(1, 6).bool(), 5).item() == cost
 
 
+def test_terms_are_exact_in_double_precision():
+    costs = SegmentCosts(missed=0.1, wrong_boundary=0.7)
+    costs.allocate(TWO_TYPES)
+    right, found = torch.tensor([[1, 0]]), torch.tensor([[[1, 2], [0, 0]]])
+    assert Costs.forward(costs, right, found, torch.ones(1, 2).bool(), 5).tolist() == [[0.7, 0.1]]
+
+
 def test_token_costs_by_label_and_type():
     costs = TokenCosts(1.0, {"X": 2.0, "O,Y": 3.0, "B-X,O": 4.0})
     costs.allocate(TWO_TYPES)
@@ -115,6 +122,7 @@ def test_token_costs_by_label_and_type():
     [
         lambda: TokenCosts(-1.0),
         lambda: TokenCosts(1.0, {"Z": 2.0}).allocate(TWO_TYPES),
+        lambda: TokenCosts(1.0, {"X,": 2.0}).allocate(TWO_TYPES),
         lambda: SegmentCosts(types={"X": {"lost": 1.0}}),
         lambda: SegmentCosts(types={"Z": {"missed": 1.0}}).allocate(TWO_TYPES),
         lambda: SegmentCosts().allocate(LabelSet(("O", "I-X"), "IOB1")),

@@ -12,9 +12,13 @@ from structperc.criteria import (
     EntityRatio,
     HingeLoss,
     LocalAndNonlocal,
+    Logistic,
     MarginLoss,
+    MaxMeasure,
+    MCEFLoss,
     MCELoss,
     PerceptronLoss,
+    SoftMaxMeasure,
     score_candidates,
 )
 from structperc.data import LabelSet
@@ -168,10 +172,42 @@ def test_gradient_of_partial_likelihood_with_ratio(given):
     assert torch.autograd.gradcheck(penalty, logits.requires_grad_())
 
 
+@pytest.mark.parametrize("measure", [MaxMeasure(), SoftMaxMeasure(psi=2.0), SoftMaxMeasure(0.5, normalised=False)])
+def test_classification_error_of_sets(given, measure):
+    logits, edge, allowed = given
+    losses = head_of(MCELoss(measure, Logistic()), edge, 2)(logits, allowed, reduction="none").tolist()
+    for b in range(3):
+        inside, outside = (torch.tensor(list(one.values())).double() for one in paths(logits, edge, allowed, b))
+        if isinstance(measure, MaxMeasure):
+            d = outside.max() - inside.max()
+        else:
+            d = (measure.psi * outside).logsumexp(0) - (measure.psi * inside).logsumexp(0)
+            d -= math.log(len(outside) / len(inside)) if measure.normalised else 0
+            d /= measure.psi
+        assert losses[b] == pytest.approx(math.log1p(math.exp(d)), 1e-5)
+
+
+def test_classification_error_of_sets_with_scores_by_token(given):
+    """With psi = 1 and sums in place of means it is the partial likelihood; rows without a rival have no loss."""
+    logits, edge, allowed = given
+    edges = edge.expand(3, 3, L, L) + torch.randn(3, 3, L, L, generator=torch.Generator().manual_seed(3)).double()
+    lattice = Lattice(logits.requires_grad_(), edges, torch.tensor(LENGTHS))
+    allowed = allowed | (torch.arange(3) >= torch.tensor(LENGTHS)[:, None])[:, :, None]
+    allowed[2] = True
+    scored = score_candidates(lattice, torch.zeros(3, 3).long(), kbest(lattice, 2))._replace(allowed=allowed)
+    found, wanted = (
+        criterion(scored) for criterion in (MCELoss(SoftMaxMeasure(1.0, normalised=False), Logistic()), CRFLoss())
+    )
+    torch.testing.assert_close(found, wanted)
+    gradients = [torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0] for loss in (found, wanted)]
+    torch.testing.assert_close(*gradients)
+    assert found[2] == 0
+
+
 def test_errors(given):
     logits, edge, allowed = given
-    with pytest.raises(InputError, match="MCELoss"):
-        head_of(MCELoss(), edge, 2)(logits, allowed)
+    with pytest.raises(InputError, match="MCEFLoss"):
+        head_of(MCEFLoss(), edge, 2)(logits, allowed)
     illegal = torch.zeros_like(allowed)
     illegal[1, :2] = torch.tensor([[1, 0, 0], [0, 0, 1]])
     with pytest.raises(InputError, match="row 1, position 1"):

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from structperc.data import LabelSet
-from structperc.data.label_sets import allowed_labels, convert_label_sets
+from structperc.data import Corpus, LabelSet
+from structperc.data.label_sets import allowed_labels, convert_label_sets, open_other_types
 from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import convert, first_violation
 from structperc.datamodules import Combined, Conll, Table
@@ -94,11 +94,16 @@ def test_combined_corpora(tmp_path):
     assert "allowed" not in both.corpus("dev").columns
 
 
+def test_sets_with_o_are_open_for_types_of_other_corpora():
+    corpus = Corpus.from_sentences([{"word": ["Anna", "saw"], "label": ["O", "O"], "allowed": ["B-PER|O", "!O"]}])
+    assert open_other_types(corpus, "IOB2", ["PER"]).columns["allowed"] == ["!I-PER", "!O"]
+
+
 def test_errors_name_line_and_token(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"t.conll:2: token 'Lind'"):
         conll("Anna O\nLind I-PER|I-ORG\n").corpus("train")
-    with pytest.raises(InputError, match="X-PER"):
+    with pytest.raises(InputError, match=r"t.conll:3: token 'left'.*X-PER"):
         conll("Anna O\nLind ?\nleft X-PER|O\n").corpus("train")
     with pytest.raises(InputError, match="types"):
         conll("Anna ?\n", types={"PER": "NAME"})

@@ -81,7 +81,7 @@ def test_restrictions_are_combined():
         possible_masks(with_lexicon(corpus, {"Oslo": ["B-P"]}, SETS["IOB2"]), SETS["IOB2"])
 
 
-@pytest.mark.parametrize("line", ["Oslo B-L", "Oslo\t", "\tB-L", "Oslo\tB-X"])
+@pytest.mark.parametrize("line", ["Oslo B-L", "Oslo\t", "\tB-L", "Oslo\tB-X", 'Oslo\t["B-L"'])
 def test_invalid_lines_of_a_lexicon(line, tmp_path):
     file = tmp_path / "lexicon.tsv"
     file.write_text(f"Bo\tB-P|O\n{line}\n", encoding="utf-8")
@@ -89,7 +89,26 @@ def test_invalid_lines_of_a_lexicon(line, tmp_path):
         read_lexicon(file, SETS["IOB2"])
 
 
-@pytest.mark.parametrize("wrong", ["B-P", 3, [3], ["!O"], ["?"], ["B-P|O"]])
+@pytest.mark.parametrize("wrong", ["!O", "?", "B-P|O"])
+def test_sets_are_not_names_of_labels(wrong):
+    corpus = with_allowed(Corpus.from_sentences([{"word": ["Oslo"]}]), [[[wrong]]])
+    with pytest.raises(InputError, match="unknown label"):
+        possible_masks(corpus, SETS["IOB2"])
+
+
+def test_labels_with_separators(tmp_path):
+    labels = LabelSet(("NN", "VB", "NN|VB", "?"), "none")
+    corpus = Corpus.from_sentences([{"word": ["plan", "!"]}])
+    corpus = with_allowed(corpus, [[["NN|VB", "NN"], ["?"]]])
+    assert possible_masks(corpus, labels).astype(int).tolist() == [[1, 0, 1, 0], [0, 0, 0, 1]]
+    file = tmp_path / "lexicon.tsv"
+    file.write_text('plan\t["NN|VB", "NN"]\nruns\tNN|VB\n')
+    assert read_lexicon(file, labels) == {"plan": ["NN|VB", "NN"], "runs": ["NN", "VB"]}
+    found = with_lexicon(corpus, {"plan": ["NN|VB", "VB"]}, labels)
+    assert possible_masks(found, labels)[0].tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("wrong", ["B-P", 3, [3]])
 def test_labels_of_a_token_that_are_not_a_list_of_names(wrong):
     corpus = Corpus.from_sentences([{"word": ["Oslo"]}])
     with pytest.raises(InputError, match=r"sentence 1, token 1 "):

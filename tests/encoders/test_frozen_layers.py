@@ -84,19 +84,13 @@ class Moved(pl.Callback):
         self.parts.append({n.split(".")[2] if "layer" in n else n.partition(".")[0] for n in names})
 
 
-def test_gradual_unfreezing(folder):
-    seen = Moved()
-    fit(folder, 4, [GradualUnfreezing(first=0), seen])
-    assert seen.parts == [set(), {"1"}, {"0", "1"}, {"embeddings", "0", "1"}]
-
-
 def test_frozen_layers_stay_frozen(folder):
     seen = Moved()
     fit(folder, 3, [GradualUnfreezing(first=0), seen], frozen_layers=1)
     assert seen.parts == [set(), {"1"}, {"1"}]
 
 
-def test_averages_of_unfrozen_weights(folder):
+def test_gradual_unfreezing_and_averages(folder):
     class Weights(pl.Callback):
         def __init__(self):
             self.values = []
@@ -104,8 +98,9 @@ def test_averages_of_unfrozen_weights(folder):
         def on_train_batch_end(self, trainer, module, *_):
             self.values.append([p.detach().double().clone() for p in module.parameters()])
 
-    seen = Weights()
-    tagger = fit(folder, 4, [GradualUnfreezing(first=0), seen], lambda p: Averaging(p, adam))
+    seen, own = Weights(), Moved()
+    tagger = fit(folder, 4, [GradualUnfreezing(first=0), seen, own], lambda p: Averaging(p, adam))
+    assert own.parts == [set(), {"1"}, {"0", "1"}, {"embeddings", "0", "1"}]
     trainer = tagger.trainer
     with trainer.optimizers[0].evaluation_weights():
         for p, values in zip(tagger.parameters(), zip(*seen.values, strict=True), strict=True):

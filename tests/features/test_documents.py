@@ -51,7 +51,7 @@ def in_capitals(words):
     return not any(w != w.upper() for w in words) and any(len(w) > 1 and w != w.lower() for w in words)
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(texts, st.integers(-2, 2), st.sampled_from(["document", "sentence"]))
 def test_other_mentions(documents, at, unit):
     def expected(d, s, t, words):
@@ -74,7 +74,7 @@ def test_ties_go_to_the_first_value():
     assert found == ["", "Dr", "", "Mr", "Mr", ""]
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(texts, st.sampled_from(["here", "first", "last", "before", "after"]))
 def test_longest_mention(documents, at):
     def run(d, s, t, words):
@@ -100,7 +100,7 @@ def test_longest_mention(documents, at):
     assert found == [expected(*token) for token in tokens_of(documents)]
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(texts)
 def test_case_elsewhere(documents):
     def form(d, s, t, words):
@@ -117,7 +117,7 @@ def test_case_elsewhere(documents):
     assert found == [expected(*token) for token in tokens_of(documents)]
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(texts)
 def test_line_kind(documents):
     def expected(d, s, t, words):

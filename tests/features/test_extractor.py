@@ -104,7 +104,7 @@ def make_extractor(node, edge, cutoff):
     return FeatureExtractor(node, edge, cutoff, gazetteers, clusters, progress=False)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     train=corpora_of(["ab", "Ab", "12", "c"]),
     other=corpora_of(["ab", "12", "Unseen", "C"]),

@@ -75,7 +75,7 @@ def expected(kind, documents, within):
 
 
 @kinds
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 @given(texts, st.sampled_from(["document", "corpus"]), st.sampled_from(["document", "sentence"]))
 def test_the_most_frequent_type(kind, documents, within, unit):
     found = values_of(kind("first", within), documents, unit)

@@ -16,6 +16,7 @@ class Sentence:
     static: list[list[str]]  # features of each token
     gold: list[int]
     allowed: list[list[bool]] | None = None  # (T, L), None: gold only
+    weight: float = 1
 
     def right(self, token):
         if self.allowed is None:
@@ -149,6 +150,19 @@ class Reference:
         acts = [self.act(sentence, span.token, y, left, right) for y in sorted(sentence.right(span.token))]
         return max(acts, key=lambda h: h.U)
 
+    @staticmethod
+    def is_right(sentence, span, h):
+        return all(y in sentence.right(t) for t, y in zip(range(span.first, span.last + 1), h.labels, strict=True))
+
+    def best_extension(self, sentence, span):
+        """p.G of early updates for sets: the best right action on top of any right hypotheses of the contexts."""
+        sides = [
+            [h for h in p.states.values() if self.is_right(sentence, p, h)] if p else [EMPTY] for p in span.contexts
+        ]
+        labels = sorted(sentence.right(span.token))
+        acts = [self.act(sentence, span.token, y, a, b) for a in sides[0] for b in sides[1] for y in labels]
+        return max(acts, key=lambda h: h.V)
+
     def move(self, actions, amount):
         for f in actions:
             for x in f:
@@ -182,8 +196,8 @@ class Reference:
             if rival is None:
                 P = self.accept(span, P)
             else:
-                self.move([gold.action], +1)
-                self.move([rival.action], -1)
+                self.move([gold.action], +sentence.weight)
+                self.move([rival.action], -sentence.weight)
                 updates += 1
             self.history.append(Counter(self.weights))
             if updates == limit * len(sentence.words):
@@ -199,13 +213,16 @@ class Reference:
             span = self.choose(Q)
             decisions += 1
             gold = self.gold_hypothesis(sentence, span)
-            errors += span.top.labels != gold.labels
-            kept = gold.labels in [h.labels for h in span.states.values()]
+            right = [h.labels == gold.labels for h in span.states.values()]
+            if sentence.allowed is not None:
+                gold = self.best_extension(sentence, span)
+                right = [self.is_right(sentence, span, h) for h in span.states.values()]
+            errors += not right[0]
             whole = span.last - span.first + 1 == len(sentence.words)
-            lost = not kept or (whole and span.top.labels != gold.labels)
+            lost = not any(right) or (whole and not right[0])
             if lost:
-                self.move(gold.actions, +1)
-                self.move(span.top.actions, -1)
+                self.move(gold.actions, +sentence.weight)
+                self.move(span.top.actions, -sentence.weight)
             self.history.append(Counter(self.weights))
             if lost:
                 return 1, decisions, errors

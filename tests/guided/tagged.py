@@ -52,7 +52,8 @@ def batch_of(made: list[Sentence], spare: int = 0) -> Batch:
     empty = torch.zeros_like(words)
     numbers = Words(words, words, empty, empty)
     masks = empty, empty.bool(), empty.bool()
-    return Batch(Ragged(ids, offsets), None, lengths, gold, *masks, lengths, numbers, allowed=allowed)
+    weights = torch.tensor([float(s.weight) for s in made])[:, None].expand(len(made), T)
+    return Batch(Ragged(ids, offsets), None, lengths, gold, *masks, lengths, numbers, allowed=allowed, weights=weights)
 
 
 def flat(batch: Batch) -> FlatBatch:
@@ -62,7 +63,9 @@ def flat(batch: Batch) -> FlatBatch:
     gold, numbers, first, last = (values[real] for values in tokens)
     words = Words(*(values[real] for values in batch.words))
     allowed = None if batch.allowed is None else batch.allowed[real]
-    return FlatBatch(batch.nodes, None, batch.lengths, gold, numbers, first, last, batch.rows, words, allowed=allowed)
+    rows = batch.rows
+    made = FlatBatch(batch.nodes, None, batch.lengths, gold, numbers, first, last, rows, words, allowed=allowed)
+    return made if bool((batch.weights == 1).all()) else made._replace(weights=batch.weights[real])
 
 
 class ModelWithOptimizer(GuidedModel):

@@ -1,6 +1,7 @@
 """Learning against the reference: the same whole numbers in all weights, and in the sums of their averages."""
 
 import copy
+import dataclasses
 import random
 
 import pytest
@@ -64,16 +65,28 @@ def summed(model):
 
 @each_rule
 @each_order
-@pytest.mark.parametrize("beam", [1, 2, 3, 9])
+@pytest.mark.parametrize("beam", [1, 2, 9])
 def test_same_weights_as_the_reference(beam, order, rule):
-    for seed, templates in enumerate(CONTEXTS, 10 * beam):
+    for seed, templates in enumerate(CONTEXTS[beam % 2 :: 2], 10 * beam):
         L, made = 2 + seed % 4, sentences(seed, 4, 2 + seed % 4, longest=7)
         model, reference = epochs(1, templates, made, L, beam=beam, order=order, rule=rule)
         same_weights(model, reference)
         assert any(reference.weights.values())
 
 
-@pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3)], ids=["aggressive", "margin"])
+@pytest.mark.parametrize("rule", [RULES["aggressive"], RULES["early"]], ids=["aggressive", "early"])
+def test_weights_of_sentences(rule):
+    made = sentences(40, 6, 3, longest=6)
+    for number, sentence in enumerate(made):
+        sentence.weight = (2, 0.5, 3)[number % 3]
+    model, reference = epochs(2, ["shen2007_c"], made, 3, beam=2, rule=rule)
+    same_weights(model, reference)
+    before = copy.deepcopy(model.static.node)
+    assert model.learn(batch_of([dataclasses.replace(one, weight=0) for one in made])) == (0, 0, 0)
+    assert torch.equal(before, model.static.node)
+
+
+@pytest.mark.parametrize("rule", [Aggressive(), Aggressive(margin=3), EarlyUpdate()], ids=["plain", "margin", "early"])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_sets_of_allowed_labels(beam, rule):
     for seed, templates in enumerate(CONTEXTS[1:4], 100 * beam):
@@ -98,7 +111,7 @@ def test_sets_of_one_label(margin):
 @each_rule
 def test_several_epochs(rule):
     made = sentences(20, 4, 3, longest=5)
-    same_weights(*epochs(3, ["shen2007_c"], made, 3, beam=2, rule=rule))
+    same_weights(*epochs(2, ["shen2007_c"], made, 3, beam=2, rule=rule))
 
 
 @each_rule
@@ -120,7 +133,7 @@ def test_mini_batches_equal_single_sentences(order, rule):
 
 
 @each_rule
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float64, marks=pytest.mark.long)])
 def test_weights_of_other_precision(dtype, rule):
     """Small whole numbers, which all of them have; what is compiled reads bfloat16 as float32."""
     made = batch_of(sentences(14, 6, 3))

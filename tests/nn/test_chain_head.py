@@ -473,6 +473,44 @@ def test_allowed_labels_of_decode():
         head.decode(logits, mask, allowed=allowed[0])
 
 
+@pytest.mark.parametrize("features", [[], [PhraseConsistency()]])
+def test_forbidden_spans_of_decode(features):
+    """The best of the k best label sequences that have none of the spans; positions are those of the row."""
+    torch.manual_seed(5)
+    head = ChainHead(["O", "B-PER", "I-PER"], MarginLoss(C=1), features)
+    logits = torch.randn(3, 4, 3) + torch.tensor([-2.0, 1.0, 1.0])
+    mask = torch.tensor([True, False, True, True]).expand(3, 4)
+    words = [["a", "b", "a"]] * 3
+    every = head.kbest(logits, 27, mask, words=words).labels
+    forbidden = [[], None, []]
+    for row in (0, 2):  # two segments of the best labels that are left, one after the other
+        for _ in range(2):
+            found = head.decode(logits, mask, words=words, forbidden=forbidden)[row].tolist()
+            forbidden[row] += segments(found)[:1]
+    expected = [
+        next(path for path in paths if not set(segments(path)) & set(own or []))
+        for paths, own in zip(every.tolist(), forbidden, strict=True)
+    ]
+    assert any(forbidden)
+    assert head.decode(logits, mask, words=words, forbidden=forbidden).tolist() == expected
+    allowed = torch.tensor([False, True, False]).expand(3, 4, 3)
+    with pytest.raises(InputError, match="row 0, position 3"):
+        head.decode(logits, mask, words=words, allowed=allowed, forbidden=[[("PER", 3, 4)], None, None])
+    for wrong in ([[("PER", 0, 2)], [], []], [[("LOC", 0, 1)], [], []], [[]], [[("PER", 3, 5)], [], []]):
+        with pytest.raises(InputError, match="forbidden"):
+            head.decode(logits, mask, words=words, forbidden=wrong)
+
+
+def segments(labels):
+    """Segments of labels O, B-PER, I-PER by positions, -100 where there is no token."""
+    found, tokens = [], [(place, y) for place, y in enumerate(labels) if y >= 0]
+    for n, (place, y) in enumerate(tokens):
+        if y == 1:
+            end = next((m for m in range(n + 1, len(tokens)) if tokens[m][1] != 2), len(tokens))
+            found.append(("PER", place, tokens[end - 1][0] + 1))
+    return found
+
+
 def test_entities_have_positions_in_the_row():
     head = ChainHead(["O", "B-PER", "I-PER"])
     logits = torch.tensor([[[0.0, 3.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 3.0]]])

@@ -21,7 +21,7 @@ GOLD = torch.tensor([[2, 0, 1, 3, -100], [-100, -100, 3, 4, 2], [0, -100, 1, -10
 
 def some_head(**options):
     torch.manual_seed(1)
-    head = SegmentHead(LABELS, H, D, hidden=4, **options).double()
+    head = SegmentHead(LABELS, H, D, hidden=4, **options)
     with torch.no_grad():
         for p in head.parameters():
             p.copy_(torch.randn(p.shape))
@@ -29,7 +29,7 @@ def some_head(**options):
 
 
 def some_vectors():
-    vectors = torch.randn(len(KEPT), T, H, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    vectors = torch.randn(len(KEPT), T, H, generator=torch.Generator().manual_seed(0))
     return vectors.masked_fill(~KEPT[:, :, None], math.nan)  # never read
 
 
@@ -74,17 +74,73 @@ def test_probabilities_of_entities():
             (LABELS.type_names[c - 1], at[t], at[t + d] + 1): table[t, d, c].item()
             for t, d, c in table.nonzero().tolist() if c
         }  # fmt: skip
-        assert {(one.type, one.start, one.end): one.probability for one in found.spans} == pytest.approx(wanted)
+        assert {(one.type, one.start, one.end): one.probability for one in found.spans} == pytest.approx(
+            wanted, rel=1e-4
+        )
         best = [(LABELS.type_names[c - 1], at[t], at[t + d - 1] + 1) for t, d, c in every[0][1] if c]
         assert [(one.type, one.start, one.end) for one in found.spans if one.best] == best
         total = torch.tensor([score for score, _ in every], dtype=torch.float64)
-        assert found.probability == pytest.approx(total.softmax(0)[0].item())
+        assert found.probability == pytest.approx(total.softmax(0)[0].item(), rel=1e-4)
         (only,) = head.entities(vectors[row : row + 1], KEPT[row : row + 1])
-        assert only.spans == [one for one in found.spans if one.best]
+        alone = [one for one in found.spans if one.best]
+        assert [one[:3] for one in only.spans] == [one[:3] for one in alone]
+        assert [one.probability for one in only.spans] == pytest.approx([one.probability for one in alone])
+
+
+def test_allowed_labels():
+    """The best segmentation with allowed labels, and the loss of incomplete ones, by enumeration."""
+    head, vectors = some_head(), some_vectors()
+    allowed = torch.rand(*KEPT.shape, 5, generator=torch.Generator().manual_seed(3)) < 0.5
+    allowed[..., 2] = True  # O
+    allowed &= KEPT[:, :, None]
+    for gold in (allowed, (allowed | (torch.arange(5) != 2)) & KEPT[:, :, None]):
+        losses, best = head(vectors, gold, reduction="none"), head.decode(vectors, KEPT, allowed=gold)
+        for row, kept in enumerate(KEPT):
+            every = [(score, names(one)) for score, one in listed(head, vectors, row)]
+            masks = gold[row][kept].tolist()
+            legal = [(s, one) for s, one in every if all(m[LABELS.index(y)] for m, y in zip(masks, one, strict=True))]
+            log_z, right = (torch.tensor([s for s, _ in some]).logsumexp(0).item() for some in (every, legal))
+            assert losses[row].item() == pytest.approx(log_z - right, abs=1e-5)
+            assert LABELS.decode(best[row][kept]) == legal[0][1]
+
+
+def test_forbidden_spans():
+    head, vectors = some_head(), some_vectors()[2:3]  # tokens at 0, 2 and 4
+    spans = [("X", 0, 3), ("Y", 4, 5), ("X", 0, 5)]  # the last one is longer than max_length
+    found = listed(head, some_vectors(), 2)
+    left = [one for _, one in found if not {(0, 2, 1), (2, 1, 2)} & set(one)]
+    best = head.decode(vectors, KEPT[2:3], forbidden=[spans])[0]
+    assert LABELS.decode(best[KEPT[2]]) == names(left[0])
+    with pytest.raises(InputError, match="must begin and end with a token"):
+        head.decode(vectors, KEPT[2:3], forbidden=[[("X", 0, 2)]])  # ends at a position without a token
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU", "IOB1"])
+def test_sentences_of_a_row_and_kbest(scheme):
+    """Segments within sentences; all scores are those of segmentations of the row without a segment across them."""
+    labels = LabelSet.from_corpus(["B-X", "B-Y"], scheme)
+    torch.manual_seed(1)
+    head, vectors = SegmentHead(labels, H, D, hidden=4).double(), some_vectors()[:1]
+    torch.nn.init.normal_(head.segment.weight)
+    torch.nn.init.normal_(head.pair)
+    sentences = torch.tensor([[0, 0, 1, 1, 1]])  # 4 tokens
+    every = [(score, one) for score, one in listed(head, vectors, 0) if (1, 2) not in {(t, d) for t, d, _ in one}]
+    found = head.kbest(vectors, len(every) + 1, KEPT[:1], sentences=sentences)
+    assert found.scores[0, :-1].tolist() == pytest.approx([score for score, _ in every])
+    assert found.valid[0].tolist() == [True] * len(every) + [False]
+    assert len({tuple(one) for one in found.labels[0].tolist()}) == len(every) + 1
+    assert torch.equal(head.decode(vectors, KEPT[:1], sentences=sentences), found.labels[:, 0])
+    gold = found.labels[:, 3]  # legal in the scheme, sentence by sentence
+    log_z = found.scores[0, :-1].logsumexp(0)
+    assert head(vectors, gold, KEPT[:1], sentences=sentences).item() == pytest.approx(
+        (log_z - found.scores[0, 3]).item()
+    )
+    (entities,) = head.entities(vectors, KEPT[:1], sentences=sentences)
+    assert [(one.start, one.end) for one in entities.spans] == [(t, t + d) for t, d, c in every[0][1] if c]
 
 
 def test_gradients():
-    head, vectors = some_head(), some_vectors()[:2].requires_grad_()
+    head, vectors = some_head().double(), some_vectors()[:2].double().requires_grad_()
     parameters = dict(head.named_parameters())
 
     def losses(vectors, *values):
@@ -112,7 +168,7 @@ def test_only_the_whole_segment_tells_the_type():
 
 
 def test_precision_and_state():
-    head = some_head().float()
+    head = some_head()
     vectors = some_vectors().bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
         assert head(vectors, GOLD, KEPT).dtype == torch.float32
@@ -123,6 +179,22 @@ def test_precision_and_state():
         SegmentHead(["O", "B-X", "I-X", "B-Y", "I-Y"], H, D, hidden=4).load_state_dict(head.state_dict())
 
 
+def test_decode_is_exported_for_any_sizes():
+    class Decoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = some_head()
+
+        def forward(self, vectors, mask):
+            return self.head.decode(vectors, mask)
+
+    sizes = {0: torch.export.Dim("B", min=1), 1: torch.export.Dim("T", min=1)}
+    program = torch.export.export(Decoder(), (some_vectors(), KEPT), dynamic_shapes=(sizes, sizes)).module()
+    for B, length in ((1, 1), (2, 9)):
+        vectors, mask = torch.randn(B, length, H, dtype=torch.float64), torch.rand(B, length) < 0.7
+        assert torch.equal(program(vectors, mask), Decoder()(vectors, mask))
+
+
 def test_wrong_input():
     head, vectors, gold = some_head(), torch.zeros(1, T, H), torch.tensor([[-100, 2, 0, 1, 1]])
     with pytest.raises(InputError, match=r"row 0, position 2: .* 3 tokens, but max_length .* 2"):
@@ -131,8 +203,12 @@ def test_wrong_input():
         head(vectors, torch.tensor([[-100, 1, 2, 2, 2]]))
     with pytest.raises(InputError, match=r"vectors: .*expected \(B, T, 3\)"):
         head.decode(torch.zeros(1, T, H + 1))
-    with pytest.raises(InputError, match="complete labels"):
-        head(vectors, torch.ones(1, T, 5, dtype=torch.bool))
+    with pytest.raises(InputError, match=r"gold: .* expected \(1, 5, 5\)"):
+        head(vectors, torch.ones(1, T, 3, dtype=torch.bool))
+    only = torch.nn.functional.one_hot(torch.tensor([[0, 1, 1, 2, 2]]), 5).bool()  # B-X I-X I-X O O
+    for call in (lambda: head(vectors, only), lambda: head.decode(vectors, allowed=only)):
+        with pytest.raises(InputError, match=r"row 0: .* at most 2 tokens"):
+            call()
     with pytest.raises(InvalidScoreError):
         head.decode(some_vectors())
     with pytest.raises(InputError, match="I-X"):

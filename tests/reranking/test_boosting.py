@@ -127,6 +127,24 @@ def test_the_loss_never_increases(seed, smoothing):
     assert all(after <= before * (1 + 1e-13) for before, after in pairwise(losses))
 
 
+def test_a_weight_counts_a_list_several_times():
+    lists, weights = drawn(3, S=8), [2, 1, 3, 0, 1, 2, 2, 1]
+    repeated = [one for one, n in zip(lists, weights, strict=True) for _ in range(n)]
+    ranker, naive = Boosting(rounds=20), None
+    ranker.start(examples_of(lists, 15, 5)._replace(weights=torch.tensor(weights).double()))
+    naive = Naive(repeated, 15, ranker.smoothing, ranker.first_weight)
+    again = Boosting(rounds=1)
+    again.start(examples_of(repeated, 15, 5))
+    assert ranker.first_weight == pytest.approx(again.first_weight, rel=1e-9)
+    ranker.epoch()
+    for r, (chosen, step, loss) in enumerate(zip(ranker.chosen, ranker.steps, ranker.losses, strict=True)):
+        assert naive.round()[:3] == (
+            chosen,
+            pytest.approx(step.item(), rel=1e-9),
+            pytest.approx(loss.item(), rel=1e-9),
+        ), r
+
+
 def test_by_hand():
     """One pair that differs by feature 1: W+ = Z = 1."""
     ranker = Boosting(rounds=1, smoothing=0.25, w0=0.0)
@@ -198,7 +216,7 @@ def test_sequences_without_correct_candidate():
 @pytest.mark.parametrize("seed", range(5))
 def test_w0_is_the_best_of_a_fine_grid(seed, scale):
     differences = torch.randn(40, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
-    w0 = best_w0(scale * differences.numpy()) * scale
+    w0 = best_w0(scale * differences.numpy(), torch.ones(len(differences)).numpy()) * scale
     grid = torch.arange(0, 5, 1e-4, dtype=torch.float64)
     losses = torch.exp(-grid[:, None] * differences).sum(1)
     best = int(losses.argmin())
@@ -221,7 +239,7 @@ def test_w0_is_chosen_at_the_start(seed):
 
 @pytest.mark.parametrize("differences", [[-1.0, -2.0], [-1.0, 0.5], [1.0, -1.0], [0.0], []], ids=str)
 def test_w0_is_zero_where_more_does_not_help(differences):
-    assert best_w0(torch.tensor(differences).numpy()) == 0
+    assert best_w0(torch.tensor(differences).numpy(), torch.ones(len(differences)).numpy()) == 0
 
 
 def test_w0_without_bound():

@@ -697,3 +697,15 @@ def test_best_allowed_candidate_is_compared_with_those_that_are_not(cache, data)
     best = allowed.index(True)
     expected = [k == best or not own for k, own in enumerate(allowed)]
     assert compared[0].tolist() == (torch.tensor(expected) & candidates.valid[0]).tolist()
+
+
+def test_weights_of_sequences(cache, data, monkeypatch):
+    made, corpus = ready(cache, data), data.corpus("train")
+    weights = [(2.0, 0.5, 3.0)[row % 3] for row in range(len(corpus))]
+    column = [str(w) for w, length in zip(weights, corpus.lengths.tolist(), strict=True) for _ in range(length)]
+    monkeypatch.setattr(data, "corpus", lambda split: corpus.replace_column("weight", column))
+    made._fit_lists(data, False)
+    assert made.examples.weights.tolist() == weights
+    made.ranker.supports_weights = False
+    with pytest.raises(InputError, match="weight"):
+        made.check_weights(data.corpus("train"))

@@ -509,3 +509,18 @@ def test_training_from_incomplete_labels(tmp_path):
     assert own.tag([["Anna", "left"]])[0][0] != "O"
     with pytest.raises(InputError, match=r"t\.conll:4.*correct"):
         make_reranker(tmp_path / "lists").train_first(data, **TRAINER)
+
+
+def test_losses_are_multiplied_by_weights(reranker, data):
+    batch, criterion = data.encoded("train")[[0, 1]], MarginLoss(C=1000)
+    weights = torch.tensor([[3.0], [0.5]]).expand(batch.gold.shape)
+    plain, found = (criterion(reranker.score_batch(b)) for b in (batch, batch._replace(weights=weights)))
+    assert plain.all()
+    torch.testing.assert_close(found, plain * torch.tensor([3.0, 0.5]))
+
+
+def test_weights_within_a_document(tmp_path):
+    (tmp_path / "t.conll").write_text("-DOCSTART- 1 O\n\nAnna 2 B-PER\nleft 1 O\n")
+    data = Conll(str(tmp_path), {"train": "t.conll"}, ["word", "weight", "label"], unit="document")
+    with pytest.raises(InputError, match=r"t\.conll:4"):
+        make_reranker(tmp_path / "lists").train_first(data, **TRAINER)

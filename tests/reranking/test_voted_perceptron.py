@@ -50,17 +50,18 @@ def literal_choice(vector, w0, features, first, unit):
     return scores.index(max(scores))
 
 
-def literal_passes(lists, orders, unit):
+def literal_passes(lists, orders, unit, weights=None):
     """-> the vector after every example, mistakes of each pass."""
     vector, w0, kept, mistakes = [0.0] * F, 0.0, [], []
     for order in orders:
         mistakes.append(0)
-        for features, first, correct in (lists[s] for s in order if lists[s][2] is not None):
+        for s in (s for s in order if lists[s][2] is not None):
+            (features, first, correct), c = lists[s], 1 if weights is None else weights[s]
             best = literal_choice(vector, w0, features, first, unit)
             if best != correct:
                 mistakes[-1] += 1
-                vector = [w + (f in features[correct]) - (f in features[best]) for f, w in enumerate(vector)]
-                w0 += first[correct] / unit - first[best] / unit
+                vector = [w + c * ((f in features[correct]) - (f in features[best])) for f, w in enumerate(vector)]
+                w0 += c * (first[correct] / unit - first[best] / unit)
             kept.append((vector, w0))
     return kept, mistakes
 
@@ -92,6 +93,25 @@ def test_vote_of_all_vectors(seed, unit):
         assert ranker.objective == mistakes[-1]
         assert totals_of(ranker, new).tolist() == literal_votes(kept, new, unit)
     assert max(mistakes) > 0
+
+
+def test_updates_are_multiplied_by_weights():
+    lists, new, weights = drawn(1), drawn(2, S=9, correct=False), [(0.5, 2.0, 3.0)[s % 3] for s in range(15)]
+    kept, mistakes = literal_passes(lists, [range(15)] * 2, 1.0, weights)
+    ranker, loaded = VotedPerceptron(), VotedPerceptron()
+    ranker.start(examples_of(lists)._replace(weights=torch.tensor(weights, dtype=torch.float64)))
+    for _ in range(2):
+        ranker.epoch()
+    assert ranker.mistakes.tolist() == mistakes
+    assert ranker.weights.tolist() == pytest.approx([sum(v[f] for v, _ in kept) / len(kept) for f in range(F)])
+    loaded.load_state_dict(ranker.state_dict())
+    assert totals_of(loaded, new).tolist() == literal_votes(kept, new, 1.0)
+
+
+def test_state_of_an_older_version():
+    ranker, loaded = trained(drawn(1), 2), VotedPerceptron()
+    loaded.load_state_dict({name: value for name, value in ranker.state_dict().items() if name != "update_factors"})
+    assert torch.equal(totals_of(loaded, drawn(2)), totals_of(ranker, drawn(2)))
 
 
 @pytest.mark.parametrize("seed", range(6))

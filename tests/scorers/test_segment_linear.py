@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from structperc import Corpus, FeatureExtractor, Tagger
+from structperc.analysis.weight_ranking import weights
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, TokenCrossEntropyLoss
 from structperc.data.words import word_shape
@@ -36,15 +37,17 @@ def naive(words, start, stop):
     """Names of the features of a segment."""
 
     def at(place):
-        return words[place] if 0 <= place < len(words) else "outside"
+        return words[place] if 0 <= place < len(words) else "(outside)"
 
     inside = words[start:stop]
     lower = [word.lower() for word in inside]
     kind = "exact" if inside in (["New", "York"], ["new"]) else "folded" if lower in (["new", "york"], ["new"]) else ""
     cluster = next((CLUSTERS[word] for word in (inside[-1], lower[-1]) if word in CLUSTERS), "")[:2]
-    found = [f"length {len(inside)}", f"all {inside}", f"ends {lower[0]} {lower[-1]}", f"after {at(stop + 1)}"]
-    found.append(f"before {at(start - 1)} {[word_shape(word) for word in inside]}")
-    return [*found, *([f"phrase {kind} {len(inside)}"] if kind else []), *([f"c {cluster}"] if cluster else [])]
+    shapes = " ".join(word_shape(word) for word in inside)
+    found = [f"length={len(inside)}", f"w[all]={' '.join(inside)}", f"wl[first]={lower[0]}|wl[last]={lower[-1]}"]
+    found += [f"w[-1]={at(start - 1)}|shape[all]={shapes}", f"w[+2]={at(stop + 1)}"]
+    phrases = [f"go[phrase]={kind}|length={len(inside)}"] if kind else []
+    return [*found, *phrases, *([f"c2[last]={cluster}"] if cluster else [])]
 
 
 def test_features_are_those_of_plain_strings(features):
@@ -54,7 +57,6 @@ def test_features_are_those_of_plain_strings(features):
     counts = Counter(name for place in places for name in naive(*place))
     known = {name for name, count in counts.items() if count >= 2}
     assert features.n_features == len(known)
-    ids = {}  # of each name
     for d, lists in enumerate(features.encode_inputs(corpus)):
         tokens = iter(range(corpus.tokens))
         for words in SENTENCES:
@@ -62,10 +64,7 @@ def test_features_are_those_of_plain_strings(features):
                 token = next(tokens)
                 own = lists.ids[lists.offsets[token] : lists.offsets[token + 1]].tolist()
                 names = [name for name in naive(words, i, i + d + 1) if name in known] if i + d < len(words) else []
-                assert len(own) == len(names)
-                for name in names:
-                    ids[name] = ids.get(name, set(own)) & set(own)
-    assert all(ids.values())
+                assert features.feature_names(own) == names
 
 
 def make_tagger(data, features=None, **options):
@@ -114,6 +113,10 @@ def test_saved_tagger(features, tmp_path):
     (tmp_path / "go.txt").unlink()
     again = BaseTagger.load(tmp_path / "model")
     assert again.kbest(text, 5) == tagger.kbest(text, 5)
+    groups = weights(again, top=3)
+    assert [group.sums.name for group in groups] == ["node", "transition", "segment"]
+    largest = tagger.scorer.weight.abs().argmax().item() // tagger.scorer.weight.shape[1]
+    assert groups[2].largest[0].feature == tagger.scorer.segments.feature_names([largest])[0]
     further = make_tagger(data, features, init_from=str(tmp_path / "model"))
     assert further.tag(text) == tagger.tag(text)
 
@@ -131,6 +134,8 @@ def test_errors(features):
     tagger = make_tagger(data, criterion=TokenCrossEntropyLoss())
     with pytest.raises(InputError, match="TokenCrossEntropyLoss"):
         tagger.tag([["Anna"]])
+    with pytest.raises(InputError, match=r"criterion\.unit"):
+        make_tagger(data, criterion=HingeLoss(unit="sentence")).tag([["Anna"]])
     tagger.scorer = Sum([tagger.scorer])
     rows = EncodedCorpus(corpus, tagger.features, tagger.labels, tagger.inputs(corpus))
     with pytest.raises(InputError, match=r"SegmentLinear\.labels"):

@@ -126,6 +126,7 @@ UNREADABLE = [  # path, body, what the message must contain
     ("/tag", r'{"sentences": [["a", "\udfff"]]}', ["sentences[0][1]", r"\udfff"]),
     ("/tag", r'{"sentences": [{"word": ["a"], "\udfff": ["b"]}]}', ["sentences[0]", r"\udfff"]),
     ("/annotate", {"text": "Anna", "forced": [[0, 2, "PER"]]}, ["forced"]),
+    ("/tag", {"sentences": [["Anna"], ["Bo"]], "forced": [None, [["PER", 0, 1]]]}, ["sentences[1]", "forced[0]"]),
     ("/annotate", {"text": "Anna", "allowed": [["O"]]}, ["'allowed'"]),
     ("/tag", {"sentences": [["a"]], "allowed": []}, ["allowed"]),
     ("/tag", {"sentences": [["a"]], "allowed": [["O"]]}, ["sentences[0]", "allowed[0]"]),

@@ -246,6 +246,18 @@ def test_mismatched_models(saved, options, message):
         initialize_from(blank(**options), str(saved[1]), DATA)
 
 
+def test_documents_after_sentences_without_templates(tmp_path):
+    def neural():
+        return Tagger(None, Neural(Window([WordEmbedding(2)], 2)), CRFLoss(), KBest(1), torch.optim.SGD)
+
+    given, tagger = neural(), neural()
+    given.build_vocabulary(DATA)
+    given.save(tmp_path / "model")
+    tagger.unit = "document"
+    initialize_from(tagger, str(tmp_path / "model"), DATA)
+    assert all(torch.equal(a, b) for a, b in zip(tagger.parameters(), given.parameters(), strict=True))
+
+
 def test_a_model_of_another_unit(saved):
     tagger = blank()
     tagger.unit = "document"

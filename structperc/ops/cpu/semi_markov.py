@@ -1,6 +1,8 @@
 """Searches for segments and sums over segmentations, sequence by sequence; samples as in the reference.
 
-Memory for one sequence is O(T C (D + C)). Sums are in double precision.
+Besides scores and results, memory for one sequence is O(T C + C^2) for the best segmentation, and
+O(T (C + k) + D^2 C + k C) for the k best. Sums keep a weight of each segment: O(T D C + C^2). All sums are in double
+precision.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +12,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InvalidScoreError
-from structperc.kernels.forward_backward import log_sum
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
     WIDTH,
     broadcast,
@@ -27,7 +28,6 @@ from structperc.kernels.simd import (
     store_masked,
     where_greater,
 )
-from structperc.kernels.viterbi import any_invalid
 from structperc.ops.cpu.checks import check_lengths, length_out_of_range
 from structperc.ops.cpu.kbest import keep_best
 from structperc.ops.cpu.threads import run_in_threads
@@ -37,10 +37,9 @@ from structperc.ops.reference import semi_markov as reference
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_viterbi`."""
     (B, T, C), D = token.shape, segment.shape[2]
-    scores, labels = token.new_empty(B), lengths.new_empty(B, T, dtype=torch.int64)
-    work = 8 * T * C * (D + C)
-    if run_in_threads(_search, B, work, token, segment, pair, lengths, scores, labels):
-        _check(token, segment, pair, lengths)
+    scores, labels = token.new_zeros(B), lengths.new_zeros(B, T, dtype=torch.int64)
+    _check(token, segment, pair, lengths)
+    _run(_search, 8 * T * C * (D + C), token, segment, pair, lengths, scores, labels)
     return scores, labels
 
 
@@ -49,24 +48,27 @@ def semi_markov_kbest(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_kbest`."""
     (B, T, C), D = token.shape, segment.shape[2]
-    labels, scores = lengths.new_empty(B, k, T, dtype=torch.int64), token.new_empty(B, k)
-    valid, work = torch.empty(B, k, dtype=torch.bool), 8 * T * C * (D + C + k)
-    if run_in_threads(_list, B, work, token, segment, pair, lengths, labels, scores, valid):
-        _check(token, segment, pair, lengths)
-    return labels, scores, valid
+    labels, scores = lengths.new_zeros(B, k, T, dtype=torch.int64), token.new_full((B, k), -torch.inf)
+    valid = torch.zeros(B, k, dtype=torch.bool)
+    _check(token, segment, pair, lengths)
+    _run(_list, 8 * T * C * (D + C + k), token, segment, pair, lengths, labels, scores, valid)
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    return labels.gather(1, order.unsqueeze(2).expand(-1, -1, T)), scores, valid
 
 
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
     """Implement `structperc.ops.semi_markov_best`."""
     (B, T, C), D = token.shape, segment.shape[2]
-    best = token.new_empty(B, T, D, C)
-    if run_in_threads(_search_with_each, B, 16 * T * C * (D + C), token, segment, pair, lengths, best):
-        check_lengths(lengths, T)
+    if _first_invalid(token, segment, pair, lengths) is not None:
+        return reference.semi_markov_best(token, segment, pair, lengths)
+    best = token.new_full((B, T, D, C), -torch.inf)
+    _run(_search_with_each, 16 * T * C * (D + C), token, segment, pair, lengths, best)
     return best
 
 
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """Implement `structperc.ops.semi_markov_sample`."""
+    check_lengths(lengths, token.shape[1])
     _check(token, segment, pair, lengths)
     return reference.semi_markov_sample(token, segment, pair, lengths, noise)
 
@@ -76,51 +78,39 @@ def semi_markov_sums(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_sums`."""
     (B, T, C), D = token.shape, segment.shape[2]
-    totals, segments, tokens = token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, T, C)
-    pairs, work = token.new_empty(B, C, C), 16 * T * C * (D + C)
-    if run_in_threads(_both_passes, B, work, token, segment, pair, lengths, totals, segments, tokens, pairs):
-        check_lengths(lengths, T)
+    if _first_invalid(token, segment, pair, lengths) is not None:
+        return reference.semi_markov_sums(token, segment, pair, lengths)
+    totals, segments, tokens = token.new_zeros(B), token.new_zeros(B, T, D, C), token.new_zeros(B, T, C)
+    pairs, work = token.new_zeros(B, C, C), 16 * T * C * (D + C)
+    _run(_both_passes, work, token, segment, pair, lengths, totals, segments, tokens, pairs)
     return totals, segments, tokens, pairs
 
 
+def _run(kernel: Any, work: int, token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, *results: Any) -> None:
+    if run_in_threads(kernel, len(token), work, token, segment, pair, lengths, *results):
+        check_lengths(lengths, token.shape[1])
+
+
 def _check(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> None:
-    check_lengths(lengths, token.shape[1])
-    invalid = reference.prepare(token, segment, pair, lengths).invalid.nonzero()
-    if len(invalid):
-        where = f"sequence {int(invalid[0])} of {len(lengths)}"
+    invalid = _first_invalid(token, segment, pair, lengths)
+    if invalid is not None:
+        where = f"sequence {invalid} of {len(lengths)}"
         raise InvalidScoreError(
             f"scores: +inf or NaN in {where}; scores must be finite, or -inf for what is impossible"
         )
 
 
-@subkernel
-def _has_invalid(b, token, segment, pair, length):
-    """Return whether +inf or NaN is among the scores of sequence b."""
-    (_, T, C), (_, starts, D, _) = token.shape, segment.shape
-    if any_invalid(token, b * T * C, (b * T + length) * C) or (length > 1 and any_invalid(pair, 0, C * C)):
-        return True
-    first, row = (b if len(segment) > 1 else 0) * starts * D * C, D * C
-    if starts < length:
-        return any_invalid(segment, first, first + min(D, length) * C)
-    whole = max(length - D + 1, 0)  # tokens at which segments of all lengths fit
-    for t in range(whole, length):
-        if any_invalid(segment, first + t * row, first + t * row + (length - t) * C):
-            return True
-    return any_invalid(segment, first, first + whole * row)
+def _first_invalid(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> int | None:
+    """Return the first sequence with a score of +inf or NaN; None if there is none."""
+    arrays = [x.numpy(force=True) for x in (token, segment, pair)]
+    if all(x.max(initial=-np.inf) < np.inf for x in arrays):  # with the padding: fast
+        return None
+    check_lengths(lengths, token.shape[1])
+    invalid = reference.prepare(token, segment, pair, lengths).invalid.nonzero()
+    return int(invalid[0]) if len(invalid) else None
 
 
-@subkernel
-def _mark_invalid(length, given, found):
-    """Make all entries of found (T, D, C) NaN whose segments are not impossible by themselves."""
-    _, D, C = found.shape
-    for t in range(length):
-        for d in range(min(D, length - t)):
-            for c in range(C):
-                if given[t if len(given) > 1 else 0, d, c] != -np.inf:
-                    found[t, d, c] = np.nan
-
-
-@subkernel
+@subkernel_no_alloc
 def _levels(token, length, own):
     """Fill own (T, C or more) with the scores less the highest of each token, and return the sum of the highest."""
     total = 0.0
@@ -147,11 +137,18 @@ class Best(NamedTuple):
 @subkernel
 def _best_of(T, pair):
     """Return tables for sequences of up to T tokens."""
-    C, other = len(pair), np.empty(0)
-    own, top, after = padded_array(T, C, other), padded_array(T, C, other), padded_array(T + 1, C, other)
-    back = padded_array(C, C, other)
-    back[:, :C] = pair.T
-    return Best(own, top, after, back)
+    C = len(pair)
+    rows = padded_array(3 * T + 1 + C, C, np.empty(0))
+    tables = Best(rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T + 1], rows[3 * T + 1 :])
+    _fill_pairs(pair, tables.back)
+    return tables
+
+
+@subkernel_no_alloc
+def _fill_pairs(pair, back):
+    for i in range(len(pair)):
+        for j in range(len(pair)):
+            back[j, i] = pair[i, j]
 
 
 @kernel
@@ -160,21 +157,17 @@ def _search(start, stop, token, segment, pair, lengths, scores, labels):
     tables = _best_of(T, pair)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T) or _has_invalid(b, token, segment, pair, length):
+        if length_out_of_range(length, T):
             return True
-        labels[b], scores[b] = 0, 0.0
-        if length == 0:
-            continue
-        _levels(token[b], length, tables.own)
-        _search_backwards(length, given, tables)
-        if _trace(length, given, pair, tables, labels[b]):
-            scores[b] = _score(token[b], given, pair, length, labels[b])
-        else:
-            scores[b] = -np.inf
+        if length > 0:
+            _levels(token[b], length, tables.own)
+            _search_backwards(length, given, tables)
+            possible = _trace(length, given, tables, labels[b])
+            scores[b] = _score(token[b], given, pair, length, labels[b]) if possible else -np.inf
     return False
 
 
-@subkernel
+@subkernel_no_alloc
 def _search_backwards(length, given, tables):
     """Fill top and after."""
     own, top, after, back = tables
@@ -196,8 +189,8 @@ def _search_backwards(length, given, tables):
             store(after, t * W + i, highest)
 
 
-@subkernel
-def _trace(length, given, pair, tables, labels):
+@subkernel_no_alloc
+def _trace(length, given, tables, labels):
     """Fill labels with the first best segmentation, and return whether there is one; scores are those of the search."""
     own, top, after, back = tables
     C, t, before = len(back), 0, -1
@@ -222,7 +215,7 @@ def _trace(length, given, pair, tables, labels):
     return True
 
 
-@subkernel
+@subkernel_no_alloc
 def _score(token, given, pair, length, labels):
     """Return the score of a possible segmentation."""
     C, start, tokens, segments, pairs = token.shape[1], 0, 0.0, 0.0, 0.0
@@ -240,292 +233,321 @@ def _score(token, given, pair, length, labels):
 
 @kernel
 def _search_with_each(start, stop, token, segment, pair, lengths, best):
-    (_, T, C), D = token.shape, segment.shape[2]
+    T, C = token.shape[1], token.shape[2]
     tables, ended = _best_of(T, pair), np.empty((T + 1, C))
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
         if length_out_of_range(length, T):
             return True
-        best[b], ended[:] = -np.inf, -np.inf
-        if _has_invalid(b, token, segment, pair, length):
-            _mark_invalid(length, given, best[b])
-            continue
         level = _levels(token[b], length, tables.own)
         _search_backwards(length, given, tables)
-        for t in range(length):
-            for c in range(C):
-                before = 0.0 if t == 0 else -np.inf
-                for i in range(C if t else 0):
-                    before = max(before, ended[t, i] + pair[i, c])
-                run = 0.0
-                for d in range(min(D, length - t)):
-                    run += tables.own[t + d, c]
-                    whole = run + given[t if len(given) > 1 else 0, d, c]
-                    ended[t + d + 1, c] = max(ended[t + d + 1, c], before + whole)
-                    best[b, t, d, c] = (before + (whole + tables.after[t + d + 1, c])) + level
+        _search_forwards(length, level, given, tables, ended, best[b])
     return False
+
+
+@subkernel_no_alloc
+def _search_forwards(length, level, given, tables, ended, best):
+    """Fill ended (T + 1, C), the best score of all before t by the type of the last segment, and best (T, D, C)."""
+    own, _, after, back = tables
+    C = len(back)
+    for t in range(length + 1):
+        for c in range(C):
+            ended[t, c] = -np.inf
+    for t in range(length):
+        for c in range(C):
+            before = 0.0 if t == 0 else -np.inf
+            for i in range(C if t else 0):
+                before = max(before, ended[t, i] + back[c, i])
+            run = 0.0
+            for d in range(min(given.shape[1], length - t)):
+                run += own[t + d, c]
+                whole = run + given[t if len(given) > 1 else 0, d, c]
+                ended[t + d + 1, c] = max(ended[t + d + 1, c], before + whole)
+                best[t, d, c] = (before + (whole + after[t + d + 1, c])) + level
+
+
+class Sizes(NamedTuple):
+    """Scores of the segments that begin at one of the last R = min(D, T) tokens, those that begin at t in row t % R."""
+
+    whole: Any  # (R, D + 1, C) of each segment by itself
+    at_least: Any  # (R, D + 1, C) the best of all from t on, by least number of tokens
 
 
 class Lists(NamedTuple):
     """Prefixes of one sequence, in lexicographic order at each token."""
 
-    origin: Any  # (T, k (C + 1)) the prefix that each one extends
-    label: Any  # (T, k (C + 1))
+    origin: Any  # (T, k) the prefix that each one extends
+    label: Any  # (T, k)
     start: Any  # (2, k) first token of the open segment of each prefix, of the last token and of this one in turn
     losses: Any  # (2, k (C + 1)) how much worse the best completion is than the best segmentation
     copies: Any  # (k (C + 1),)
+    new: Any  # (2, k (C + 1)) origins and labels of all extensions
 
 
 @kernel
 def _list(start, stop, token, segment, pair, lengths, labels, scores, valid):
-    (_, T, C), D, k = token.shape, segment.shape[2], labels.shape[1]
-    tables, many = _best_of(T, pair), k * (C + 1)
-    whole, at_least = np.empty((T, D, C)), np.empty((T, D + 1, C))
-    lists = Lists(
-        np.empty((T, many), np.int64),
-        np.empty((T, many), np.int64),
-        np.empty((2, k), np.int64),
-        np.empty((2, many)),
-        np.empty(many),
-    )
+    T, C, D, k = token.shape[1], token.shape[2], segment.shape[2], labels.shape[1]
+    tables, many, R = _best_of(T, pair), k * (C + 1), min(D, T)
+    scores_by_size, chosen = np.empty((2 * R, D + 1, C)), np.empty((2, T, k), np.int64)
+    sizes = Sizes(scores_by_size[:R], scores_by_size[R:])
+    new, numbers = np.empty((2, many), np.int64), np.empty((3, many))
+    lists = Lists(chosen[0], chosen[1], np.empty((2, k), np.int64), numbers[:2], numbers[2], new)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
-        if length_out_of_range(length, T) or _has_invalid(b, token, segment, pair, length):
+        if length_out_of_range(length, T):
             return True
-        labels[b], scores[b], valid[b] = 0, -np.inf, False
         _levels(token[b], length, tables.own)
         _search_backwards(length, given, tables)
-        _fill_sizes(length, given, tables, whole, at_least)
-        n = _extend_all(length, k, tables, whole, at_least, lists)
+        n = _extend_all(length, k, given, tables, sizes, lists)
         _write(n, length, token[b], given, pair, lists, labels[b], scores[b], valid[b])
     return False
 
 
-@subkernel
-def _fill_sizes(length, given, tables, whole, at_least):
-    """Fill whole (T, D, C), scores of segments, and at_least (T, D + 1, C), the best of all from t on by least size."""
-    (_, D, C), own, after = whole.shape, tables.own, tables.after
-    for t in range(length):
-        n, at = min(D, length - t), t if len(given) > 1 else 0
-        at_least[t, n] = -np.inf
-        for c in range(C):
-            run = 0.0
-            for d in range(n):
-                run += own[t + d, c]
-                whole[t, d, c] = run + given[at, d, c]
-            for d in range(n - 1, -1, -1):
-                at_least[t, d, c] = max(whole[t, d, c] + after[t + d + 1, c], at_least[t, d + 1, c])
-
-
-@subkernel
-def _extend_all(length, k, tables, whole, at_least, lists):
+@subkernel_no_alloc
+def _extend_all(length, k, given, tables, sizes, lists):
     """Extend prefixes token by token, keep those of the k smallest losses, and return their number."""
-    C, (origins, new, starts, losses, copies) = whole.shape[2], lists
-    n, top, back = 1, tables.top, tables.back
-    losses[1, 0] = 0.0
+    C, n = len(tables.back), np.int64(1)
     for t in range(length):
-        old, m, here = losses[1 - t % 2], 0, losses[t % 2]
+        m = _extend(t, n, tables, sizes, lists)
+        n = keep_best(m, k, np.inf, lists.losses[t % 2], lists.copies, lists.new[0], lists.new[1])[0]
         for p in range(n):
-            first = starts[1 - t % 2, p] if t else 0
-            before = new[t - 1, p] % C if t else 0
-            size = t - first
-            best = at_least[first, size - 1, before] if t else top[0, :C].max()
-            for j in range(C + 1):
-                if t == 0:
-                    score = top[0, j] if j < C else -np.inf
-                elif j < C:
-                    score = whole[first, size - 1, before] + (back[j, before] + top[t, j])
-                else:
-                    score = at_least[first, size, before]
-                if score > -np.inf:
-                    here[m] = old[p] + max(best - score, 0.0)
-                    origins[t, m], new[t, m] = p, j if j < C else C + before
-                    m += 1
-        n, _ = keep_best(m, k, np.inf, here, copies, origins[t], new[t])
-        for p in range(n):
-            starts[t % 2, p] = t if new[t, p] < C else starts[1 - t % 2, origins[t, p]]
+            origin, label = lists.new[0, p], lists.new[1, p]
+            lists.origin[t, p], lists.label[t, p] = origin, label
+            lists.start[t % 2, p] = t if label < C else lists.start[1 - t % 2, origin]
+        _fill_sizes(t, length, given, tables, sizes)
     return n
 
 
-@subkernel
+@subkernel_no_alloc
+def _extend(t, n, tables, sizes, lists):
+    """List the extensions of n prefixes by the label of token t, and return their number."""
+    C, R, top, old, here, m = len(tables.back), len(sizes.whole), tables.top, 1 - t % 2, t % 2, 0
+    for p in range(n):
+        kind, size, row, best, lost = 0, 0, 0, -np.inf, 0.0
+        if t > 0:
+            start = lists.start[old, p]
+            kind, size, row, lost = lists.label[t - 1, p] % C, t - start, start % R, lists.losses[old, p]
+            best = sizes.at_least[row, size - 1, kind]
+        else:
+            for j in range(C):
+                best = max(best, top[0, j])
+        for j in range(C + 1 if t > 0 else C):
+            if t == 0:
+                score = top[0, j]
+            elif j < C:
+                score = sizes.whole[row, size - 1, kind] + (tables.back[j, kind] + top[t, j])
+            else:
+                score = sizes.at_least[row, size, kind]
+            if score > -np.inf:
+                lists.losses[here, m] = lost + max(best - score, 0.0)
+                lists.new[0, m], lists.new[1, m] = p, j if j < C else C + kind
+                m += 1
+    return m
+
+
+@subkernel_no_alloc
+def _fill_sizes(t, length, given, tables, sizes):
+    """Fill the row of token t; it replaces that of the token R before, whose segments end here at the latest."""
+    own, after, (whole, at_least), D = tables.own, tables.after, sizes, given.shape[1]
+    n, at, row = min(D, length - t), t if len(given) > 1 else 0, t % len(whole)
+    for c in range(given.shape[2]):
+        run = 0.0
+        for d in range(n):
+            run += own[t + d, c]
+            whole[row, d, c] = run + given[at, d, c]
+        at_least[row, n, c] = -np.inf
+        for d in range(n - 1, -1, -1):
+            at_least[row, d, c] = max(whole[row, d, c] + after[t + d + 1, c], at_least[row, d + 1, c])
+
+
+@subkernel_no_alloc
 def _write(n, length, token, given, pair, lists, labels, scores, valid):
-    """Write n segmentations, the best first, equal scores in lexicographic order."""
-    found = np.empty((n, len(token)), np.int64)
-    totals = np.empty(n, scores.dtype)  # compared in the precision of the lattice
+    """Write n segmentations in lexicographic order."""
     for p in range(n):
         slot = p
         for t in range(length - 1, -1, -1):
-            found[p, t] = lists.label[t, slot]
+            labels[p, t] = lists.label[t, slot]
             slot = lists.origin[t, slot]
-        totals[p] = _score(token, given, pair, length, found[p])
-    order = np.argsort(-totals, kind="mergesort")
-    for r in range(n):
-        labels[r, :length], scores[r], valid[r] = found[order[r], :length], totals[order[r]], True
+        scores[p], valid[p] = _score(token, given, pair, length, labels[p]), True
 
 
-class Choices(NamedTuple):
-    """Memory for the conditional probabilities of one sequence, float64, with C padded to W, whole vectors."""
+class Sums(NamedTuple):
+    """Numbers of one sequence, float64, with C padded to W, whole vectors; probabilities are 0 in the padding."""
 
     own: Any  # (T, W) scores of tokens less the highest of each
-    sizes: Any  # (T * D, W) weights of the numbers of tokens of a segment, given first token and type, at most 1
-    types: Any  # (T * C, W) weights [j, i] of type j of the segment that begins at a token, given type i before it
-    top: Any  # (T, W) what the logarithms of `sizes` were reduced by
-    size_sums: Any  # (T, W) sums of weights
-    size_scales: Any  # (T, W) 1 / sum, 0 where nothing is possible
-    type_scales: Any  # (T, W)
+    top: Any  # (T, W) highest score of all from t on, beginning with a segment of a type, by numbers of tokens
+    weights: Any  # (T, W) sums of exp(score - top) over the numbers of tokens
     after: Any  # (T + 1, W) log-sums of all from t on, after a segment of a type
+    ended: Any  # (T + 1, W) probabilities of the types of segments that end before a token
+    tokens: Any  # (T, W) probabilities of the types of tokens
+    begins: Any  # (1, W) probabilities of the types of segments that begin at a token, divided by `weights`
     back: Any  # (C, W) scores of pairs [j, i]
-
-
-class Flows(NamedTuple):
-    """Probabilities of one sequence, float64, with C padded to W."""
-
-    begins: Any  # (1, W) of the types of segments that begin at a token
-    ended: Any  # (T + 1, W) of the types of segments that end before a token
-    tokens: Any  # (T, W) of the types of tokens
     pairs: Any  # (C, W) expected numbers of pairs [j, i]
+    scores: Any  # (D or C, W) scores of the choices at a token
+    sizes: Any  # (T D C + WIDTH,) weights of the numbers of tokens of segments, without padding: rows of C numbers
+    types: Any  # (C C + WIDTH,) weights of the types after each type, at one token
+
+
+@subkernel
+def _sums_of(T, D, pair):
+    """Return tables for sequences of up to T tokens and segments of up to D."""
+    C = len(pair)
+    rows, m = padded_array(6 * T + 3 + 2 * C + max(D, C), C, np.empty(0), 0.0), 6 * T + 3
+    tables = Sums(
+        rows[:T],
+        rows[T : 2 * T],
+        rows[2 * T : 3 * T],
+        rows[3 * T : 4 * T + 1],
+        rows[4 * T + 1 : 5 * T + 2],
+        rows[5 * T + 2 : 6 * T + 2],
+        rows[6 * T + 2 : m],
+        rows[m : m + C],
+        rows[m + C : m + 2 * C],
+        rows[m + 2 * C :],
+        np.zeros(T * D * C + WIDTH),
+        np.zeros(C * C + WIDTH),
+    )
+    _fill_pairs(pair, tables.back)
+    return tables
 
 
 @kernel
 def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, tokens, pairs):
     """Sum from right to left; the choices that this gives are probabilities, multiplied from left to right."""
-    (_, T, C), D = token.shape, segment.shape[2]
-    other = np.empty(0)
-    choices = Choices(
-        padded_array(T, C, other),
-        padded_array(T * D, C, other),
-        padded_array(T * C, C, other),
-        padded_array(T, C, other),
-        padded_array(T, C, other, 0.0),
-        padded_array(T, C, other, 0.0),
-        padded_array(T, C, other, 0.0),
-        padded_array(T + 1, C, other),
-        padded_array(C, C, other),
-    )
-    flows = Flows(
-        padded_array(1, C, other, 0.0),
-        padded_array(T + 1, C, other, 0.0),
-        padded_array(T, C, other, 0.0),
-        padded_array(C, C, other, 0.0),
-    )
-    choices.back[:, :C] = pair.T
+    T, D = token.shape[1], segment.shape[2]
+    sums = _sums_of(T, D, pair)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
         if length_out_of_range(length, T):
             return True
-        totals[b], segments[b], tokens[b], pairs[b] = 0, 0, 0, 0
-        if length == 0:
-            continue
-        if _has_invalid(b, token, segment, pair, length):
-            totals[b], tokens[b, :length], pairs[b] = np.nan, np.nan, np.nan
-            _mark_invalid(length, given, segments[b])
-            continue
-        level = _levels(token[b], length, choices.own)
-        choices.after[length, :C] = 0.0
-        for t in range(length - 1, -1, -1):
-            _weigh_sizes(t, min(D, length - t), given, choices)
-            if t > 0:
-                _weigh_types(t, C, choices)
-        total = _first_types(C, choices, flows.begins)
-        totals[b] = total + level
-        if total > -np.inf:
-            _multiply_forwards(length, choices, flows, segments[b], tokens[b])
-            pairs[b] = flows.pairs[:, :C].T
+        if length > 0:
+            level = _levels(token[b], length, sums.own)
+            total = _sum_backwards(length, given, sums)
+            totals[b] = total + level
+            if total > -np.inf:
+                _multiply_forwards(length, sums, segments[b], tokens[b], pairs[b])
     return False
 
 
-@subkernel(forceinline=True)
-def _weigh_sizes(t, n, given, choices):
-    """Fill row t of sizes, top, size_sums and size_scales; no exponent is above 0, and positive sums are at least 1."""
-    own, sizes, after = choices.own, choices.sizes, choices.after
+@subkernel_no_alloc
+def _sum_backwards(length, given, sums):
+    """Fill top, weights, after, and begins of the first token; return the log-sum of all scores."""
+    W, C = sums.own.shape[1], len(sums.back)
+    after, begins, sizes, types, row = sums.after, sums.begins, sums.sizes, sums.types, given.shape[1] * C
+    for c in range(C):
+        after[length, c] = 0.0
+    for t in range(length - 1, -1, -1):
+        n = min(given.shape[1], length - t)
+        _score_sizes(t, n, given, sums.own, sums.after, sums.top, sums.scores)
+        _weigh(n, C, sums.scores, sums.top, t, sizes, t * row)
+        for j in range(0, C, WIDTH):
+            total = broadcast(0.0)
+            for d in range(n):
+                total += load(sizes, t * row + d * C + j)
+            store_masked(sums.weights, t * W + j, C - j, total)
+        if t > 0:
+            _score_types(t, sums)
+            _weigh(C, C, sums.scores, after, t, sums.types, 0)
+            for i in range(0, C, WIDTH):
+                total = broadcast(0.0)
+                for j in range(C):
+                    total += load(types, j * C + i) * load_broadcast(sums.weights, t * W + j)
+                store_masked(begins, i, C - i, total)
+            for i in range(C):
+                if begins[0, i] > 0.0:
+                    after[t, i] += np.log(begins[0, i])
+    highest, total = -np.inf, 0.0
+    for c in range(C):
+        highest = max(highest, sums.top[0, c])
+    if highest == -np.inf:
+        return highest
+    for c in range(C):
+        total += exp(sums.top[0, c] - highest) * sums.weights[0, c]
+    for c in range(C):
+        begins[0, c] = exp(sums.top[0, c] - highest) / total
+    return highest + np.log(total)
+
+
+@subkernel_no_alloc(forceinline=True)
+def _score_sizes(t, n, given, own, after, top, scores):
+    """Fill scores with those of all tokens from t on, by number of tokens and type of the segment at t; and top."""
     (_, D, C), W = given.shape, own.shape[1]
-    first, place = (t if len(given) > 1 else 0) * D * C, t * D * W
+    first = (t if len(given) > 1 else 0) * D * C
     for j in range(0, C, WIDTH):
         run, highest = broadcast(0.0), broadcast(-np.inf)
         for d in range(n):
             run += load(own, (t + d) * W + j)
-            score = (
-                run + cast_like(load_masked(given, first + d * C + j, C - j), own) + load(after, (t + d + 1) * W + j)
-            )
+            added = cast_like(load_masked(given, first + d * C + j, C - j), own)
+            score = (run + added) + load(after, (t + d + 1) * W + j)
             highest = maximum(score, highest)
-            store(sizes, place + d * W + j, score)
-        level, total = where_greater(highest, -np.inf, highest, 0.0), broadcast(0.0)
-        for d in range(n):
-            weight = exp(load(sizes, place + d * W + j) - level)
-            store(sizes, place + d * W + j, weight)
-            total += weight
-        store(choices.top, t * W + j, highest)
-        store(choices.size_sums, t * W + j, total)
-    for c in range(C):
-        total = choices.size_sums[t, c]
-        choices.size_scales[t, c] = 1.0 / total if total > 0.0 else 0.0
+            store(scores, d * W + j, score)
+        store(top, t * W + j, highest)
 
 
-@subkernel(forceinline=True)
-def _weigh_types(t, C, choices):
-    """Fill row t of types, type_scales and after."""
-    top, types, back, after, W = choices.top, choices.types, choices.back, choices.after, choices.own.shape[1]
-    for i in range(0, C, WIDTH):
+@subkernel_no_alloc(forceinline=True)
+def _score_types(t, sums):
+    """Fill scores with those of the types of the segment at t, without `weights`, and `after` with the highest."""
+    back, top, scores, W = sums.back, sums.top, sums.scores, sums.own.shape[1]
+    for i in range(0, len(back), WIDTH):
         highest = broadcast(-np.inf)
-        for j in range(C):
-            highest = maximum(load(back, j * W + i) + load_broadcast(top, t * W + j), highest)
-        level, total = where_greater(highest, -np.inf, highest, 0.0), broadcast(0.0)
-        for j in range(C):
-            weight = exp(load(back, j * W + i) + load_broadcast(top, t * W + j) - level)
-            weight *= load_broadcast(choices.size_sums, t * W + j)
-            store(types, (t * C + j) * W + i, weight)
-            total += weight
-        store(after, t * W + i, highest)
-        store(choices.type_scales, t * W + i, total)
-    for i in range(C):
-        total = choices.type_scales[t, i]
-        if total > 0.0:
-            after[t, i] += np.log(total)
-            choices.type_scales[t, i] = 1.0 / total
+        for j in range(len(back)):
+            score = load(back, j * W + i) + load_broadcast(top, t * W + j)
+            highest = maximum(score, highest)
+            store(scores, j * W + i, score)
+        store(sums.after, t * W + i, highest)
 
 
-@subkernel
-def _first_types(C, choices, begins):
-    """Fill begins with the probabilities of the types of the first segment, and return the log-sum of all scores."""
-    for c in range(C):
-        begins[0, c] = choices.top[0, c]
-        if begins[0, c] > -np.inf:
-            begins[0, c] += np.log(choices.size_sums[0, c])
-    total = log_sum(begins[0, :C])
-    for c in range(C):
-        begins[0, c] = exp(begins[0, c] - total) if total > -np.inf else 0.0
-    return total
+@subkernel_no_alloc(forceinline=True)
+def _weigh(n, C, scores, levels, t, packed, start):
+    """Fill packed from an index on with exp(score - level) of n choices, none above 1; levels are in row t."""
+    W = scores.shape[1]
+    for j in range(0, C, WIDTH):
+        level = load(levels, t * W + j)
+        level = where_greater(level, -np.inf, level, 0.0)
+        for d in range(n):
+            store_masked(packed, start + d * C + j, C - j, load(scores, d * W + j) - level)
+    stop = start + n * C
+    for place in range(start, stop, WIDTH):
+        store_masked(packed, place, stop - place, exp(load_masked(packed, place, stop - place)))
 
 
-@subkernel
-def _multiply_forwards(length, choices, flows, segments, tokens):
-    """Fill segments (T, D, C), tokens (T, C) and the pairs of `flows` from the choices and the first types."""
-    (_, D, C), W, (begins, ended, covered, pairs) = segments.shape, choices.own.shape[1], flows
-    ended[:], covered[:], pairs[:] = 0.0, 0.0, 0.0
+@subkernel_no_alloc
+def _multiply_forwards(length, sums, segments, tokens, pairs):
+    """Fill segments (T, D, C), tokens (T, C) and pairs (C, C). The weights of types are computed once more."""
+    ended, covered, begins = sums.ended, sums.tokens, sums.begins
+    (_, D, C), W = segments.shape, sums.own.shape[1]
+    ended[:], covered[:], sums.pairs[:] = 0.0, 0.0, 0.0
     for t in range(length):
+        n = min(D, length - t)
         if t > 0:
-            _begin(t, C, choices, flows)
+            _begin(t, sums)
         for j in range(0, C, WIDTH):
-            begin, covers = load(begins, j) * load(choices.size_scales, t * W + j), broadcast(0.0)
-            for d in range(min(D, length - t) - 1, -1, -1):
-                share = begin * load(choices.sizes, (t * D + d) * W + j)
+            begin, covers = load(begins, j), broadcast(0.0)
+            for d in range(n - 1, -1, -1):
+                share = begin * load(sums.sizes, (t * D + d) * C + j)
                 covers += share
                 store_masked(segments, (t * D + d) * C + j, C - j, share)
                 store(ended, (t + d + 1) * W + j, load(ended, (t + d + 1) * W + j) + share)
                 store(covered, (t + d) * W + j, load(covered, (t + d) * W + j) + covers)
             store_masked(tokens, t * C + j, C - j, load(covered, t * W + j))
+    for j in range(C):
+        for i in range(C):
+            pairs[i, j] = sums.pairs[j, i]
 
 
-@subkernel(forceinline=True)
-def _begin(t, C, choices, flows):
-    """Fill begins with the probabilities that a segment of a type begins at a token, and add to the pairs."""
-    begins, ended, _, pairs = flows
-    W = begins.shape[1]
+@subkernel_no_alloc(forceinline=True)
+def _begin(t, sums):
+    """Fill begins, and add to the pairs."""
+    back, top, after, ended, pairs, W = sums.back, sums.top, sums.after, sums.ended, sums.pairs, sums.own.shape[1]
+    C = len(back)
+    for j in range(C):
+        for i in range(0, C, WIDTH):
+            store(sums.scores, j * W + i, load(back, j * W + i) + load_broadcast(top, t * W + j))
+    _weigh(C, C, sums.scores, after, t, sums.types, 0)
     for j in range(C):
         total = broadcast(0.0)
         for i in range(0, C, WIDTH):
-            share = load(ended, t * W + i) * load(choices.type_scales, t * W + i)
-            share *= load(choices.types, (t * C + j) * W + i)
-            store(pairs, j * W + i, load(pairs, j * W + i) + share)
+            share = load(ended, t * W + i) * load(sums.types, j * C + i)
+            store(pairs, j * W + i, load(pairs, j * W + i) + share * load_broadcast(sums.weights, t * W + j))
             total += share
-        begins[0, j] = reduce_sum(total)
+        sums.begins[0, j] = reduce_sum(total)
