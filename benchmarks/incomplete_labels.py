@@ -3,7 +3,8 @@
     python -m benchmarks.incomplete_labels write FOLDER --share 0.5 --seed 1
 
 writes FOLDER/as_o.train, where the tokens of dropped mentions are O, and FOLDER/unknown.train, where all tokens outside
-of the remaining mentions are unknown. The development file stays complete.
+of the remaining mentions are unknown. The development file stays complete. With --held-out 7, every seventh document
+stays complete, too, and is written to FOLDER/held_out.conll instead.
 """
 
 import argparse
@@ -60,11 +61,13 @@ def as_unknown(kept: list[Span], length: int) -> list[str]:
     return labels
 
 
-def write(corpus: Corpus, labels: list[list[str]], file: Path) -> None:
-    """Write a corpus with other labels as a column file with marks of documents."""
+def write(corpus: Corpus, labels: list[list[str]], file: Path, held_out: int = 0, chosen: bool = False) -> None:
+    """Write documents of a corpus with other labels: one of `held_out` documents if chosen, else the others."""
     lines, document = [], -1
     starts = corpus.sentences.tolist()
     for number, own in enumerate(labels):
+        if chosen != (held_out > 0 and corpus.documents[number] % held_out == held_out // 2):
+            continue
         if corpus.documents[number] != document:
             document = corpus.documents[number]
             lines += ["-DOCSTART- -X- O O", ""]
@@ -80,6 +83,7 @@ def main() -> None:
     parser.add_argument("place", type=Path, help="folder of the files, or image")
     parser.add_argument("--share", type=float, default=0.5, help="share of the mentions to drop")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--held-out", type=int, default=0, metavar="N", help="hold out every Nth document")
     options = parser.parse_args()
     if options.command == "draw":
         draw(options.place)
@@ -92,7 +96,10 @@ def main() -> None:
     kept = [drop_mentions(labels, options.share, generator) for labels in sentences]
     for name, labels_of in (("as_o", as_outside), ("unknown", as_unknown)):
         made = [labels_of(own, len(labels)) for own, labels in zip(kept, sentences, strict=True)]
-        write(corpus, made, options.place / f"{name}.train")
+        write(corpus, made, options.place / f"{name}.train", options.held_out)
+    if options.held_out:
+        made = [as_outside(spans(labels, "IOB2"), len(labels)) for labels in sentences]
+        write(corpus, made, options.place / "held_out.conll", options.held_out, chosen=True)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
 import copy
 import inspect
-import multiprocessing
+import json
 import pickle
 from functools import partial
 from importlib import import_module
-from operator import methodcaller
 from pkgutil import iter_modules
 
 import pytest
+from sklearn.base import clone
 
 import structperc
 from structperc.chain import KBest
@@ -75,11 +75,21 @@ def test_pickles_without_derived_tables(taggers):
     assert len(pickle.dumps(taggers["hashed, light"])) < 2**18  # of the ids of 2**18 buckets alone there is 1 MiB
 
 
+def fit_and_predict(estimator, X, y):
+    return estimator.fit(X, y).predict(X)
+
+
+def write_results(calls, file):
+    file.write_text(json.dumps([call() for call in calls]))
+
+
 @pytest.mark.slow
-def test_a_spawned_process_can_hold_taggers(taggers):
+def test_another_process_can_hold_taggers(taggers, zygote, tmp_path):
+    """Taggers, a fitted estimator and one that is fitted there are pickled for it."""
     X, y = [["Anna", "left"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]]
-    estimator = SequenceTagger("averaged_perceptron", max_iterations=2, hash_bits=10).fit(X, y)
-    held = [*(partial(tagger.tag, SENTENCES) for tagger in taggers.values()), partial(estimator.predict, X)]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(methodcaller("__call__"), held)
-    assert found == [tag() for tag in held]
+    new = SequenceTagger("averaged_perceptron", max_iterations=2, hash_bits=10)
+    fitted = clone(new).fit(X, y)
+    calls = [*(partial(tagger.tag, SENTENCES) for tagger in taggers.values()), partial(fitted.predict, X)]
+    calls.append(partial(fit_and_predict, new, X, y))
+    assert zygote(tmp_path / "log", write_results, calls, tmp_path / "found").status == 0
+    assert json.loads((tmp_path / "found").read_text()) == [call() for call in calls]

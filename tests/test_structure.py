@@ -101,17 +101,21 @@ def parsed(path: Path) -> ast.Module:
     return tree
 
 
+@cache
+def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """All of a file, wherever they stand."""
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, "stage" or "stage.module...") of every import from this package, wherever it stands in the file."""
-    for node in ast.walk(parsed(path)):
+    """(line, "stage" or "stage.module...") of every import from this package."""
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             inside = node.module == PACKAGE.name
             names = [f"{node.module}.{alias.name}" for alias in node.names] if inside else [str(node.module)]
-        else:
-            continue
         for name in names:
             package, _, rest = name.partition(".")
             if package == PACKAGE.name:
@@ -177,14 +181,12 @@ def modules_imported(path: Path) -> set[str]:
     """
     known = {name.removesuffix(".__init__"): name for name in NAMES}
     found = set()
-    for node in ast.walk(parsed(path)):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             asked = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             asked = [one if one.removeprefix(OWN) in known else str(node.module) for one in inside]
-        else:
-            continue
         found |= {known[one.removeprefix(OWN)] for one in asked if one.removeprefix(OWN) in known}
     return found
 

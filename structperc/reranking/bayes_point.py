@@ -236,7 +236,8 @@ def run_forked(work: Work, passes: int, processes: int) -> Generator[Weights, No
     try:
         for number in range(passes):
             while len(running) < min(processes, passes - number):
-                running.append(launch(work, number + len(running)))
+                with delay_interrupt():  # until the process is among those that are ended
+                    running.append(launch(work, number + len(running)))
             weights = receive(*running[0], number)
             running.popleft()
             yield weights
@@ -252,8 +253,7 @@ def launch(work: Work, number: int) -> tuple[BaseProcess, Connection]:
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=send_result, args=(theirs, work, number), daemon=True)
-    with delay_interrupt():
-        process.start()
+    process.start()
     theirs.close()  # the pipe then ends with the process
     return process, ours
 

@@ -58,15 +58,35 @@ def test_no_sequences() -> None:
 L = 4
 
 
+class Sure(nn.Module):
+    """Scores and labels, the probability (B,) of each label sequence, and that (B, T, L) of each label."""
+
+    def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        lattice = Lattice(unary, edge, lengths)
+        (scores, labels), (log_z, each) = exportable_viterbi(lattice), exportable_marginals(lattice)
+        return scores, labels, (scores - log_z).exp(), each
+
+
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def exported(tmp_path_factory):
     """Exported with one shape, saved, loaded; float64, L labels, any numbers of sequences and tokens."""
     B, T = Dim("B", min=1), Dim("T", min=1)
     dynamic = {"unary": {0: B, 1: T}, "edge": {0: B, 1: T}, "lengths": {0: B}}
     file = tmp_path_factory.mktemp("exported") / "viterbi.pt2"
     example = torch.randn(3, 7, L).double(), torch.randn(3, 7, L, L).double(), torch.tensor([7, 3, 0])
-    torch.export.save(torch.export.export(ExportableViterbi(), example, dynamic_shapes=dynamic), file)
-    return torch.export.load(file).module()
+    torch.export.save(torch.export.export(Sure(), example, dynamic_shapes=dynamic), file)
+    return torch.export.load(file)
+
+
+@pytest.fixture(scope="module")
+def program(exported):
+    return exported.module()
+
+
+def test_exported_program_needs_no_operators(exported) -> None:
+    targets = [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
+    assert targets
+    assert not any("structperc" in target for target in targets)
 
 
 def widened(lattice: Lattice) -> Lattice:
@@ -78,8 +98,11 @@ def widened(lattice: Lattice) -> Lattice:
 
 
 def test_exported_program_equals_viterbi(lattice: Lattice, program) -> None:
-    scores, labels = program(*widened(lattice))
+    scores, labels, sure, each = program(*widened(lattice))
     assert_same((scores, labels), lattice)
+    probability = (viterbi(lattice)[0] - log_partition(lattice)).exp()
+    torch.testing.assert_close(sure, probability, equal_nan=True)
+    torch.testing.assert_close(each[:, :, : lattice.unary.shape[2]], marginals(lattice))
     for b, n in enumerate(lattice.lengths.tolist()):
         ranked = oracle.ranked(lattice, b)
         assert float(scores[b]) == pytest.approx(oracle.best(ranked), abs=1e-9)
@@ -88,14 +111,14 @@ def test_exported_program_equals_viterbi(lattice: Lattice, program) -> None:
         assert not labels[b, n if ranked else 0 :].any()
 
 
-@pytest.mark.parametrize("T", [1, 2, 3, 8, 61])
-@pytest.mark.parametrize("B", [1, 2, 17])
+@pytest.mark.parametrize("T", [1, 2, 61])
+@pytest.mark.parametrize("B", [1, 17])
 def test_program_of_any_shape(B: int, T: int, program) -> None:
     torch.manual_seed(B * T)
     for _ in range(3):
         whole = torch.randint(-2, 3, (B, T, L)).double(), torch.randint(-2, 3, (B, T, L, L)).double()
         lattice = Lattice(*whole, torch.randint(0, T + 1, (B,)))
-        assert_same(program(*lattice), lattice)
+        assert_same(program(*lattice)[:2], lattice)
 
 
 def test_export_of_the_documentation(tmp_path, monkeypatch) -> None:
@@ -117,21 +140,6 @@ def test_export_of_the_documentation(tmp_path, monkeypatch) -> None:
             assert first_violation(labels.decode(row[:n]), "IOB2") is None
 
 
-class Sure(nn.Module):
-    """Scores and labels, the probability (B,) of each labelling, and that (B, T, L) of each label."""
-
-    def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-        lattice = Lattice(unary, edge, lengths)
-        (scores, labels), (log_z, each) = exportable_viterbi(lattice), exportable_marginals(lattice)
-        return scores, labels, (scores - log_z).exp(), each
-
-
-def sure_program() -> torch.export.ExportedProgram:
-    B, T = Dim("B", min=1), Dim("T", min=1)
-    example = torch.randn(3, 7, L), torch.randn(1, 1, L, L), torch.tensor([7, 3, 0])
-    return torch.export.export(Sure(), example, dynamic_shapes=({0: B, 1: T}, None, {0: B}))
-
-
 def assert_sure(run: Callable[..., Sequence[Tensor]]) -> None:
     """Whether a program for stationary edges and L labels, of which one is barred, answers as the operators do."""
     torch.manual_seed(0)
@@ -143,17 +151,13 @@ def assert_sure(run: Callable[..., Sequence[Tensor]]) -> None:
         torch.testing.assert_close(list(run(*lattice)), wanted)
 
 
-def test_a_program_is_as_sure_as_the_operators() -> None:
-    program = sure_program()
-    targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
-    assert not any("structperc" in target for target in targets)
-    assert_sure(program.module())
-
-
 def test_onnx_answers_alike(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="torch.onnx.export needs onnxscript")
     runtime = pytest.importorskip("onnxruntime", reason="ONNX files are run by onnxruntime")
-    torch.onnx.export(sure_program(), dynamo=True, input_names=["unary", "edge", "lengths"]).save(tmp_path / "v.onnx")
+    B, T = Dim("B", min=1), Dim("T", min=1)
+    example = torch.randn(3, 7, L), torch.randn(1, 1, L, L), torch.tensor([7, 3, 0])
+    stationary = torch.export.export(Sure(), example, dynamic_shapes=({0: B, 1: T}, None, {0: B}))
+    torch.onnx.export(stationary, dynamo=True, input_names=["unary", "edge", "lengths"]).save(tmp_path / "v.onnx")
     session = runtime.InferenceSession(tmp_path / "v.onnx")
 
     def run(unary: Tensor, edge: Tensor, lengths: Tensor) -> list[Tensor]:

@@ -90,7 +90,7 @@ def test_probabilities_of_segments(scheme):
     boundaries, drawn = sentence_boundaries(lattice.lengths, T), sample(lattice, 5)
     found, spread = entities(lattice, best, boundaries, labels, min_probability=0.0), entropy(lattice)
     expected_labels, chosen = minimum_token_risk(lattice)
-    through = max_marginals(lattice)
+    through, p_labels = max_marginals(lattice), marginals(lattice).tolist()
     for row, n in enumerate(lattice.lengths.tolist()):
         paths, expected = all_paths(labels, lattice, row), Counter()
         shares = torch.tensor([score for score, _ in paths], dtype=torch.float64).softmax(0).tolist()
@@ -100,7 +100,7 @@ def test_probabilities_of_segments(scheme):
         assert found[row].probability == pytest.approx(shares[0])
         assert float(spread[row]) == pytest.approx(-sum(p * np.log(p) for p in shares))
         assert {tuple(path[:n]) for path in drawn[row].tolist()} <= {path for _, path in paths}
-        gains = [sum(marginals(lattice)[row, t, j].item() for t, j in enumerate(path)) for _, path in paths]
+        gains = [sum(p_labels[row][t][j] for t, j in enumerate(path)) for _, path in paths]
         assert float(expected_labels[row]) == pytest.approx(max(gains))
         assert tuple(chosen[row, :n].tolist()) == paths[gains.index(max(gains))][1]
         for t in range(n):

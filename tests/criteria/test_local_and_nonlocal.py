@@ -16,7 +16,7 @@ from tests.oracle import label_sequences
 LABELS = 3
 
 
-def random_scored(seed, K=4, B=6, T=2):
+def random_scored(seed, K=4, B=24, T=2):
     """Candidates with small integer scores, so that ties and equal gaps occur; gold in the list or outside of it."""
     generator = torch.Generator().manual_seed(seed)
     lattice = Lattice(torch.zeros(B, T, LABELS), torch.zeros(B, T, LABELS, LABELS), torch.full((B,), T))
@@ -72,7 +72,7 @@ def literal(scored, b, C_a, C_l, conservative=False, local_first=False):
 @pytest.mark.parametrize("local_first", [False, True])
 @pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize("C", [(0.0, 0.0), (2.0, 2.0), (1.0, 3.0)])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_equals_the_steps_of_the_paper(seed, C, conservative, local_first):
     scored = random_scored(seed)
     options = {"local": "conservative" if conservative else "aggressive", "first": "local" if local_first else "total"}
@@ -232,15 +232,14 @@ def test_toy_documents_need_non_local_weights():
     assert not (wrong_a + wrong_b).any()
 
 
-@pytest.mark.parametrize("C", [0.0, 10.0])
-@pytest.mark.parametrize("criterion", [MarginLoss, lambda C: LocalAndNonlocal(C, local="conservative")])
-def test_bound_with_nonlocal_weights(criterion, C):
+@pytest.mark.parametrize("C", [0.0, 5.0])
+def test_bound_with_nonlocal_weights(C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
     data = Documents(AMBIGUOUS)
-    separator, _ = train(data, MarginLoss(100.0), LABELS**4)
+    separator, _ = train(data, MarginLoss(20.0), LABELS**4)
     delta, square = data.margin(separator, 1), data.longest**2
     assert delta > 0
-    weights, updates = train(data, criterion(C), LABELS**4)
+    weights, updates = train(data, LocalAndNonlocal(C, local="conservative"), LABELS**4)
     assert 0 < updates <= (2 * C + square) / delta**2
     reached = data.margin(weights, 1)
     assert reached > 0 if C == 0 else reached >= delta * C / (2 * C + square)
@@ -262,9 +261,7 @@ def separable(seed):
     return data, data.margin(separator, 0)
 
 
-@pytest.mark.parametrize("first", ["total", "local"])
-@pytest.mark.parametrize("n", [2, 20])
-@pytest.mark.parametrize("C", [0.0, 10.0])
+@pytest.mark.parametrize(("C", "n", "first"), [(0.0, 20, "total"), (0.0, 2, "local"), (10.0, 2, "total")])
 def test_bound_and_margin_of_both_parts_together(C, n, first):
     data, delta = separable(int(C > 0))
     square = data.longest**2
@@ -282,6 +279,6 @@ def test_bound_and_margin_of_both_parts_together(C, n, first):
 
 def test_the_larger_margin_bounds_the_updates():
     data, delta = separable(1)
-    for C, C_local in ((3.0, 12.0), (12.0, 3.0)):
+    for C, C_local in ((2.0, 6.0), (6.0, 2.0)):
         _, updates = train(data, LocalAndNonlocal(C, C_local), 5)
         assert 0 < updates <= (2 * max(C, C_local) + data.longest**2) / delta**2

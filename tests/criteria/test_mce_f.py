@@ -170,9 +170,8 @@ def legal(lattice, labels, seed):
 
 @pytest.mark.parametrize("options", [{}, {"psi": 1.3, "rivals": 3}], ids=["strongest", "many"])
 @pytest.mark.parametrize("units", [SegmentCounts(), TokenCounts()], ids=["segments", "tokens"])
-@pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("L", [3, 5])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("L", "constrained"), [(3, False), (5, True)])
+@pytest.mark.parametrize("seed", [0, 3])
 def test_soft_counts_equal_enumeration(seed, L, constrained, units, options):
     lattice = random_lattice(seed, B=7, L=L, lengths=(4, 3, 1, 2, 4, 0, 1))
     gold = legal(lattice, SETS[L], seed) if constrained else random_gold(lattice, seed)
@@ -255,11 +254,10 @@ class Model:
             yield _scored(Lattice(table[x], edge.view(1, 1, self.L, self.L), lengths), gold)
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("units", [SegmentCounts(), TokenCounts()], ids=["segments", "tokens"])
 @pytest.mark.parametrize("psi", [None, 1.3])
-def test_sum_of_batch_gradients(units, seed, psi):
-    model = Model(seed)
+def test_sum_of_batch_gradients(units, psi):
+    model = Model(1)
     criterion = criterion_for(SETS[3], beta=1.5, smoothing=Sigmoid(0.8, -0.1), units=units, psi=psi)
 
     @torch.no_grad()

@@ -133,24 +133,21 @@ def test_download_then_offline(server, tmp_path):
     assert owner == "hub owner/small: data set not found, or access denied; change `hub`"
     assert split.startswith('hub owner/tiny: Unknown split "dev"')
     assert column == "hub owner/tiny: no columns ['words'] among ['tokens', 'ner_tags']; change columns"
-    assert read(tmp_path, ("owner/tiny", COLUMNS, {}), HF_HUB_OFFLINE="1") == [EXPECTED]
+    given = ("owner/tiny", COLUMNS, {}), ("owner/small", COLUMNS, {"revision": COMMIT})
+    kept, other = read(tmp_path, *given, HF_HUB_OFFLINE="1")
+    assert kept == EXPECTED
+    check_line(other, "hub owner/small: ", "HF_HUB_OFFLINE")
 
 
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE"),
-        (
-            {"HF_ENDPOINT": "http://127.0.0.1:9"},
-            "http://127.0.0.1:9 (ConnectError)",
-        ),
-    ],
-)
-def test_without_network(tmp_path, environment, message):
-    (error,) = read(tmp_path, ("owner/tiny", COLUMNS, {"revision": COMMIT}), **environment)
-    assert error.startswith("hub owner/tiny: ")
+def check_line(error, start, message):
+    assert error.startswith(start)
     assert message in error
     assert "\n" not in error
+
+
+def test_without_network(tmp_path):
+    (error,) = read(tmp_path, ("owner/tiny", COLUMNS, {"revision": COMMIT}), HF_ENDPOINT="http://127.0.0.1:9")
+    check_line(error, "hub owner/tiny: ", "http://127.0.0.1:9 (ConnectError)")
 
 
 def load(monkeypatch, data):

@@ -1,6 +1,5 @@
 """What several processes make for a cache is what one makes, byte for byte; what goes wrong among them is one line."""
 
-import errno
 import os
 import pickle
 import signal
@@ -89,7 +88,6 @@ def build(text, folder, number, bag=None, **options):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"cutoff": 1, "edge": ["w[0]"]},
         {"edge": NODE, "gazetteers": {"go": Gazetteer(["Lindal", "New York"])}},
         {"documents": {"case": CaseElsewhere()}, "within": "sentence"},
@@ -145,10 +143,6 @@ def kill_them(left):
         os.kill(process.pid, signal.SIGKILL)
 
 
-def full(_):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def interrupt(_):
     raise KeyboardInterrupt
 
@@ -158,7 +152,6 @@ def interrupt(_):
     ("happens", "message"),
     [
         (kill_them, r"memory; set data.cache_workers: 1$"),
-        (full, rf"cannot write this file \({os.strerror(errno.ENOSPC)}\)$"),
         (interrupt, "^$"),
         (None, r"train.txt: column 'pos' lists 'a:b'; give a name, or name:weight with"),
     ],

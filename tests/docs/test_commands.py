@@ -127,7 +127,7 @@ def test_more_recall(here, ran, structperc_says):
     (config,) = blocks("how_to/more_recall", "yaml")
     (here / "recall.yaml").write_text(config, encoding="utf-8")
     crf, beta, _, mce_f, own = commands("how_to/more_recall")[:5]
-    fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=15"]
+    fast = ["--trainer.check_val_every_n_epoch=1", "--trainer.max_epochs=8"]
     for command in (crf, mce_f, own):
         structperc_says(*command, *SMALL[:-1], *fast)
     assert beta[-2:] == ["--model.beta", "2"]

@@ -42,7 +42,7 @@ def test_hanging_commands(busy, tmp_path, monkeypatch):
             pass
         time.sleep(60)
 
-    monkeypatch.setattr(watch, "SECONDS", 0.2)
+    monkeypatch.setattr(watch, "SECONDS", 0.1)
     assert judge(guarded(command, tmp_path), [], None).outcome == Outcome.HANG
 
 

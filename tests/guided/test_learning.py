@@ -65,9 +65,9 @@ def summed(model):
 
 @each_rule
 @each_order
-@pytest.mark.parametrize("beam", [1, 2, 3, 9])
+@pytest.mark.parametrize("beam", [1, 2, 9])
 def test_same_weights_as_the_reference(beam, order, rule):
-    for seed, templates in enumerate(CONTEXTS, 10 * beam):
+    for seed, templates in enumerate(CONTEXTS[beam % 2 :: 2], 10 * beam):
         L, made = 2 + seed % 4, sentences(seed, 4, 2 + seed % 4, longest=7)
         model, reference = epochs(1, templates, made, L, beam=beam, order=order, rule=rule)
         same_weights(model, reference)
@@ -111,7 +111,7 @@ def test_sets_of_one_label(margin):
 @each_rule
 def test_several_epochs(rule):
     made = sentences(20, 4, 3, longest=5)
-    same_weights(*epochs(3, ["shen2007_c"], made, 3, beam=2, rule=rule))
+    same_weights(*epochs(2, ["shen2007_c"], made, 3, beam=2, rule=rule))
 
 
 @each_rule
@@ -133,7 +133,7 @@ def test_mini_batches_equal_single_sentences(order, rule):
 
 
 @each_rule
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float64, marks=pytest.mark.long)])
 def test_weights_of_other_precision(dtype, rule):
     """Small whole numbers, which all of them have; what is compiled reads bfloat16 as float32."""
     made = batch_of(sentences(14, 6, 3))

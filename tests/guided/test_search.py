@@ -1,7 +1,5 @@
 """Inference against the reference: the same order, labels and scores."""
 
-import copy
-
 import pytest
 import torch
 
@@ -23,7 +21,7 @@ def weighted(templates, L, beam, order, seed, most=2):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("beam", [1, 2, 3, 7])
+@pytest.mark.parametrize("beam", [1, 2, 7])
 @pytest.mark.parametrize("templates", TEMPLATES.values(), ids=TEMPLATES)
 def test_same_decisions_as_the_reference(templates, beam, order):
     for seed in range(3):
@@ -169,9 +167,11 @@ def test_differences_between_states_of_long_texts():
         torch.nn.init.normal_(p, std=0.3)
     with torch.no_grad():
         model.static.node += 1e4
-    rounded, exact = (m.decode(batch_of([text])) for m in (model, copy.deepcopy(model).double()))
-    assert rounded.scores > 2**22
-    assert torch.equal(rounded.labels, exact.labels)
+    reference = reference_of(model)
+    reference.weights = Weights(model)
+    found = model.decode(batch_of([text]))
+    assert found.scores > 2**22
+    assert found.labels[0].tolist() == list(reference.decode(text)[0].labels)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

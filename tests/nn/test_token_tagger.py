@@ -280,12 +280,12 @@ def test_fine_tuning_of_a_real_encoder(corpora):
     folder = Path(os.environ.get("STRUCTPERC_PRETRAINED", "")) / "minilm"
     if not (folder / "config.json").is_file():
         pytest.skip("no folder minilm of a pretrained model in STRUCTPERC_PRETRAINED")
-    rows = read_conll(corpora / "conll2003" / "eng.train", ["word", None, None, "label"], progress=False)[:200]
+    rows = read_conll(corpora / "conll2003" / "eng.train", ["word", None, None, "label"], progress=False)[:100]
     pairs = [(words, to_iob2(labels)) for words, labels in zip(rows["word"], rows["label"], strict=True)]
-    words, gold = map(list, zip(*[pair for pair in pairs if 4 < len(pair[0]) < 25][:100], strict=True))
+    words, gold = map(list, zip(*[pair for pair in pairs if 4 < len(pair[0]) < 15][:32], strict=True))
     tagger = made(folder, LabelSet.from_corpus([label for own in gold for label in own], "IOB2"))
     batches = DataLoader(
-        tagger.encode(words, gold), 20, shuffle=True, collate_fn=DataCollatorForTokenClassification(tagger.tokenizer)
+        tagger.encode(words, gold), 8, shuffle=True, collate_fn=DataCollatorForTokenClassification(tagger.tokenizer)
     )
     optimizer, losses = optimizer_of(tagger, 2e-4, 1e-2), []
     for _ in range(5):

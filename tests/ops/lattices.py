@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-KINDS = ("dense", "stationary", "by sequence", "by token", "integers", "equal", "impossible", "poisoned", "expanded")
-SIZES = ((1, 1), (1, 4), (2, 2), (2, 6), (3, 4), (4, 3), (5, 3))  # (L, T)
+KINDS = ("dense", "stationary", "impossible", "poisoned", "by token", "by sequence", "integers", "equal", "expanded")
+SIZES = ((3, 4), (2, 2), (4, 3), (2, 6), (5, 3), (1, 4), (1, 1))  # (L, T); 7 sizes and 9 kinds make 63 pairs
 BATCH = 24
 
 Tables = tuple[Tensor, Tensor, Tensor]
@@ -16,7 +16,7 @@ def batches(count: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> It
     """Yield batches of `BATCH` lattices, `count` lattices in all: kinds, sizes and lengths take turns."""
     made, turn = 0, 0
     while made < count:
-        L, T = SIZES[turn // len(KINDS) % len(SIZES)]
+        L, T = SIZES[turn % len(SIZES)]
         yield make(KINDS[turn % len(KINDS)], L, T, dtype, seed + turn)
         made, turn = made + BATCH, turn + 1
 

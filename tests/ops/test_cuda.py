@@ -33,7 +33,6 @@ def both(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 CASES = [
     (70, "dense", torch.float32),
     (70, "stationary", torch.float64),
-    (130, "by token", torch.float32),
     (17, "by sequence", torch.float64),
 ]
 
@@ -41,7 +40,7 @@ CASES = [
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def tables(request: pytest.FixtureRequest) -> Tables:
     L, kind, dtype = request.param
-    shape = {"dense": (2, 3), "stationary": (1, 1), "by token": (1, 3), "by sequence": (2, 1)}[kind]
+    shape = {"dense": (2, 3), "stationary": (1, 1), "by sequence": (2, 1)}[kind]
     return lattice(L, 3, shape, dtype, B=2)
 
 
@@ -85,7 +84,7 @@ def test_gradients_of_many_labels(tables: Tables, name: str, grads: int) -> None
 
 
 def test_precision_of_high_scores() -> None:
-    unary, edge, lengths = lattice(9, 60, (1, 1), torch.float32)
+    unary, edge, lengths = lattice(9, 12, (1, 1), torch.float32)
     unary += 1000
     compiled, reference = both("forward_backward")
     exact = reference(unary.double(), edge.double(), lengths, True)
@@ -98,7 +97,7 @@ def test_one_sequence_per_program(monkeypatch: pytest.MonkeyPatch) -> None:
     from structperc.ops.cuda import blocks, kbest
 
     together, alone = [], []
-    cases = [lattice(L, 4, shape, torch.float32) for L in (3, 9) for shape in ((3, 4), (1, 1))]
+    cases = lattice(3, 3, (3, 3), torch.float32), lattice(9, 3, (1, 1), torch.float32)
     for results in (together, alone):
         for case in cases:
             for name, more in OPERATORS:

@@ -21,14 +21,13 @@ KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_both_ways", 
     "_log_sums", "_shares", "_draw"
 }  # fmt: skip
 OF_CHUNKS = {"_multiply", "_join", "_search_chunk", "_follow_chunk", "_score_chunk"}  # for up to 16 labels
+SOME = ("9 dense float32", "400 stationary float32")  # with a scan over chunks, and in slabs of labels
 MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "400 dense float32")
+ALL = (*SOME, *MORE, "400 stationary float64")
+CASES = [("80", SOME), *(pytest.param(capability, ALL, marks=pytest.mark.long) for capability in SHARED)]
 
 
-ALL = (*MORE, "400 stationary float64")
-CASES = [("90", ("9 dense float32",)), *(pytest.param(c, ALL, marks=pytest.mark.slow) for c in SHARED)]
-
-
-@pytest.mark.parametrize(("capability", "lattices"), CASES, ids=["90-some", "80-more", "90-more"])
+@pytest.mark.parametrize(("capability", "lattices"), CASES, ids=["80-some", "80-all", "90-all"])
 def test_kernels_compile_without_host_reads(capability: str, lattices: tuple[str, ...]) -> None:
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed, so that its kernels cannot be compiled")

@@ -39,8 +39,8 @@ def clear(L: int, T: int, dtype: torch.dtype, seed: int, whole: bool = True) -> 
 
 
 def lattices(dtype: torch.dtype, whole: bool = True) -> Iterator[Tables]:
-    for seed in range(12):
-        yield clear((2, 3, 9)[seed // 4], 80 + 9 * seed, dtype, seed, whole)
+    for seed in (3, 7, 8):  # each number of labels with other edge scores, two of them with impossible steps
+        yield clear((2, 3, 9)[seed // 4], 50 + 9 * seed, dtype, seed, whole)
 
 
 def same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None:

@@ -72,14 +72,11 @@ def loss(unary: Tensor, edge: Tensor) -> Tensor:
     return (log_partition(lattice) - path_score(lattice, LABELS)).sum() + max_marginals(lattice)[0].sum()
 
 
-@pytest.mark.slow
-def test_compiled_losses_have_the_same_gradients() -> None:
-    gradients = [torch.autograd.grad(f(*x), x) for f, x in ((loss, tables(grad=True)), (compiled(), tables(grad=True)))]
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.long)])
+def test_compiled_losses_have_the_same_gradients(backend: str) -> None:
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
+    gradients = [torch.autograd.grad(f(*x), x) for f, x in ((loss, tables(grad=True)), (compiled, tables(grad=True)))]
     torch.testing.assert_close(*gradients)
-
-
-def compiled() -> Any:
-    return torch.compile(loss, fullgraph=True)
 
 
 class Measures(torch.nn.Module):

@@ -103,8 +103,7 @@ def reached_margin(data, scorer):
     return min(gaps) / float(weights.norm())
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize(("seed", "batch_size"), [(0, 1), (1, 4), (2, 1), (3, 4)])
 def test_perceptron(seed, batch_size):
     data = toy(seed)
     updates, scorer = train(data, PerceptronLoss(), batch_size)
@@ -112,9 +111,7 @@ def test_perceptron(seed, batch_size):
     assert reached_margin(data, scorer) >= 0  # gold may win a tie
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("C", [1.0, 8.0])
-@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize(("seed", "C", "batch_size"), [(0, 1.0, 1), (1, 8.0, 1), (2, 1.0, 4), (3, 1.0, 1)])
 def test_margin(seed, C, batch_size):
     data = toy(seed)
     updates, scorer = train(data, MarginLoss(C), batch_size)

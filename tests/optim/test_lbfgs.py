@@ -237,7 +237,7 @@ def proximal(objective, size, strength, steps=4_000):
     return w
 
 
-@pytest.mark.parametrize("C", [0.1, 0.2, 1.0])
+@pytest.mark.parametrize("C", [0.1, 1.0])
 def test_l1_as_a_proximal_gradient_method(C):
     objective = logistic(5, N=100, D=20)  # the curvature is greatest at 0, where FISTA takes its step size from
     p = parameter([0.0] * 20)

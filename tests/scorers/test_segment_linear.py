@@ -134,6 +134,8 @@ def test_errors(features):
     tagger = make_tagger(data, criterion=TokenCrossEntropyLoss())
     with pytest.raises(InputError, match="TokenCrossEntropyLoss"):
         tagger.tag([["Anna"]])
+    with pytest.raises(InputError, match=r"criterion\.unit"):
+        make_tagger(data, criterion=HingeLoss(unit="sentence")).tag([["Anna"]])
     tagger.scorer = Sum([tagger.scorer])
     rows = EncodedCorpus(corpus, tagger.features, tagger.labels, tagger.inputs(corpus))
     with pytest.raises(InputError, match=r"SegmentLinear\.labels"):

@@ -20,7 +20,7 @@ QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": 
 
 
 def data():
-    return Synthetic(train=6, dev=0, test=0, ambiguity=0.0, unseen=0.0, batch_size=7, shuffle=False)
+    return Synthetic(train=3, dev=0, test=0, ambiguity=0.0, unseen=0.0, batch_size=7, shuffle=False)
 
 
 def fitted(criterion, epochs=30, optimizer=LBFGS, **options):

@@ -20,7 +20,7 @@ from structperc.training.report import label_split
 from tests.tiny import Sentences, sentences, without_names
 
 CONFIG = Path(__file__).parents[2] / "configs" / "embedded" / "bilstm_crf.yaml"
-SIZES = {"train": 60, "dev": 12, "test": 12}
+SIZES = {"train": 24, "dev": 6, "test": 6}
 
 
 def test_mode_is_restored_after_errors():
@@ -74,7 +74,7 @@ def test_splits_are_scored_without_dropout(tagger):
 def test_reported_scores(tmp_path):
     options = [f"--data.{split}={n}" for split, n in SIZES.items()]
     quiet = ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu"]
-    more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=8"]
+    more = ["--trainer.max_epochs=6", f"--trainer.default_root_dir={tmp_path}", "--data.batch_size=4"]
     assert main(["fit", "-c", str(CONFIG), *options, *quiet, *more]) == 0
     run = tmp_path / "1"
     with open(run / "logs" / "version_0" / "metrics.csv", encoding="utf-8") as file:

@@ -18,10 +18,10 @@ from tests.tiny import without_names
 
 CONFIG = """\
 seed_everything: 1
-trainer: {max_epochs: 3, enable_progress_bar: false, accelerator: cpu}
+trainer: {max_epochs: 2, enable_progress_bar: false, accelerator: cpu}
 data:
   class_path: structperc.data.Synthetic
-  init_args: {train: 12, dev: 4, test: 2, batch_size: 8}
+  init_args: {train: 5, dev: 2, test: 1, batch_size: 3}
 model:
   class_path: structperc.taggers.GuidedTagger
   init_args:

@@ -16,7 +16,7 @@ from tests.nested import assert_same, assert_same_training, checkpoint
 
 NEURAL = """
 trainer: {gradient_clip_val: 5}
-data: {init_args: {unit: document, batch_size: 4}}
+data: {init_args: {unit: document, batch_size: 2}}
 model:
   class_path: structperc.taggers.Tagger
   init_args:
@@ -46,7 +46,8 @@ def neural(runs, tmp_path):
     config.write_text(NEURAL)
 
     def arguments(epochs, *options):
-        return runs.arguments("fit", f"--config={config}", f"--trainer.max_epochs={epochs}", *options)
+        few = ["--data.train=6", "--data.dev=3", "--data.test=1"]
+        return runs.arguments("fit", f"--config={config}", f"--trainer.max_epochs={epochs}", *few, *options)
 
     def fit(*arguments):
         assert main(fit.arguments(*arguments)) == 0
@@ -56,21 +57,21 @@ def neural(runs, tmp_path):
 
 
 def test_network_resumed_from_last_or_best(neural):
-    neural(4)
+    neural(3)
     neural(2)
     shutil.copytree(neural.root / "2", neural.root / "3")
     assert checkpoint(neural.root / "3", "best")["epoch"] == 0
-    neural(4, f"--ckpt_path={neural.root / '2' / 'checkpoints' / 'last.ckpt'}")
-    neural(4, f"--ckpt_path={neural.root / '3' / 'checkpoints' / 'best.ckpt'}")
+    neural(3, f"--ckpt_path={neural.root / '2' / 'checkpoints' / 'last.ckpt'}")
+    neural(3, f"--ckpt_path={neural.root / '3' / 'checkpoints' / 'best.ckpt'}")
     for resumed in ("2", "3"):
         assert_same_training(neural.root / resumed, neural.root / "1")
 
 
 def test_dropout_resumed_within_an_epoch(neural):
-    neural(3)
-    neural(3, "--trainer.max_steps=7")
-    neural(3, "--ckpt_path=last")
-    assert checkpoint(neural.root / "1")["global_step"] == 15  # five mini-batches an epoch
+    neural(2)
+    neural(2, "--trainer.max_steps=5")
+    neural(2, "--ckpt_path=last")
+    assert checkpoint(neural.root / "1")["global_step"] == 6  # three mini-batches an epoch
     assert_same_training(neural.root / "2", neural.root / "1")
 
 
@@ -93,9 +94,9 @@ def test_resumed_corpus_level_criteria(neural):
     options = ["--model.criterion=structperc.criteria.MCEFLoss", "--model.search.k=2", "--data.shuffle=false"]
     options += ["--model.optimizer=structperc.optim.QuickProp", "--model.optimizer.lr=0.1"]
     options += ["--trainer.gradient_clip_val=null"]
-    neural(3, *options)
+    neural(2, *options)
     neural(1, *options)
-    neural(3, "--ckpt_path=last", *options)
+    neural(2, "--ckpt_path=last", *options)
     assert_same_training(neural.root / "2", neural.root / "1")
 
 

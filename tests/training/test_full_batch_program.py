@@ -126,7 +126,7 @@ def test_development_score_of_the_lowest_objective(runs):
     assert len(set(scores)) > 1
 
 
-RESUMED = {"lbfgs": [*MAP, *LBFGS], "quickprop": [*MCE_F, *QUICKPROP], "phases": [*MCE_F, *SEQUENTIAL]}
+RESUMED = {"lbfgs": [*MAP, *LBFGS], "phases, then quickprop": [*MCE_F, *SEQUENTIAL]}
 
 
 @pytest.mark.parametrize("options", RESUMED.values(), ids=RESUMED)

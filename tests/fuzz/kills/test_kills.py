@@ -16,7 +16,7 @@ from tests.fuzz.kills.kill import Kill, Write
 from tests.fuzz.kills.kinds import series, trainings
 
 TAGGERS = list(trainings(Path()))
-QUICK = ["perceptron", "BiLSTM"]
+QUICK = "BiLSTM"
 pytestmark = pytest.mark.slow
 OPENED = ("/.lock",)  # files without content
 
@@ -25,10 +25,11 @@ OPENED = ("/.lock",)  # files without content
 def drills(zygote, tmp_path_factory):
     """Name of a kind -> its drill, each made once."""
     folder = tmp_path_factory.mktemp("kills")
-    assert zygote(folder / "bert.log", save_bert, folder / "bert").status == 0
     kinds, made = {**trainings(folder / "bert"), **series(folder)}, {}
 
     def drill(name):
+        if name == "transformer" and name not in made:
+            assert zygote(folder / "bert.log", save_bert, folder / "bert").status == 0
         if name not in made:
             made[name] = Drill(zygote, kinds[name], folder / name.replace(" ", "-"))
         return made[name]
@@ -48,17 +49,16 @@ def check(drill, drilled):
     assert not {moments: different for moments, different in found.items() if different}
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_a_killed_training_ends_in_the_same_bits(drills, name):
-    drill = drills(name)
-    chosen = kills(drill.targets, QUICK.index(name))
-    check(drill, [[chosen[2 + QUICK.index(name) * len(chosen) // 2]]])
+def test_a_killed_training_ends_in_the_same_bits(drills):
+    drill = drills(QUICK)
+    chosen = kills(drill.targets, 1)
+    check(drill, [[chosen[2 + len(chosen) // 2]]])
 
 
 def test_kill_after_finished_training(drills):
     """Between the two steps that put a new model in place of the old one."""
     moved = Write("rename", "runs/1/.model*/old", 1)
-    check(drills("perceptron"), [[None, Kill("after", moved)]])
+    check(drills(QUICK), [[None, Kill("after", moved)]])
 
 
 def test_kill_in_a_study(drills):
@@ -89,9 +89,8 @@ def test_training_ends_with_its_study(zygote, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_files_of_a_run_are_complete(drills, name):
-    drill = drills(name)
+def test_files_of_a_run_are_complete(drills):
+    drill = drills(QUICK)
     assert {write.name for writes in drill.targets.values() for write in writes if write.act == "open"} == {
         name for name in drill.targets if any(part in name for part in OPENED)
     }
