@@ -44,9 +44,9 @@ def make(scheme):
     torch.manual_seed(len(scheme))
     labels, constraints = LabelSet.from_corpus(["B-A", "B-B"], scheme), Constraints()
     constraints.allocate(labels)
-    unary, edge = torch.randn(B, T, len(labels)), torch.randn(1, 1, len(labels), len(labels))
+    unary, edge = torch.randn(B, T, len(labels)).double(), torch.randn(1, 1, len(labels), len(labels)).double()
     unary[1, 3:], unary[2, 0] = torch.nan, 0.0  # padding
-    lengths, segment = torch.tensor([4, 3, 0]), torch.randn(B, T, D, 2)
+    lengths, segment = torch.tensor([4, 3, 0]), torch.randn(B, T, D, 2).double()
     return labels, constraints(LatticeWithSegments(unary, edge, lengths, segment, labels.segment_labels))
 
 
@@ -71,13 +71,13 @@ def test_all_label_sequences(scheme):
     again = path_score(lattice, found.labels)
     for row, n in enumerate(lattice.lengths.tolist()):
         paths, valid = all_paths(labels, lattice, row), found.valid[row]
-        scores = torch.tensor([score for score, _ in paths])
+        scores = torch.tensor([score for score, _ in paths], dtype=torch.float64)
         assert [tuple(one[:n].tolist()) for one in found.labels[row, valid]] == [path for _, path in paths[:8]]
         torch.testing.assert_close(found.scores[row, valid], scores[:8])
         torch.testing.assert_close(again[row, valid], scores[:8])
         torch.testing.assert_close(total[row], scores.logsumexp(0))
         torch.testing.assert_close(halved[row], (scores / 2).logsumexp(0))
-        expected = torch.zeros(T, len(labels))
+        expected = torch.zeros(T, len(labels), dtype=torch.float64)
         for share, (_, path) in zip(scores.softmax(0), paths, strict=True):
             expected[torch.arange(n), list(path)] += share
         torch.testing.assert_close(p[row], expected)
@@ -149,9 +149,7 @@ def test_forbidden_spans(scheme):
 
 def test_gradients():
     _, lattice = make("IOB2")
-    inputs = [
-        x.double().nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segment)
-    ]
+    inputs = [x.nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segment)]
     path = kbest(lattice, 2).labels
 
     def scores(unary, edge, segment):
