@@ -238,7 +238,7 @@ class SegmentCosts(Costs):
             if kind not in labels.type_names:
                 known = ", ".join(labels.type_names)
                 advice = did_you_mean(kind, labels.type_names)
-                raise InputError(f"SegmentCosts: types has {kind!r}{advice}, but the types are {known}")
+                raise InputError(f"SegmentCosts: types has {kind!r}{advice}; the types are {known}")
         self.labels = labels
         with torch.device("cpu"):  # a model that is loaded is built without memory first
             self.missed_by_type, self.spurious_by_type, self.wrong_type_by_type, self.boundary_by_type = (

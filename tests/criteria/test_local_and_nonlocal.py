@@ -242,7 +242,8 @@ def test_bound_with_nonlocal_weights(C):
     weights, updates = train(data, LocalAndNonlocal(C, local="conservative"), LABELS**4)
     assert 0 < updates <= (2 * C + square) / delta**2
     reached = data.margin(weights, 1)
-    assert reached > 0 if C == 0 else reached >= delta * C / (2 * C + square)
+    assert reached * float(weights.norm()) > C
+    assert reached >= delta * C / (2 * C + square)
     assert all(chosen(words, gold, weights, LABELS**4) == gold for words, gold in data.documents)
     assert weights[-(LABELS**2) :].any()
 

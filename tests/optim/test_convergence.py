@@ -93,14 +93,18 @@ def train(data, criterion, batch_size, limit=200_000):
     return updates, scorer
 
 
-def reached_margin(data, scorer):
+def smallest_gap(data, scorer):
     weights = torch.cat([scorer.node.flatten(), scorer.transition.flatten()]).double().detach()
     gaps = []
     for words, right in zip(data.sentences, data.gold, strict=True):
         for path in label_sequences(len(words), L):
             if list(path) != right:
                 gaps.append(float((phi(words, right) - phi(words, path)) @ weights))
-    return min(gaps) / float(weights.norm())
+    return min(gaps)
+
+
+def reached_margin(data, scorer):
+    return smallest_gap(data, scorer) / float(torch.cat([p.flatten() for p in scorer.parameters()]).norm())
 
 
 @pytest.mark.parametrize(("seed", "batch_size"), [(0, 1), (1, 4), (2, 1), (3, 4)])
@@ -117,6 +121,7 @@ def test_margin(seed, C, batch_size):
     updates, scorer = train(data, MarginLoss(C), batch_size)
     square = batch_size * data.longest**2
     assert 0 < updates <= (2 * C + square) / data.delta**2
+    assert smallest_gap(data, scorer) > C
     assert reached_margin(data, scorer) >= data.delta * C / (2 * C + square)
 
 

@@ -401,8 +401,16 @@ def wait_in_a_group(started, log):
     os.setsid()
     sys.stderr = log.open("w")
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def work(number):
+        os.write(started, b".")
+        try:
+            time.sleep(300)
+        except KeyboardInterrupt:
+            os.write(started, b"!")
+
     try:
-        list(run_forked(lambda number: os.write(started, b".") and time.sleep(300), 3, 2))
+        list(run_forked(work, 3, 2))
     except KeyboardInterrupt:
         traceback.print_exc()
         sys.stderr.flush()
@@ -421,7 +429,7 @@ def test_ctrl_c_ends_the_whole_group(tmp_path):
     assert os.read(read, 1) + os.read(read, 1) == b".."
     os.killpg(group, signal.SIGINT)
     assert os.waitstatus_to_exitcode(os.waitpid(group, 0)[1]) == 1
-    assert os.read(read, 1) == b""  # nobody is left who could write
+    assert os.read(read, 1) == b""  # no pass was interrupted, and none is left
     os.close(read)
     assert (tmp_path / "log").read_text().count("Traceback") == 1
 
