@@ -65,7 +65,7 @@ def work(folder, found, process):
     dist.barrier()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_of_a_training(zygote, folder, tmp_path):
     if not dist.is_gloo_available():
         pytest.skip("torch is built without gloo")

@@ -55,12 +55,14 @@ def test_a_killed_training_ends_in_the_same_bits(drills):
     check(drills(QUICK), [[Kill("after", written)]])
 
 
+@pytest.mark.long
 def test_kill_after_finished_training(drills):
     """Between the two steps that put a new model in place of the old one."""
     moved = Write("rename", "runs/1/.model*/old", 1)
     check(drills(QUICK), [[None, Kill("after", moved)]])
 
 
+@pytest.mark.long
 def test_kill_in_a_study(drills):
     written = Write("rename", "study/margin/seed=1/1/checkpoints/last.ckpt", 1)
     check(drills("study"), [[Kill("after", written)]])
