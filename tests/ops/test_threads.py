@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures.thread import _python_exit
 
 import numpy as np
 import pytest
@@ -109,7 +108,7 @@ def test_concurrent_callers() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_forked_process() -> None:
-    """Also one that is forked while threads are at work, and ends as programs do."""
+    """Also one that is forked while threads are at work."""
     visits_of(64)  # compiled by now
     stop = threading.Event()
     busy = threading.Thread(target=lambda: [visits_of(64, 2000) for _ in iter(stop.is_set, True)])
@@ -120,7 +119,6 @@ def test_forked_process() -> None:
             if child == 0:
                 signal.alarm(60)
                 fine = all((visits_of(64) == 1).all() for _ in range(20))
-                _python_exit()  # as at the end of a program, which has the threads of both
                 os._exit(0 if fine else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:

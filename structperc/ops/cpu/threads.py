@@ -1,9 +1,10 @@
 """Threads that share the sequences of a batch."""
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from _thread import start_new_thread
+from collections.abc import Callable
 from functools import cache
+from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -29,14 +30,53 @@ def run_in_threads(kernel: Callable[..., Any], B: int, work: int, *arguments: An
     step = -(-B // (threads * SLICES))
     slices = iter([(start, min(start + step, B)) for start in range(0, B, step)])  # each thread takes the next one
 
-    def run(slices: Iterable[tuple[int, int]]) -> bool:
+    def run() -> bool:
         return any(kernel(*bounds, *arrays) for bounds in slices)
 
-    others = [_pool(os.getpid(), threads - 1).submit(run, slices) for _ in range(threads - 1)]
-    found = run(slices)
-    return any([found, *(other.result() for other in others if not other.cancel())])
+    helpers = threads - 1
+    waiting = [None] * helpers  # one for each helper that has not begun
+    outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
+
+    def help_out() -> None:
+        try:
+            waiting.pop()
+        except IndexError:
+            return  # came too late
+        try:
+            outcomes.put(run())
+        except BaseException as error:
+            outcomes.put(error)
+
+    tasks = _tasks(os.getpid(), helpers)
+    for _ in range(helpers):
+        tasks.put(help_out)
+    found, begun = run(), helpers
+    while waiting:
+        try:
+            waiting.pop()
+        except IndexError:
+            break
+        begun -= 1
+    for outcome in [outcomes.get() for _ in range(begun)]:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        found |= outcome
+    return found
 
 
 @cache  # a forked process has no threads of its parent
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="structperc")
+def _tasks(process: int, threads: int) -> "SimpleQueue[Callable[[], None]]":
+    """Return the tasks of so many threads.
+
+    Ctrl-C may arrive between any two steps of Python. Neither a queue nor the start of a thread takes a lock in Python,
+    which would be held for ever: with ThreadPoolExecutor, all later calls might wait.
+    """
+    tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    for _ in range(threads):
+        start_new_thread(_work, (tasks,))
+    return tasks
+
+
+def _work(tasks: "SimpleQueue[Callable[[], None]]") -> None:
+    while True:
+        tasks.get()()
