@@ -103,10 +103,14 @@ class SegmentKeys:
         resources = Resources({}, {} if clusters is None else {"c": clusters}, {}, {})
         self._sources = Sources(list(dict.fromkeys(names)), resources, 0)
 
-    def each(self, corpus: Corpus) -> Iterator[tuple[int, np.ndarray, Iterator[np.ndarray]]]:
-        """Yield, for each length 1..D, the first tokens (n,) of its segments and their keys (n,) of each template.
+    def each(self, corpus: Corpus, candidates: np.ndarray) -> Iterator[tuple[int, np.ndarray, Iterator[np.ndarray]]]:
+        """Yield, for each length 1..D, the first tokens (n,) of candidates and their keys (n,) of each template.
 
         A segment without a value in one of the parts of a template has NO_KEY.
+
+        Args:
+            corpus: a corpus of N tokens.
+            candidates: (N, D) bool, segments by first token and number of tokens less 1.
         """
         values = self._values(corpus)
         ends = np.repeat(corpus.sentences[1:], np.diff(corpus.sentences))
@@ -115,20 +119,22 @@ class SegmentKeys:
         for length in range(1, self.max_length + 1):
             starts = starts[starts + length <= ends[starts]]
             runs.extend(starts, length)
-            view = _Segments(values, starts, length, begins[starts], ends[starts], runs, self.phrases)
-            yield length, starts, (view.keys(text, parts) for text, parts in self.templates.items())
+            kept = starts[candidates[starts, length - 1]]
+            view = _Segments(values, kept, length, begins[kept], ends[kept], runs, self.phrases)
+            yield length, kept, (view.keys(text, parts) for text, parts in self.templates.items())
 
-    def names(self, corpus: Corpus, keys: np.ndarray) -> list[str]:
+    def names(self, corpus: Corpus, candidates: np.ndarray, keys: np.ndarray) -> list[str]:
         """Return the names of features, such as "w[all]=New York" or "wl[first]=new|length=2".
 
         Args:
             corpus: the corpus in which they occur.
+            candidates: the segments in which they occur, see `each`.
             keys: sorted keys (F,) uint64.
         """
         strings, found, unnamed = self._strings(corpus), [""] * len(keys), np.ones(len(keys), bool)
         bounds = corpus.sentences.tolist()
         sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(corpus.sentences))
-        for length, starts, of_templates in self.each(corpus):
+        for length, starts, of_templates in self.each(corpus, candidates):
             for parts, wanted in zip(self.templates.values(), of_templates, strict=True):
                 places = find_keys(keys, wanted)
                 known = np.flatnonzero(places >= 0)
@@ -209,14 +215,14 @@ class _Runs:
         for (name, _), keys in self._keys.items():
             keys[starts] = mixed(keys[starts] ^ self._values[name][starts + length - 1])
 
-    def keys(self, name: str, initial: int) -> np.ndarray:
-        """Return the keys (n,) of the segments."""
+    def keys(self, name: str, initial: int, starts: np.ndarray) -> np.ndarray:
+        """Return the keys (n,) of segments."""
         if (name, initial) not in self._keys:
             keys = np.full(len(self._values[name]), np.uint64(initial))
             for i in range(self._length):
                 keys[self._starts] = mixed(keys[self._starts] ^ self._values[name][self._starts + i])
             self._keys[name, initial] = keys
-        return self._keys[name, initial][self._starts]
+        return self._keys[name, initial][starts]
 
 
 class _Segments(NamedTuple):
@@ -247,7 +253,7 @@ class _Segments(NamedTuple):
         if place == PHRASE:
             return self._phrases(attribute)
         if place == ALL:
-            return self.runs.keys(attribute, 0)
+            return self.runs.keys(attribute, 0, self.starts)
         if place in (FIRST, LAST):
             return self.values[attribute][self.starts + (self.length - 1 if place == LAST else 0)]
         offset = int(place)
@@ -257,8 +263,8 @@ class _Segments(NamedTuple):
 
     def _phrases(self, name: str) -> np.ndarray:
         exact, folded = (
-            find_keys(self.phrases, self.runs.keys(attribute, string_hash(f"{name} {attribute}", "template"))) >= 0
-            for attribute in ("w", "wl")
+            find_keys(self.phrases, self.runs.keys(attribute, initial, self.starts)) >= 0
+            for attribute, initial in ((one, string_hash(f"{name} {one}", "template")) for one in ("w", "wl"))
         )
         return np.where(exact, EXACT, np.where(folded, FOLDED, np.uint64(NO_KEY)))
 

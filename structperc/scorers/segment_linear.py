@@ -1,5 +1,6 @@
 """Linear scores of features of whole segments, added to the scores of labels."""
 
+import logging
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -19,17 +20,25 @@ from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
-from structperc.features.exact_index import KeyCounts
-from structperc.features.hashing import NO_KEY
-from structperc.features.segments import PHRASE, SegmentKeys, find_keys, parse_segment_template, phrase_keys
+from structperc.features.arrays import NO_FEATURE
+from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing
+from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, LatticeWithSegments, real_tokens
 
-STATE = {"features": int, "phrases": int, "names": int, "clusters": dict[str, Any] | None}
+STATE = {
+    "features": int,
+    "phrases": int,
+    "names": int,
+    "clusters": dict[str, Any] | None,
+    "hash": dict[str, int] | None,
+}
+HASH = {"named": int, "distinct": int, "occupied": int}
 LIMIT = 2**28  # features, phrases or bytes of names of a saved model
-MAX_TEXT = 2**32  # bytes of all names
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class SegmentFeatures(TextModule):
@@ -49,6 +58,8 @@ class SegmentFeatures(TextModule):
         cutoff: minimal count of a feature.
         gazetteers: files of phrases by name, one phrase in each line; environment variables are expanded.
         clusters: file of word clusters, as for `structperc.features.Clusters`; None for none.
+        hash_bits: number features by hashes, at most 2**hash_bits, without an index; features with the same hash share
+            a number, and `cutoff` applies to hashes.
 
     Raises:
         InputError: an invalid template or option; a gazetteer or clusters that no template uses.
@@ -63,9 +74,10 @@ class SegmentFeatures(TextModule):
         [[2, 2], [2, 0]]
     """
 
-    keys: Tensor  # (F,) int64, bits of the keys of features, ascending as uint64
+    keys: Tensor  # (F,) int64, bits of the keys of features, ascending as uint64; or int32, ascending buckets
     phrases: Tensor  # (P,) int64, bits of the keys of phrases
     names: Tensor  # uint8, names of features, one in each line, compressed; empty in older models
+    named: Tensor  # (n,) int32, bucket of each name; without buckets none
 
     def __init__(
         self,
@@ -74,6 +86,7 @@ class SegmentFeatures(TextModule):
         cutoff: int = 2,
         gazetteers: dict[str, str] | None = None,
         clusters: str | None = None,
+        hash_bits: int | None = None,
     ) -> None:
         super().__init__()
         if max_length < 1 or cutoff < 1:
@@ -81,9 +94,12 @@ class SegmentFeatures(TextModule):
         if not templates:
             raise InputError('SegmentFeatures: no templates; give at least one, such as "w[all]"')
         self.templates, self.max_length, self.cutoff = templates, max_length, cutoff
-        self.gazetteers, self.clusters = gazetteers, clusters
+        self.gazetteers, self.clusters, self.hash_bits = gazetteers, clusters, hash_bits
+        if hash_bits is not None:
+            check_hashing(hash_bits, cutoff)
         self.n_inputs = max_length
         self._words: Clusters | None = None
+        self._hash: dict[str, int] | None = None  # sizes of a hashed index
         used = {part.attribute for text in templates for part in parse_segment_template(text) if part.place == PHRASE}
         if used != set(gazetteers or {}):
             name = min(used ^ set(gazetteers or {}))
@@ -105,17 +121,18 @@ class SegmentFeatures(TextModule):
         found = [phrase_keys(path, name) for name, path in files.items()]
         phrases = np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
         self._words = None if self.clusters is None else Clusters(expand_path(self.clusters))
-        counters = [KeyCounts() for _ in self.templates]
-        for _, _, of_templates in self._extractor(phrases).each(corpus):
-            for counter, keys in zip(counters, of_templates, strict=True):
-                counter.add(keys[keys != NO_KEY].view(np.int64))
-        frequent = [keys[counts >= self.cutoff] for keys, counts in (counter.total() for counter in counters)]
-        keys = np.sort(np.concatenate(frequent).view(np.uint64))
-        names = "\n".join(name.replace("\n", " ") for name in self._extractor(phrases).names(corpus, keys))
-        self.register_buffer("keys", torch.from_numpy(keys.view(np.int64)))
+        extractor, candidates = self._extractor(phrases), self._candidates(corpus)
         self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
-        compressed = zlib.compress(names.encode("utf-8", "surrogatepass"))
-        self.register_buffer("names", torch.frombuffer(bytearray(compressed), dtype=torch.uint8))
+        if self.hash_bits is None:
+            exact = SegmentIndex.fit(extractor, corpus, candidates, self.cutoff)
+            self._hash, arrays = None, {"keys": exact.keys.view(np.int64), "names": exact.names}
+        else:
+            hashed = HashedSegmentIndex.fit(extractor, corpus, candidates, self.cutoff, self.hash_bits)
+            self._hash = {"named": len(hashed.named), "distinct": hashed.distinct, "occupied": hashed.occupied}
+            arrays = {"keys": hashed.buckets, "names": hashed.names, "named": hashed.named}
+            logger.info("segment features: %s", hashed.summary())
+        for name, array in arrays.items():
+            self.register_buffer(name, torch.from_numpy(array))
 
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of features, such as "w[all]=New York".
@@ -134,12 +151,8 @@ class SegmentFeatures(TextModule):
             >>> sorted(features.feature_names(range(3)))
             ['wl[first]=new|length=1', 'wl[first]=new|length=2', 'wl[first]=york|length=1']
         """
-        if not len(self.names):
-            return [f"feature {row}" for row in rows]
         try:
-            text = zlib.decompressobj().decompress(self.names.cpu().numpy().tobytes(), MAX_TEXT)
-            names = text.decode("utf-8", "surrogatepass").split("\n")
-            return [names[row] for row in rows]
+            return self._index().feature_names(rows)
         except (zlib.error, ValueError, IndexError) as error:
             raise InputError(f"SegmentFeatures: the names of features are damaged ({error})") from None
 
@@ -153,7 +166,7 @@ class SegmentFeatures(TextModule):
             return None
         clusters = None if self._words is None else self._words.to_json()
         sizes = {"features": len(self.keys), "phrases": len(self.phrases), "names": len(self.names)}
-        return {**sizes, "clusters": clusters}
+        return {**sizes, "clusters": clusters, "hash": self._hash}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Create the tables of keys, which are saved with the weights.
@@ -161,27 +174,47 @@ class SegmentFeatures(TextModule):
         Raises:
             InputError: an invalid state.
         """
-        state = {"names": 0, **state}  # older models have none
+        state = {"names": 0, "hash": None, **state}  # older models have none
         check_fields(state, STATE, "SegmentFeatures")
         sizes = state["features"], state["phrases"], state["names"]
         if not all(0 <= size <= LIMIT for size in sizes):
             raise InputError(f"SegmentFeatures: invalid numbers of features, phrases and bytes of names: {sizes}")
         self._words = None if state["clusters"] is None else Clusters.from_json(state["clusters"])
-        for name, size in zip(("keys", "phrases"), sizes, strict=False):
-            self.register_buffer(name, torch.zeros(size, dtype=torch.int64))
+        self._hash = state["hash"]
+        if (self._hash is None) != (self.hash_bits is None):
+            raise InputError(
+                "SegmentFeatures: the saved features have another index; set hash_bits as in their training"
+            )
+        if self._hash is not None:
+            check_fields(self._hash, HASH, "SegmentFeatures.hash")
+            if not 0 <= self._hash["named"] <= LIMIT:
+                raise InputError(f"SegmentFeatures: invalid number of names: {self._hash['named']}")
+            self.register_buffer("named", torch.zeros(self._hash["named"], dtype=torch.int32))
+        numbers = torch.int64 if self._hash is None else torch.int32
+        self.register_buffer("keys", torch.zeros(sizes[0], dtype=numbers))
+        self.register_buffer("phrases", torch.zeros(sizes[1], dtype=torch.int64))
         self.register_buffer("names", torch.zeros(sizes[2], dtype=torch.uint8), persistent=sizes[2] > 0)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the features of the segments that begin at each token, a Ragged for each length."""
-        keys = self.keys.cpu().numpy().view(np.uint64)
-        phrases = self.phrases.cpu().numpy().view(np.uint64)
-        found = []
-        for _, starts, of_templates in self._extractor(phrases).each(corpus):
-            ids = np.stack([find_keys(keys, wanted).astype(np.int32) for wanted in of_templates], 1)
+        index, found = self._index(), []
+        extractor = self._extractor(self.phrases.cpu().numpy().view(np.uint64))
+        for _, starts, of_templates in extractor.each(corpus, self._candidates(corpus)):
+            ids = np.stack([index.find(keys) for keys in of_templates], 1)
             counts = np.zeros(corpus.tokens, np.int64)
-            counts[starts] = (ids >= 0).sum(1)
-            found.append(Ragged.from_counts(torch.from_numpy(ids[ids >= 0]), torch.from_numpy(counts)))
+            counts[starts] = (ids != NO_FEATURE).sum(1)
+            found.append(Ragged.from_counts(torch.from_numpy(ids[ids != NO_FEATURE]), torch.from_numpy(counts)))
         return found
+
+    def _index(self) -> SegmentIndex | HashedSegmentIndex:
+        keys, names = self.keys.cpu().numpy(), self.names.cpu().numpy()
+        if self._hash is None or self.hash_bits is None:
+            return SegmentIndex(keys.view(np.uint64), names)
+        sizes = self._hash["distinct"], self._hash["occupied"]
+        return HashedSegmentIndex(self.hash_bits, keys, self.named.cpu().numpy(), names, *sizes)
+
+    def _candidates(self, corpus: Corpus) -> np.ndarray:
+        return np.broadcast_to(np.True_, (corpus.tokens, self.max_length))
 
     def _extractor(self, phrases: np.ndarray) -> SegmentKeys:
         return SegmentKeys(self.templates, self.max_length, phrases, self._words)

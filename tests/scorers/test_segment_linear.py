@@ -12,6 +12,7 @@ from structperc.criteria import HingeLoss, TokenCrossEntropyLoss
 from structperc.data.words import word_shape
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
+from structperc.features.hashing import string_hash
 from structperc.online import SegmentLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear, Sum
@@ -24,13 +25,13 @@ CLUSTERS = {"New": "001", "York": "011"}
 SENTENCES = [["He", "saw", "New", "York"], ["NEW", "york"], ["New", "York", "saw", "He", "saw"]]
 
 
-@pytest.fixture
-def features(tmp_path):
+@pytest.fixture(params=[None, 8])
+def features(tmp_path, request):
     (tmp_path / "go.txt").write_text("New York\nnew\n", encoding="utf-8")
     rows = [f"{path}\t{word}\t1" for word, path in CLUSTERS.items()]
     (tmp_path / "clusters.tsv").write_text("\n".join(rows), encoding="utf-8")
     files = {"gazetteers": {"go": str(tmp_path / "go.txt")}, "clusters": str(tmp_path / "clusters.tsv")}
-    return SegmentFeatures(TEMPLATES, max_length=D, cutoff=2, **files)
+    return SegmentFeatures(TEMPLATES, max_length=D, cutoff=2, hash_bits=request.param, **files)
 
 
 def naive(words, start, stop):
@@ -50,6 +51,7 @@ def naive(words, start, stop):
     return [*found, *phrases, *([f"c2[last]={cluster}"] if cluster else [])]
 
 
+@pytest.mark.parametrize("features", [None], indirect=True)
 def test_features_are_those_of_plain_strings(features):
     corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
     features.build_vocabulary(corpus)
@@ -65,6 +67,44 @@ def test_features_are_those_of_plain_strings(features):
                 own = lists.ids[lists.offsets[token] : lists.offsets[token + 1]].tolist()
                 names = [name for name in naive(words, i, i + d + 1) if name in known] if i + d < len(words) else []
                 assert features.feature_names(own) == names
+
+
+def mix(x):
+    """The finaliser of splitmix64."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def naive_buckets(words, start, stop, bits):
+    """Buckets of w[all] and wl[first]|length of a segment."""
+    run = 0
+    for word in words[start:stop]:
+        run = mix(run ^ string_hash(word, "value"))
+    one = mix(string_hash("w[all]", "template") ^ run)
+    two = mix(string_hash("wl[first]|length", "template") ^ string_hash(words[start].lower(), "value"))
+    return [one % 2**bits, mix(two ^ stop - start) % 2**bits]
+
+
+def test_hashed_features():
+    corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
+    features = SegmentFeatures(["w[all]", "wl[first]|length"], max_length=2, cutoff=3, hash_bits=4)
+    features.build_vocabulary(corpus)
+    places = [(words, i, i + n) for n in (1, 2) for words in SENTENCES for i in range(len(words) - n + 1)]
+    counts = Counter(bucket for place in places for bucket in naive_buckets(*place, 4))
+    kept = sorted(bucket for bucket, count in counts.items() if count >= 3)
+    assert len(kept) < len(counts) < len({name for place in places for name in naive(*place)})
+    assert features.n_features == len(kept)
+    for n, lists in enumerate(features.encode_inputs(corpus), 1):
+        tokens = [(words, i) for words in SENTENCES for i in range(len(words))]
+        for (words, i), own in zip(tokens, torch.tensor_split(lists.ids, lists.offsets[1:-1]), strict=True):
+            buckets = naive_buckets(words, i, i + n, 4) if i + n <= len(words) else []
+            assert own.tolist() == [kept.index(bucket) for bucket in buckets if bucket in kept]
+    names = {"w[all]=New York", "w[all]=saw", "wl[first]=new|length=2"}
+    many = SegmentFeatures(["w[all]", "wl[first]|length"], max_length=2, cutoff=1, hash_bits=20)
+    many.build_vocabulary(corpus)
+    assert names < set(many.feature_names(range(many.n_features)))
+    assert "and" in " ".join(features.feature_names(range(len(kept))))
 
 
 def make_tagger(data, features=None, **options):
@@ -121,6 +161,7 @@ def test_saved_tagger(features, tmp_path):
     assert further.tag(text) == tagger.tag(text)
 
 
+@pytest.mark.parametrize("features", [None], indirect=True)
 def test_errors(features):
     made = [[("a", "B-X"), *[("b", "I-X")] * 3]]
     with pytest.raises(InputError, match="4 tokens"):
@@ -129,6 +170,10 @@ def test_errors(features):
         SegmentFeatures(["w[3]"])
     with pytest.raises(InputError, match="go"):
         SegmentFeatures(["go[phrase]"])
+    with pytest.raises(InputError, match="hash_bits"):
+        SegmentFeatures(["length"], hash_bits=3)
+    with pytest.raises(InputError, match="cutoff"):
+        SegmentFeatures(["length"], hash_bits=8, cutoff=256)
     data = Sentences(sentences(3))
     corpus = data.corpus("train")
     tagger = make_tagger(data, criterion=TokenCrossEntropyLoss())
