@@ -1,5 +1,6 @@
 """Temperatures, and biases for recall or precision, fitted on development data."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from structperc.structures import Batch, Lattice
 from structperc.taggers.tagger import Tagger
 
 GRID = np.linspace(-6, 6, 25)  # biases in units of log-odds
+LOG_TEMPERATURES = (-7.0, 7.0)
 MIN_DOCUMENTS = 10  # with fewer, sequences are drawn for intervals
 WAYS = {
     "outside": "a bias of O",
@@ -37,6 +39,8 @@ WAYS = {
     "segments": "minimum-risk segments, by threshold",
     "overlap": "all segments above a threshold, with overlap",
 }
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 # -- temperature ---------------------------------------------------------------------------------------------
@@ -47,7 +51,8 @@ def fit_temperature(tagger: Tagger, corpus: Corpus) -> float:
     """Return the temperature with the highest likelihood of the gold labels of a corpus.
 
     It minimises sum of log Z(s / T) - s(y*) / T over T, which has one minimum (Guo et al. 2017, Section 4.2, for
-    sequences). Sequences whose gold labels are impossible for the tagger are left out. The current temperature of the
+    sequences), between exp(-7) and exp(7). Where it has none, as for data that the tagger was trained on, a warning is
+    logged. Sequences whose gold labels are impossible for the tagger are left out. The current temperature of the
     tagger does not matter, and is not changed.
 
     Args:
@@ -99,7 +104,20 @@ def _temperature(scored: Sequence[tuple[Batch, Lattice]], labels: int, name: str
         losses = (log_partition(scale(lattice, T)) - scores / T for lattice, scores, _ in kept)
         return sum(float(one[possible].double().sum()) for one, (*_, possible) in zip(losses, kept, strict=True))
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-7, 7), method="bounded", options={"xatol": 1e-3}).x))
+    found = float(minimize_scalar(loss, bounds=LOG_TEMPERATURES, method="bounded", options={"xatol": 1e-3}).x)
+    for bound, reason in zip(LOG_TEMPERATURES, _AT_BOUNDS, strict=True):
+        if loss(bound) <= loss(found):
+            logger.warning(
+                "%s: the likelihood has no maximum over temperatures, %.4g is used; %s", name, np.exp(found), reason
+            )
+            break
+    return float(np.exp(found))
+
+
+_AT_BOUNDS = (
+    "the model makes no errors here and probabilities become 0 or 1; give data that it was not trained on",
+    "the scores are no better than chance here and all label sequences become equally probable; check model and data",
+)
 
 
 # -- goals ---------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def weights(options: Namespace) -> None:
 def _candidates_arguments(parser: CommandParser) -> None:
     add_labelled_file(parser)
     text = f"lengths of the list (default {' '.join(map(str, LENGTHS))})"
-    parser.add_argument("--n", nargs="+", type=int, default=LENGTHS, help=text)
+    parser.add_argument("--n", nargs="+", action="extend", type=int, help=text)
     parser.add_argument("--plot", metavar="FILE", help="write a figure with curves: .png, .svg, .pdf")
     parser.add_argument("--csv", metavar="FILE", help="write the table")
 
@@ -74,7 +74,7 @@ def candidates(options: Namespace) -> None:
     check_figure(options.plot)
     check_output_path(options.csv)
     tagger = Tagger.load(options.model, trusted=options.trust)
-    lists = nbest_scores(tagger, read_gold(tagger, options.file, read_options(options)), options.n)
+    lists = nbest_scores(tagger, read_gold(tagger, options.file, read_options(options)), options.n or LENGTHS)
     if options.plot:
         curves = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.gold_in_list) for r in lists.rows), strict=True)
         write_figure(options.plot, plot_nbest(*curves))
@@ -123,7 +123,8 @@ def explain(options: Namespace) -> None:
 def _decisions_arguments(parser: CommandParser) -> None:
     add_labelled_file(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--sentence", nargs="+", type=int, metavar="N", help="numbers of those to show, from 1")
+    numbers = "numbers of those to show, from 1"
+    which.add_argument("--sentence", nargs="+", action="extend", type=int, metavar="N", help=numbers)
     which.add_argument("--n", type=int, default=10, help="show the first n sentences (default 10)")
     parser.add_argument("--html", metavar="FILE", help="write a page for the browser, too")
 

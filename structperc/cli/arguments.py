@@ -47,9 +47,11 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, command: str, description: str, **options: Any) -> None:
         super().__init__(f"structperc {command}", description=description, allow_abbrev=False, **options)
         self.command = command
+        self.given: Sequence[str] = ()
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Parse the arguments as argparse does, and suggest an option for an unknown one."""
+        self.given = args
         options, rest = self.parse_known_args(args, namespace)
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
@@ -59,7 +61,15 @@ class CommandParser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """Raise InputError with the message and a hint at the command's help."""
+        """Raise InputError with the message and a hint at the command's help.
+
+        Another hint follows if an option with several values may have taken the arguments after them.
+        """
+        usage = " ".join(self.format_usage().split())
+        several = [one for one, _ in re.findall(r"(--[a-z-]+) (\S+) \[\2 \.\.\.\]", usage) if one in self.given]
+        taken = next((one for one in several if "are required: " in message or f"{one}: invalid" in message), None)
+        if taken is not None:
+            message += f"; {taken} takes all arguments up to the next option, so give the others before it"
         raise InputError(f"{self.command}: {message} (structperc {self.command} --help lists all)")
 
 
@@ -208,7 +218,8 @@ def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
 def add_gold_reading(parser: CommandParser) -> None:
     """Add the options for reading a file that may have gold labels."""
     columns = "`label` is gold; default: the columns that the model reads, then others, gold last"
-    parser.add_argument("--columns", nargs="+", help=f"roles of the file's columns, _ skips one; {columns}")
+    roles = f"roles of the file's columns, _ skips one; {columns}"
+    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
     parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)
@@ -218,7 +229,7 @@ def add_gold_reading(parser: CommandParser) -> None:
 def add_data_options(parser: CommandParser) -> None:
     """Add the options for reading files of training data."""
     columns = "roles of the columns, _ skips one; default: the word comes first, the label last; of tables: ROLE=COLUMN"
-    parser.add_argument("--columns", nargs="+", help=columns)
+    parser.add_argument("--columns", nargs="+", action="extend", help=columns)
     add_labels(parser, "the files; default: the one that fits best")
     add_encoding(parser)
     add_line_format(parser)

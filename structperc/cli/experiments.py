@@ -22,7 +22,7 @@ def sweep_parser() -> CommandParser:
     holdout = "evaluate on the last N training sequences, or on a random share below 1; then train on all"
     parser.add_argument("--holdout", type=_number, default=0, metavar="N", help=holdout)
     seeds = "train each point with each of these seeds; points are chosen by their mean score"
-    parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help=seeds)
+    parser.add_argument("--seeds", nargs="+", action="extend", type=int, metavar="SEED", help=seeds)
     parser.add_argument("--root", metavar="FOLDER", help="folder of the sweep; default: sweep-KEY in the runs folder")
     return parser
 

@@ -135,11 +135,11 @@ def _calibrate_arguments(parser: CommandParser) -> None:
     goal.add_argument("--precision", type=float, metavar="P", help="the highest recall with at least this precision")
     goal.add_argument("--beta", type=float, metavar="B", help="the highest F_beta; above 1, recall counts more")
     costs = "the lowest cost: missed=5 counts a missed segment as 5 spurious ones; also spurious=COST"
-    goal.add_argument("--cost", nargs="+", metavar="ERROR=COST", help=costs)
+    goal.add_argument("--cost", nargs="+", action="extend", metavar="ERROR=COST", help=costs)
     temperature = "fit and save a temperature, for probabilities"
     parser.add_argument("--temperature", action="store_true", help=temperature)
     ways = "ways to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail"
-    parser.add_argument("--ways", nargs="+", default=[], help=ways)
+    parser.add_argument("--ways", nargs="+", action="extend", default=[], help=ways)
     parser.add_argument("--name", help="name of the bias; default: recall, precision, f2 or cost, as its goal")
     default = "predict with this bias by default, without --bias"
     parser.add_argument("--default", action="store_true", help=default)
@@ -191,7 +191,10 @@ def _goal(options: Namespace) -> "Goal | None":
     if options.beta is not None:
         return f_goal(options.beta)
     if options.cost is not None:
-        return cost_goal(dict(map(_cost, options.cost)))
+        costs = list(map(_cost, options.cost))
+        if len(dict(costs)) < len(costs):
+            raise InputError(f"--cost {' '.join(options.cost)}: give one cost for each error")
+        return cost_goal(dict(costs))
     if not options.temperature:
         raise InputError("calibrate: set --recall, --precision, --beta or --cost, or --temperature")
     for option in ("ways", "name", "default", "plot"):

@@ -29,12 +29,12 @@ def _arguments(parser: CommandParser) -> None:
     similar = "leave out texts with a larger share of equal words with a chosen or labelled one (default 0.7); 1: none"
     parser.add_argument("--max-similarity", type=float, default=0.7, metavar="S", help=similar)
     labelled = "labelled files of any format; texts that are similar to theirs are left out"
-    parser.add_argument("--labelled", nargs="+", default=[], metavar="FILE", help=labelled)
+    parser.add_argument("--labelled", nargs="+", action="extend", default=[], metavar="FILE", help=labelled)
     parser.add_argument("--seed", type=int, default=1, help="seed of --by random (default 1)")
     parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="format of the pool; default: detected")
     add_splitting(parser)
     roles = "roles of the columns of the pool, _ skips one; default: first the columns that the model reads"
-    parser.add_argument("--columns", nargs="+", help=roles)
+    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
     parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)

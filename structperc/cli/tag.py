@@ -36,7 +36,7 @@ def _arguments(parser: CommandParser) -> None:
     parser.add_argument("--min-probability", type=float, metavar="P", help=least)
     add_splitting(parser)
     roles = "roles of the file's columns, _ skips one; default: first the columns that the model reads"
-    parser.add_argument("--columns", nargs="+", help=roles)
+    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
     parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
     add_encoding(parser)
     add_line_format(parser)

@@ -112,6 +112,9 @@ def parse_column_options(columns: Sequence[str], file: str) -> dict[str, str]:
     pairs = [one.partition("=") for one in columns]
     if wrong := [role for role, equals, _ in pairs if not equals]:
         raise InputError(f"{file}: --columns of a table are ROLE=COLUMN, such as word=tokens, not {wrong[0]!r}")
+    roles = [role for role, *_ in pairs]
+    if twice := [role for role in roles if roles.count(role) > 1]:
+        raise InputError(f"{file}: --columns has {twice[0]} twice; give it one column")
     return {role: column for role, _, column in pairs}
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
@@ -326,29 +327,30 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
         Args:
             form: "padded": Batches of sequences of similar length; "flat": FlatBatches for learning sequence by
-                sequence, whose order does not depend on the batch size.
+                sequence, without sequences of weight 0, whose order does not depend on the batch size.
 
         Raises:
-            InputError: `batch_tokens` is given for learning sequence by sequence.
+            InputError: `batch_tokens` is given for learning sequence by sequence, or all its weights are 0.
         """
         rows = self._encoded["train"]
-        data: Dataset[Batch] | Dataset[FlatBatch] = FlatSequences(rows) if form == "flat" else rows
-        order: DistributedSampler[Any] = self._training_order(rows, form)
+        sequences: EncodedCorpus | FlatSequences = FlatSequences(rows) if form == "flat" else rows
+        data: Dataset[Batch] | Dataset[FlatBatch] = sequences
+        order: DistributedSampler[Any] = self._training_order(sequences.lengths, form)
         if not self.shuffle and form == "padded":
             data = PrecomputedBatches(rows, order)
             order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # this process has its share
         return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
 
-    def _training_order(self, rows: EncodedCorpus, form: BatchForm) -> LengthBatchSampler:
+    def _training_order(self, lengths: np.ndarray, form: BatchForm) -> LengthBatchSampler:
         group = process_group()
         if form == "flat":
             if self.batch_tokens is not None:
                 raise InputError("data.batch_tokens: this tagger learns sequence by sequence; remove the option")
-            size = self.batch_size or sequential_batch_size(rows.corpus.lengths, group.size)
-            return LengthBatchSampler(rows.corpus.lengths, size, self.shuffle, self.seed, group, by_length=False)
+            size = self.batch_size or sequential_batch_size(lengths, group.size)
+            return LengthBatchSampler(lengths, size, self.shuffle, self.seed, group, by_length=False)
         if self.batch_tokens is not None:
-            return TokenBatchSampler(rows.lengths, self.batch_tokens, self.shuffle, self.seed, group)
-        return LengthBatchSampler(rows.lengths, self.batch_size or BATCH_SIZE, self.shuffle, self.seed, group)
+            return TokenBatchSampler(lengths, self.batch_tokens, self.shuffle, self.seed, group)
+        return LengthBatchSampler(lengths, self.batch_size or BATCH_SIZE, self.shuffle, self.seed, group)
 
     def val_dataloader(self) -> Any:
         """Return the mini-batches of the development data; an empty list if there is no such split."""

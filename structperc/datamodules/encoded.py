@@ -16,8 +16,9 @@ from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, allowed_labels
 from structperc.data.labels import LabelSet
 from structperc.data.splits import chunk_bounds
-from structperc.data.weights import token_weights
+from structperc.data.weights import sequence_weights, token_weights
 from structperc.data.words import word_numbers
+from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
 from structperc.process_pool import Workers
@@ -338,16 +339,23 @@ def expand_sets(numbers: np.ndarray, label_sets: np.ndarray | None) -> tuple[np.
 
 
 class FlatSequences(Dataset[FlatBatch]):
-    """Maps a list of row numbers of an encoded corpus to their FlatBatch."""
+    """The sequences of an encoded corpus whose weight is not 0; maps a list of their numbers to their FlatBatch.
+
+    Raises InputError if all weights are 0.
+    """
 
     def __init__(self, rows: EncodedCorpus) -> None:
-        self.rows = rows
+        weights = sequence_weights(rows.corpus)
+        kept = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
+        if len(rows) and not len(kept):
+            raise InputError(f"{rows.corpus.name}: all weights are 0; give sequences to learn a larger weight")
+        self.rows, self.kept, self.lengths = rows, kept, rows.corpus.lengths[kept]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.kept)
 
     def __getitem__(self, rows: Sequence[int]) -> FlatBatch:
-        return self.rows.flat(rows)
+        return self.rows.flat(self.kept[rows].tolist())
 
 
 class PrecomputedBatches(Dataset[Batch]):

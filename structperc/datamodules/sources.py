@@ -10,7 +10,8 @@ from structperc.data.annotations import Misaligned, OffsetUnit, Overlaps, TextOp
 from structperc.data.conll import conllu_corpus, field_count, read_conll_corpus
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import first_lines
-from structperc.data.label_sets import ALLOWED, is_incomplete
+from structperc.data.label_sets import ALLOWED, is_incomplete, split_label_set
+from structperc.data.labels import LabelSet
 from structperc.data.read_options import DOCSTART, LineFormat, Separator
 from structperc.data.synthetic import synthetic_splits
 from structperc.data.tables import COMPLETE, NOT, TableOptions, dataset_corpus, read_table
@@ -19,6 +20,7 @@ from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SPLITS, SequenceDataModule, check_splits
 from structperc.datamodules.cache import file_digest
 from structperc.errors import InputError
+from structperc.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -318,7 +320,8 @@ class Combined(SequenceDataModule):
         options: Options of `SequenceDataModule`.
 
     Raises:
-        InputError: No sources, or sources of different units or tag schemes.
+        InputError: No sources, or sources of different units or tag schemes; when the training data is read, an
+            annotated type that no source has there.
 
     Example:
         >>> from pathlib import Path
@@ -350,7 +353,20 @@ class Combined(SequenceDataModule):
         if not parts:
             return None
         whole = Corpus.concat(parts)
+        if split == "train" and is_incomplete(whole):
+            self._check_annotated_types(whole)
         return whole.name, whole
+
+    def _check_annotated_types(self, whole: Corpus) -> None:
+        """Raise InputError for annotated types that no source has in its training data."""
+        sets = map(split_label_set, whole.factorize(ALLOWED).distinct)
+        labels = sorted({name for names, excluded in sets for name in names if not excluded})
+        known = LabelSet.from_corpus(labels, self.scheme).type_names
+        for number, source in enumerate(self.sources):
+            for name in source.annotated_types or ():
+                if name not in known:
+                    place, types = f"data.sources[{number}].annotated_types", ", ".join(known)
+                    raise InputError(f"{place}: unknown type {name!r}; known are {types}{did_you_mean(name, known)}")
 
     def _normalise(self, split: str, name: str, found: "Dataset | Corpus") -> Corpus:
         assert isinstance(found, Corpus)

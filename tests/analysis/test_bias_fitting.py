@@ -67,7 +67,7 @@ def naive(tagger: Tagger, corpus: Corpus) -> SegmentScore:
     return SegmentScore(*(sum(map(len, sets)) for sets in zip(*((a & b, b, a) for a, b in pairs), strict=True)))
 
 
-def test_temperature_has_the_highest_likelihood(tagger, dev):
+def test_temperature_has_the_highest_likelihood(tagger, dev, caplog):
     (batch,) = tagger.batches(dev)
     lattice = tagger(batch)
 
@@ -76,8 +76,20 @@ def test_temperature_has_the_highest_likelihood(tagger, dev):
         return float(losses[losses.isfinite()].double().sum())
 
     T = fit_temperature(tagger, dev)
+    assert not caplog.records
     assert loss(T) < min(loss(T * 1.01), loss(T / 1.01))
     assert loss(T) < min(map(loss, (0.1, 0.5, 1.0, 2.0, 10.0)))
+
+
+@pytest.mark.parametrize(("factor", "reason"), [(1, "not trained on"), (-1, "chance")])
+def test_warning_about_a_likelihood_without_a_maximum(caplog, factor, reason):
+    corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
+    tagger = made(corpus)
+    with torch.no_grad():
+        tagger.scorer.node.mul_(factor)
+    assert np.isfinite(fit_temperature(tagger, corpus))
+    (record,) = caplog.records
+    assert reason in record.getMessage()
 
 
 def test_counts_are_those_of_predictions(tagger, dev):
@@ -203,6 +215,7 @@ def test_bad_command_lines(fails, calibrated, tmp_path):
     model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
     assert "--recall" in fails("calibrate", model, file)
     assert "missed" in fails("calibrate", model, file, "--cost", "missed=x")
+    assert "missed=5 missed=2" in fails("calibrate", model, file, "--cost", "missed=5", "--cost", "missed=2")
     assert "--default" in fails("calibrate", model, file, "--temperature", "--default")
     assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--ways", "sideways")
     assert "recall" in fails("tag", model, file, "--bias", "recall")

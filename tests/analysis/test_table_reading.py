@@ -77,6 +77,7 @@ def test_csv_with_columns(here, model):
     [
         ({"x": WORDS}, None, "a.jsonl: "),
         ({"tokens": WORDS, "words": WORDS}, None, "a.jsonl: "),
+        ({"tokens": WORDS}, ["word=tokens", "word=words"], "--columns has word twice; give it one column"),
         ({"tokens": WORDS}, ["tokens"], "--columns of a table are ROLE=COLUMN, such as word=tokens, not 'tokens'"),
         ({"tokens": WORDS}, ["word=wrods"], "a.jsonl:1: "),
     ],

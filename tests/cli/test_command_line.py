@@ -186,6 +186,8 @@ def test_public_names_are_found_on_first_use():
         (["tag", "m", "f", "-k", "many"], ["-k", "'many'"]),
         (["explain", "m", "f", "--unit", "word"], ["--unit", "sentence", "document"]),
         (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),
+        (["calibrate", "--cost", "missed=5", "m", "f"], ["model, file; --cost takes all"]),
+        (["decisions", "--sentence", "2", "m", "f"], ["'m'; --sentence takes all"]),
     ],
 )
 def test_mistakes_are_one_line(arguments, parts, capsys):

@@ -92,6 +92,9 @@ def test_combined_corpora(tmp_path):
     assert both.corpus("train").columns["allowed"] == ["B-PER", "!B-PER|I-PER", "B-LOC", "O", "B-PER"]
     assert both.label_set().type_names == ("LOC", "PER")
     assert "allowed" not in both.corpus("dev").columns
+    typo = Conll(str(tmp_path), {"train": "a.txt"}, columns, annotated_types=["LOC", "PERS"])
+    with pytest.raises(InputError, match=r"sources\[1\].annotated_types.*'PERS'.*LOC, PER; .*PER"):
+        Combined([both, typo]).corpus("train")
 
 
 def test_sets_with_o_are_open_for_types_of_other_corpora():
