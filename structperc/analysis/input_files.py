@@ -291,7 +291,7 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         columns = parse_column_options(reading.columns, file)
     else:
         row = next((row for _, row in iterate_rows(file, reading.encoding)), {})
-        trained = _as_trained(tagger, list(row))
+        trained = _as_trained(tagger, row)
         columns = trained.get("columns") or _usual_columns(tagger, row, file)
     if TEXT in columns:
         tagger.check_reads_words_only()
@@ -310,15 +310,18 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     return corpus
 
 
-def _as_trained(tagger: Predictor, given: Sequence[str]) -> Mapping[str, Any]:
-    """Return options of `TableOptions` of the training files, {} if columns other than labels are missing."""
+def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options of `TableOptions` of the training files, {} if columns other than labels are missing.
+
+    A missing column of labels or spans is replaced by the only one with a usual name.
+    """
     options = tagger.training_files
     named = options.get("columns")
-    if not isinstance(named, dict) or not {one for role, one in named.items() if role not in (GOLD, SPANS)} <= set(
-        given
-    ):
+    if not isinstance(named, dict) or not {one for role, one in named.items() if role not in (GOLD, SPANS)} <= set(row):
         return {}
-    columns = {role: column for role, column in named.items() if column in given}
+    columns = {role: column for role, column in named.items() if column in row}
+    others = candidate_columns({} if PREDICTED in row else row, [one for one in named if one in (GOLD, SPANS)])
+    columns = {**{role: names[0] for role, names in others.items() if len(names) == 1}, **columns}
     text_options = TextOptions(**{name: options[name] for name in TextOptions._fields if name in options})
     return {"columns": columns, "names": options.get("names", {}), "text_options": text_options}
 

@@ -1,7 +1,7 @@
 """Input of a tagger: files of columns, running text or JSON lines, read block by block as corpora."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -251,6 +251,11 @@ def _columns(block: Block, plan: InputPlan) -> Corpus:
     return conll_corpus(lines, roles, plan.name, plan.unit, plan.line_format, above)
 
 
+def has_tokens(record: Mapping[str, Any]) -> bool:
+    """Return True if a JSON line has tokens: an empty list beside a text, as annotation tools write it, is none."""
+    return TOKENS_FIELD in record and not (record[TOKENS_FIELD] == [] and record.get(TEXT_FIELD))
+
+
 def _record(
     tagger: Predictor, record: dict[str, Any], place: str, text_options: TextSplitting
 ) -> tuple[dict[str, list[str]], TokenizedText]:
@@ -259,7 +264,7 @@ def _record(
         raise InputError(f"{place}: field {TEXT_FIELD!r} is null; write a string, or leave out the line")
     if text is not None and not isinstance(text, str):
         raise InputError(f"{place}: field {TEXT_FIELD!r} must be a string, not {type(text).__name__}")
-    if TOKENS_FIELD not in record:
+    if not has_tokens(record):
         if text is None:
             raise InputError(
                 f"{place}: there is neither a field {TOKENS_FIELD!r} nor {TEXT_FIELD!r} among {list(record)}"

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput
+from structperc.analysis.tag_input import NEW, PREFIX, TEXT_FIELD, TOKENS_FIELD, TagInput, has_tokens
 from structperc.data.conll import append_fields, conll_lines, field_gap, header_line, header_row
 from structperc.data.forbidden_spans import FORBIDDEN
 from structperc.data.json_data import json_line
@@ -118,7 +118,7 @@ def _json_lines(
     for record, (text, prediction), own in zip(records, found, spans, strict=True):
         prefix = given.plan.prefix if record.keys().isdisjoint(NEW) else PREFIX
         row: dict[str, Any] = {TEXT_FIELD: text.text, **record}
-        if given.plan.form == "columns" or TOKENS_FIELD in record:
+        if given.plan.form == "columns" or has_tokens(record):
             row |= {TOKENS_FIELD: text.words, f"{prefix}labels": prediction.labels}
             if prediction.tokens is not None:
                 row[f"{prefix}probabilities"] = np.round(prediction.tokens, 6).tolist()

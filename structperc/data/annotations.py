@@ -199,7 +199,8 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
     Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have a
-    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`.
+    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`; an
+    empty one is that of a span which an annotator left without a type, see `align`.
     Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -216,7 +217,7 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         parts = _span_parts(one)
         if len(parts) == 3 and isinstance(parts[2], int):
             parts[2] = type_name(parts[2])
-        if [type(part) for part in parts] != [int, int, str] or not _TYPE.fullmatch(parts[2]):
+        if [type(part) for part in parts] != [int, int, str] or not (parts[2] == "" or _TYPE.fullmatch(parts[2])):
             advice = "must have start, end and label, without tabs, line ends or spaces around it"
             raise InputError(f"{place}: {column}[{i}] {advice}; not {one!r:.80}")
         further = one if isinstance(one, Mapping) else {}
@@ -281,7 +282,8 @@ def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
         if tool == "Label Studio":
             found = {**regions, **row} if _is_minimal(row) else _task(row, place)
         elif tool == "Prodigy":
-            found = {"spans": [], **row} if row.get("answer", "accept") == "accept" else None
+            own = {name: value for name, value in row.items() if name != "tokens" or value}  # an empty list is none
+            found = {"spans": [], **own} if row.get("answer", "accept") == "accept" else None
         if found is None:
             dropped += 1
         else:
@@ -318,7 +320,7 @@ def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
         if not isinstance(value, Mapping) or not all(isinstance(value.get(key), int) for key in ("start", "end")):
             raise InputError(f"{place}: expected a span with character offsets, got {value!r:.80}; export plain text")
         labels = next((found for key, found in value.items() if key.endswith("labels")), None)
-        found.append({"start": value["start"], "end": value["end"], "labels": labels})
+        found.append({"start": value["start"], "end": value["end"], "labels": labels or ""})
     return {**row["data"], TASK_SPANS: found}
 
 

@@ -102,7 +102,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _record(span: TextSpan) -> Mapping[str, Any]:
-    found = {"start": span.start, "end": span.end, "label": span.type or None}
+    found = {"start": span.start, "end": span.end, "label": span.type}
     return found if span.continuous else {**found, "continuous": False}
 
 

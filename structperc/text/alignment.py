@@ -70,7 +70,7 @@ class TextSpan(NamedTuple):
 
 
 class SpanConflict(NamedTuple):
-    """A span that does not align with tokens, or overlaps another one.
+    """A span that does not align with tokens, has no type, or overlaps another one.
 
     Example:
         >>> conflict = align(tokenize("Anna Lind left"), [TextSpan(0, 7, "PER")]).conflicts[0]
@@ -240,7 +240,8 @@ def align(
         text: the text with its tokens.
         spans: spans of its characters.
         misaligned: treatment of spans whose edges are not token edges. "expand": extend to all tokens touched, drop
-            if there are none; "drop": drop; "refuse": as "expand", for callers that raise an error on conflicts.
+            if there are none; "drop": drop; "refuse": as "expand", for callers that raise an error on conflicts. Spans
+            without a type are dropped.
         overlaps: treatment of spans that share a token. "longest": keep the longest, of several the first; "first":
             keep the one that begins first, of several the one given first; "refuse": as "first", for callers that
             raise an error on conflicts.
@@ -257,7 +258,7 @@ def align(
     for span in {span[:3]: span for span in spans}.values():
         place: tuple[int, int] | SpanConflict | None = tokens.exact(span)
         if isinstance(place, SpanConflict):
-            touched = None if misaligned == "drop" else tokens.touched(span)
+            touched = None if misaligned == "drop" or not span.type else tokens.touched(span)
             conflicts.append(place._replace(dropped=touched is None))
             place = touched
         if place is not None:
@@ -342,6 +343,8 @@ class _TokenEdges:
         if not 0 <= start < end <= size:
             message = f"span {start}..{end} is empty or outside the text of {size} characters"
             return SpanConflict("empty or outside the text", message, True)
+        if not span.type:
+            return SpanConflict("no type", f"{_describe(self.text, span)} has no type", True)
         if not span.continuous:
             message = f"{_describe(self.text, span)} consists of several parts with other words between them"
             return SpanConflict("discontinuous", message, True)

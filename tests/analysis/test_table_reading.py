@@ -107,6 +107,19 @@ def test_evaluate_reads_a_table(here, model, capsys):
     assert printed[0] == printed[1]
 
 
+def test_gold_spans_of_annotation_tools(here, model, monkeypatch):
+    value = {"start": 0, "end": 4, "labels": ["PER"]}
+    task = {"data": {"text": "Anna left"}, "annotations": [{"result": [{"type": "labels", "value": value}]}]}
+    (here / "tasks.json").write_text(json.dumps([task]))
+    expected = {"word": ["Anna", "left"], "label": ["B-PER", "O"]}
+    with monkeypatch.context() as trained:
+        trained.setattr(model, "training_files", {"columns": {"text": "text", "spans": "entities"}})
+        assert read_corpus(model, "tasks.json").columns == expected
+    row = {"text": "Anna left", "tokens": [], "answer": "accept", "spans": [{"start": 0, "end": 4, "label": "PER"}]}
+    (here / "prodigy.jsonl").write_text(json.dumps(row))
+    assert read_corpus(model, "prodigy.jsonl").columns == expected
+
+
 def test_offsets_of_spans(here, model):
     row = {"text": "\U0001f600 Bo met Anna", "spans": [[3, 5, "PER"], [10, 14, "PER"]]}
     (here / "a.jsonl").write_text(json.dumps(row) + "\n")

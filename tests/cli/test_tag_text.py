@@ -125,22 +125,21 @@ def test_json_lines_keep_their_fields(run, file, model, spans, tagger):
         {"tokens": ["Anna", "waits"], "pos": ["N", "V"]},
         {"text": "Rome  waits", "tokens": ["Rome", "waits"]},
         {"text": " "},
+        {"text": "Bo waits", "tokens": []},  # from an annotation tool
     ]
     text = "".join(json.dumps(row) + "\n\n" for row in given)
     rows = objects(run("tag", model, file(text)))
     assert [{k: v for k, v in row.items() if k in old} for row, old in zip(rows, given, strict=True)] == given
     assert [row["spans"] for row in rows] == [spans(row["text"]) for row in rows]
-    assert [row.get("labels") for row in rows[:3]] == [
-        None,
-        *tagger.tag([["Anna", "waits"], ["Rome", "waits"]], [0, 1]),
-    ]
+    labels = tagger.tag([["Anna", "waits"], ["Rome", "waits"]], [0, 1])
+    assert [row.get("labels") for row in (*rows[:3], rows[4])] == [None, *labels, None]
     out = without_names(run("tag", model, file(text), "--format", "columns"))
     words = [line.split()[0] for line in out.splitlines() if line]
-    assert " ".join(words).replace("-DOCSTART- ", "") == "Anna sleeps . Rome Anna waits Rome waits"
+    assert " ".join(words).replace("-DOCSTART- ", "") == "Anna sleeps . Rome Anna waits Rome waits Bo waits"
     given[0]["labels"] = ["gold"]
     rows = objects(run("tag", model, file("".join(json.dumps(row) + "\n" for row in given))))
     assert rows[0]["labels"] == ["gold"]
-    assert [set(row) & {"spans", "predicted_spans"} for row in rows] == [{"predicted_spans"}] * 4
+    assert [set(row) & {"spans", "predicted_spans"} for row in rows] == [{"predicted_spans"}] * 5
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def cas(text, *annotations):
                 "text": "Ms. Haag plays",
                 "spans": [(0, 8, "PER"), (0, 3, "A|B[1]"), (4, 6, "Sub")],
                 "Frame.FE": [(0, 3, "f")],
-                "NamedEntity.identifier": [(0, 8, None), (0, 3, None), (4, 6, None)],
+                "NamedEntity.identifier": [(0, 8, ""), (0, 3, ""), (4, 6, "")],
             },
         ),
     ],
@@ -99,8 +99,23 @@ def test_cas_json():
     Path("a.json").write_text(json.dumps({**json.loads(given), "%TYPES": types}), encoding="utf-8")
     (found,) = rows("a.json")
     assert found["spans"] == [(2, 4, "PER")]
-    assert (found["Mark"], found["Empty.value"]) == ([(0, 1, "Mark")], [(2, 4, None)])
+    assert (found["Mark"], found["Empty.value"]) == ([(0, 1, "Mark")], [(2, 4, "")])
     assert "Relation.label" not in found
+
+
+def test_entities_without_a_value_are_reported_together():
+    lines = "1-1\t0-3\tMs.\t_\t\n1-2\t4-8\tHaag\tPER\t\n1-3\t9-14\tplays\t*\t\n1-4\t15-17\tBo\t*\t\n"
+    Path("a.tsv").write_text(f"{HEAD}#T_SP={ENTITY}|value\n\n\n#Text=Ms. Haag plays Bo\n{lines}")
+    columns = {"text": "text", "spans": "spans"}
+    with pytest.raises(InputError, match=r"2 of 3 spans.*9\.\.14 'plays' has no type.*15\.\.17.*misaligned"):
+        Table(".", {"train": "a.tsv"}, columns).corpus("train")
+    for treatment in ("drop", "expand"):
+        data = Table(".", {"train": "a.tsv"}, columns, misaligned=treatment)
+        assert list(data.corpus("train").columns["label"]) == ["O", "B-PER", "O", "O"]
+    task = {"data": {"text": "Bo"}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 2}}]}]}
+    Path("a.json").write_text(json.dumps([task]))
+    with pytest.raises(InputError, match="1 of 1 spans"):
+        read_annotated("a.json")
 
 
 def brat_folder():
