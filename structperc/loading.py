@@ -13,8 +13,12 @@ from structperc.data.labels import LabelSet
 from structperc.data.read_options import check_training_files
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.features.resources import Clusters
+from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex
+from structperc.features.segments import SegmentKeys
 from structperc.kernels.arrays import WeightTables
 from structperc.predictor import Predictor, SparsePredictor
+from structperc.predictor.segments import SegmentWeights
 from structperc.taggers.model_format import (
     BIASES,
     DEFAULT_BIAS,
@@ -39,12 +43,30 @@ CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of
     "structperc.criteria.HingeLoss": {"cost": float | dict[str, Any], "unit": CriterionUnit},
     "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None, "missed_share": float, "confidences": bool},
 }
-ADDED = {"entity_ratio", "missed_share", "confidences"}  # options that older models do not have
+ADDED = {"entity_ratio", "missed_share", "confidences", "hash_bits"}  # options that older models do not have
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},
     "search": {"structperc.chain.KBest": {"k": int}},
 }
+SEGMENTS: dict[str, dict[str, Any]] = {
+    "structperc.scorers.SegmentLinear": {
+        "labels": dict[str, Any],
+        "segments": dict[str, Any],
+        "sparse_grad": bool,
+    }
+}
+SEGMENT_FEATURES: dict[str, dict[str, Any]] = {
+    "structperc.scorers.SegmentFeatures": {
+        "templates": list[str],
+        "max_length": int,
+        "cutoff": int,
+        "gazetteers": dict[str, str] | None,
+        "clusters": str | None,
+        "hash_bits": int | None,
+    }
+}
+SEGMENT_ARRAYS = ("segments.keys", "segments.phrases", "weight", "segments.names", "segments.named")
 BIAS = "bias"  # option of LabelBias
 DECODERS: dict[str, dict[str, Any]] = {
     "structperc.chain.KBest": {"k": int},
@@ -55,10 +77,11 @@ DECODERS: dict[str, dict[str, Any]] = {
 def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None) -> Predictor:
     """Load a saved model, ready to label new text.
 
-    A `Tagger` of sparse and local features, trained by `PerceptronLoss`, `MarginLoss`, `HingeLoss`, `CRFLoss` or a
-    user's criterion that does not change the scores of labels, is returned as a `SparsePredictor`, which needs neither
-    PyTorch nor Lightning: same labels and probabilities, a fraction of the time and memory to load. Every other model,
-    one whose model.json was changed by hand, and one with a bias other than `LabelBias`, is returned as a tagger.
+    A `Tagger` of sparse and local features, those of segments included, trained by `PerceptronLoss`, `MarginLoss`,
+    `HingeLoss`, `CRFLoss` or a user's criterion that does not change the scores of labels, is returned as a
+    `SparsePredictor`, which needs neither PyTorch nor Lightning: same labels and probabilities, a fraction of the time
+    and memory to load. Every other model, one whose model.json was changed by hand, and one with a bias other than
+    `LabelBias`, is returned as a tagger.
 
     Args:
         path: folder of a saved model; only its files model.json and model.safetensors are read.
@@ -140,7 +163,8 @@ def _is_sparse(config: dict[str, Any], decoder: Any) -> bool:
     return (
         config.get("class") == "structperc.taggers.Tagger"
         and config.get("nonlocal_features") == []
-        and all(_known(config.get(name), classes) for name, classes in PARTS.items())
+        and (_known(config.get("scorer"), PARTS["scorer"]) or _has_segments(config.get("scorer")))
+        and _known(config.get("search"), PARTS["search"])
         and _known(decoder, DECODERS)
         and _is_temperature(config.get(TEMPERATURE))
         and (_known(config.get("criterion"), CRITERIA) or _is_user_criterion(config.get("criterion")))
@@ -159,6 +183,15 @@ def _known(part: Any, classes: Mapping[str, Mapping[str, Any]]) -> bool:
     if not matches_type(given, dict[str, Any]) or not types.keys() - ADDED <= given.keys() <= types.keys():
         return False
     return _of_types(given, types)
+
+
+def _has_segments(part: Any) -> bool:
+    """Return True for a `SegmentLinear` over a `SparseLinear`."""
+    if not _known(part, SEGMENTS) or not _known(part[OPTIONS]["labels"], PARTS["scorer"]):
+        return False
+    features = dict(part[OPTIONS]["segments"])
+    state = features.pop(STATE, None)
+    return _known(features, SEGMENT_FEATURES) and matches_type(state, dict[str, Any])
 
 
 def _is_user_criterion(part: Any) -> bool:
@@ -193,7 +226,13 @@ def _sparse_predictor(
     check_entries(config)
     features = FeatureExtractor.from_state(config["features"], arrays_of_features(arrays), Builder(trusted))
     labels = LabelSet(tuple(config["labels"]), config["scheme"])
-    weights = _tables(config, features, len(labels), arrays)
+    scorer, segments = config["scorer"], None
+    arrays = {name: array for name, array in arrays.items() if not name.startswith(FEATURE_PREFIX)}
+    if scorer[CLASS] in SEGMENTS:
+        if (segments := _segment_weights(scorer[OPTIONS]["segments"], labels, arrays)) is None:
+            return None
+        scorer, arrays = scorer[OPTIONS]["labels"], _without_segments(arrays)
+    weights = _tables(scorer, features, len(labels), arrays)
     if weights is None or bias.keys() - set(labels.names):
         return None
     added = np.array([bias.get(name, 0.0) for name in labels.names], np.float32)
@@ -213,18 +252,48 @@ def _sparse_predictor(
         probabilistic,
         added,
         config.get(TEMPERATURE),
+        segments,
     )
 
 
+def _segment_weights(
+    part: Mapping[str, Any], labels: LabelSet, arrays: Mapping[str, np.ndarray]
+) -> SegmentWeights | None:
+    """Return the weights of segments; None if the state or the arrays are not the expected ones."""
+    options, state = part[OPTIONS], part[STATE]
+    bits, hashed = options.get("hash_bits"), state.get("hash")
+    keys, phrases, weights = (arrays.get(f"scorer.{name}", np.empty(0)) for name in SEGMENT_ARRAYS[:3])
+    F, C = state.get("features"), len(labels.segment_table) - 1
+    shapes = (F,), (state.get("phrases"),), (F, C)
+    types = np.int64 if bits is None else np.int32, np.int64, np.float32
+    found = keys, phrases, weights
+    if tuple(one.shape for one in found) != shapes or tuple(one.dtype for one in found) != types:
+        return None
+    if (bits is None) != (hashed is None):
+        return None
+    clusters = None if state.get("clusters") is None else Clusters.from_json(state["clusters"])
+    extractor = SegmentKeys(options["templates"], options["max_length"], phrases.view(np.uint64), clusters)
+    none = np.empty(0, np.uint8)  # names are not needed to predict
+    if bits is None:
+        return SegmentWeights(extractor, SegmentIndex(keys.view(np.uint64), none), weights)
+    return SegmentWeights(extractor, HashedSegmentIndex(bits, keys, none, none, 0, 0), weights)
+
+
+def _without_segments(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of the scorer of labels by the names that they have without segments; others keep theirs."""
+    own = {f"scorer.{name}" for name in SEGMENT_ARRAYS}
+    others = {name.partition("scorer.labels."): array for name, array in arrays.items() if name not in own}
+    return {f"scorer.{end}" if found and not start else start: array for (start, found, end), array in others.items()}
+
+
 def _tables(
-    config: dict[str, Any], features: FeatureExtractor, L: int, arrays: Mapping[str, np.ndarray]
+    scorer: Mapping[str, Any], features: FeatureExtractor, L: int, given: Mapping[str, np.ndarray]
 ) -> WeightTables | None:
     """Return the weights of a scorer; None if names, shapes or types are not the expected ones."""
     shapes = {"node": (features.n_node_features, L), "edge": (features.n_edge_features, L * L), "transition": (L, L)}
-    if not config["scorer"][OPTIONS]["transitions"]:
+    if not scorer[OPTIONS]["transitions"]:
         shapes["transition"] = (0, L)
     kept = {f"scorer.{name}": shape for name, shape in shapes.items() if shape[0]}
-    given = {name: array for name, array in arrays.items() if not name.startswith(FEATURE_PREFIX)}
     if "scorer.node" not in kept or {name: array.shape for name, array in given.items()} != kept:
         return None
     if any(array.dtype != np.float32 for array in given.values()):

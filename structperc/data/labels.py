@@ -208,16 +208,16 @@ class LabelSet:
         return _tensor(self.segmentation.opening)
 
     @cached_property
-    def segment_labels(self) -> "Tensor":
-        """Labels of segments by type and of O, (C + 1, 4) int64, see `structures.LatticeWithSegments`.
+    def segment_table(self) -> np.ndarray:
+        """The labels of `segment_labels` as an array, which needs no import of PyTorch.
 
         Raises:
             InputError: a scheme whose labels do not show where segments begin, or a missing label.
 
         Example:
-            >>> LabelSet(("O", "B-PER", "I-PER"), "IOB2").segment_labels
-            tensor([[1, 1, 2, 2],
-                    [0, 0, 0, 0]])
+            >>> LabelSet(("O", "B-PER", "I-PER"), "IOB2").segment_table
+            array([[1, 1, 2, 2],
+                   [0, 0, 0, 0]])
         """
         letters = {meaning: letter for letter, meaning in SCHEMES[self.scheme].items()}
         if BEGIN not in letters or self.scheme == "IOB1":
@@ -229,7 +229,12 @@ class LabelSet:
             letters.get(END, letters[INSIDE]),
         ]
         found = [[self.index(make_label(letter, kind)) for letter in places] for kind in self.type_names]
-        return _tensor([*found, [self.index("O")] * 4])
+        return np.array([*found, [self.index("O")] * 4], np.int64)
+
+    @cached_property
+    def segment_labels(self) -> "Tensor":
+        """Labels of segments by type and of O, (C + 1, 4) int64, see `structures.LatticeWithSegments`."""
+        return _tensor(self.segment_table)
 
     @cached_property
     def _names(self) -> np.ndarray:

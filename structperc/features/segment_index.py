@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +107,30 @@ class HashedSegmentIndex(NamedTuple):
     def _named_buckets(self) -> NamedBuckets:
         sample = NameSample(self.named, expand_names(self.names), self.distinct, self.occupied)
         return NamedBuckets(Buckets(self.bits, self.buckets), sample)
+
+
+def segment_ids(
+    index: SegmentIndex | HashedSegmentIndex, extractor: SegmentKeys, corpus: Corpus, candidates: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, for each length 1..D, the features of the candidates that begin at each token, see `SegmentKeys.each`.
+
+    Yields:
+        the numbers (M,) int32 of the features, and how many there are at each of n tokens, (n,) int64.
+
+    Example:
+        >>> from structperc.data import Corpus
+        >>> from structperc.features.segments import SegmentKeys
+        >>> extractor = SegmentKeys(["w[all]"], 2, np.zeros(0, np.uint64), None)
+        >>> corpus, candidates = Corpus.from_sentences([{"word": ["New", "York"]}]), np.ones((2, 2), bool)
+        >>> index = SegmentIndex.fit(extractor, corpus, candidates, cutoff=1)
+        >>> [counts.tolist() for _, counts in segment_ids(index, extractor, corpus, candidates)]
+        [[1, 1], [1, 0]]
+    """
+    for _, starts, of_templates in extractor.each(corpus, candidates):
+        ids = np.stack([index.find(keys) for keys in of_templates], 1)
+        counts = np.zeros(corpus.tokens, np.int64)
+        counts[starts] = (ids != NO_FEATURE).sum(1)
+        yield ids[ids != NO_FEATURE], counts
 
 
 def check_hashing(bits: int, cutoff: int) -> None:

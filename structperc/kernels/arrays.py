@@ -16,6 +16,16 @@ class FeatureArrays(NamedTuple):
     edge_weights: ndarray  # (N,) float32, or (0,)
 
 
+class SegmentArrays(NamedTuple):
+    """Features of segments, and how labels show segments."""
+
+    ids: ndarray  # (M,) int32
+    ends: ndarray  # (D, n + 1) int64: those of the segment of d + 1 tokens at t are ids[ends[d, t]:ends[d, t + 1]]
+    table: ndarray  # (C + 1, 4) int64, see `LatticeWithSegments.labels`
+    kinds: ndarray  # (L,) int64, type of each label, C for O
+    begins: ndarray  # (L,) bool, labels that begin a segment
+
+
 class WeightTables(NamedTuple):
     """Weights of a scorer, their sums for averages, or marks of changed rows; without rows where there are none."""
 

@@ -62,7 +62,7 @@ def _two_vectors(table, ids, first, last, total, row, add, j):
 
 
 @subkernel_no_alloc
-def _in_order(table, ids, first, last, total, row):
+def in_order(table, ids, first, last, total, row):
     """Fill total[row] with the same sum, added in order."""
     C = table.shape[1]
     for j in range(0, C, WIDTH):
@@ -133,4 +133,4 @@ def _scoring(sum_rows: Callable[..., None]) -> Any:
 
 
 score = _scoring(in_two_sums)  # fast, for learning
-score_in_order = _scoring(_in_order)  # the same bits as tensor operations, so that ties stay ties
+score_in_order = _scoring(in_order)  # the same bits as tensor operations, so that ties stay ties

@@ -23,16 +23,6 @@ from structperc.online.compiled import (
 )
 
 
-class SegmentArrays(NamedTuple):
-    """Features of segments, and how labels show segments."""
-
-    ids: ndarray  # (M,) int32
-    ends: ndarray  # (D, n + 1) int64: those of the segment of d + 1 tokens at t are ids[ends[d, t]:ends[d, t + 1]]
-    table: ndarray  # (C + 1, 4) int64, see `LatticeWithSegments.labels`
-    kinds: ndarray  # (L,) int64, type of each label, C for O
-    begins: ndarray  # (L,) bool, labels that begin a segment
-
-
 class SegmentTables(NamedTuple):
     """Weights of features of segments, sums for their averages, and marks of moved ones; without rows if not stored."""
 

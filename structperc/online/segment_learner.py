@@ -1,14 +1,12 @@
 """Learning sequence by sequence with scores of labels and of segments."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from structperc.chain import Constraints
 from structperc.chain.segment_scores import segment_kinds
 from structperc.criteria import UpdateRule
-from structperc.kernels.arrays import TagSchemeMasks
+from structperc.kernels.arrays import SegmentArrays, TagSchemeMasks
 from structperc.online.learner import (
     BatchResult,
     RuleOptions,
@@ -21,9 +19,6 @@ from structperc.online.learner import (
 from structperc.optim import AveragedOptimizer
 from structperc.scorers import SegmentLinear, SparseLinear
 from structperc.structures import FlatBatch
-
-if TYPE_CHECKING:
-    from structperc.online.compiled_segments import SegmentArrays
 
 
 class SegmentLearner(SequenceLearner):
@@ -93,10 +88,8 @@ class SegmentLearner(SequenceLearner):
         self.optimizer.count(len(losses))
         return BatchResult(torch.from_numpy(losses), updates, wrong)
 
-    def _segments(self, batch: FlatBatch) -> "SegmentArrays":
+    def _segments(self, batch: FlatBatch) -> SegmentArrays:
         """Return the features of all segments of a batch."""
-        from structperc.online.compiled_segments import SegmentArrays
-
         inputs = batch.inputs[self.labels.n_inputs :]
         before = np.cumsum([0, *(len(one.ids) for one in inputs)])[:-1]
         ends = np.stack([one.offsets.numpy() + first for one, first in zip(inputs, before, strict=True)])

@@ -20,13 +20,15 @@ from structperc.predictor.base import (
     check_min_probability,
     missing_probabilities,
 )
+from structperc.predictor.segments import SegmentWeights
 
 
 class SparsePredictor(Predictor):
-    """Predictor with the labels of a `Tagger` with a `SparseLinear` scorer and local features, bit for bit.
+    """Predictor with the labels of a `Tagger` with sparse and local features, bit for bit.
 
-    All sequences of a corpus are labelled in one compiled call, by one thread. Probabilities are those of a conditional
-    random field, equal to those of the tagger up to rounding.
+    Its scorer is a `SparseLinear`, or a `SegmentLinear` over it. All sequences of a corpus are labelled in one compiled
+    call, by one thread. Probabilities are those of a conditional random field, equal to those of the tagger up to
+    rounding.
 
     Args:
         features: fitted feature extractor.
@@ -39,6 +41,7 @@ class SparsePredictor(Predictor):
         probabilistic: True if the criterion makes scores log-probabilities up to a constant.
         bias: (L,) float32, added to the scores of labels in the search, see `chain.LabelBias`; None for none.
         temperature: number by which scores are divided to be log-probabilities; None for none.
+        segments: features of segments and their weights; None for none.
 
     Example:
         >>> import structperc
@@ -62,13 +65,14 @@ class SparsePredictor(Predictor):
         probabilistic: bool,
         bias: np.ndarray | None = None,
         temperature: float | None = None,
+        segments: SegmentWeights | None = None,
     ) -> None:
         self.features, self.labels, self.unit = features, labels, unit
         self.training_files = training_files
         self._weights, self._independent = weights, independent_sentences
         self._criterion, self._probabilistic = criterion, probabilistic
         self._bias = np.zeros(len(labels), np.float32) if bias is None else bias
-        self._temperature = temperature
+        self._temperature, self._segments = temperature, segments
 
     @property
     def probabilistic(self) -> bool:
@@ -111,35 +115,89 @@ class SparsePredictor(Predictor):
         best, probabilities = np.zeros(corpus.tokens, np.int64), np.zeros((3, corpus.tokens))
         if not corpus.tokens:
             return best, probabilities, []
-        from structperc.predictor.search import SequenceBounds, best_labels, label_probabilities  # needs a compiler
-
         bounds = np.unique(corpus.sentences)  # without empty sentences
         first, last = np.zeros(corpus.tokens, bool), np.zeros(corpus.tokens, bool)
         first[bounds[:-1]], last[bounds[1:] - 1] = True, True
+        threshold = 1.0 if min_probability is None else float(min_probability)
+        search = self._search_labels if self._segments is None else self._search_segments
+        return best, probabilities, search(corpus, first, last, best, probabilities if confident else None, threshold)
+
+    def _search_labels(
+        self,
+        corpus: Corpus,
+        first: np.ndarray,
+        last: np.ndarray,
+        best: np.ndarray,
+        probabilities: np.ndarray | None,
+        threshold: float,
+    ) -> list[tuple[int, int, int, float]]:
+        """Fill `best` and `probabilities` by label pairs, and return the segments above a threshold."""
+        from structperc.predictor.search import SequenceBounds, best_labels, label_probabilities  # needs a compiler
+
         scheme, masks = TagSchemeMasks(*self.labels.allowed), possible_masks(corpus, self.labels)
         possible = np.ones((0, len(self.labels)), bool) if masks is None else masks
-        threshold = 1.0 if min_probability is None else float(min_probability)
         features = self._features(corpus)
         found: list[tuple[int, int, int, float]] = []
         for starts, states in _parts(corpus, self.labels, masks):
             sequences = SequenceBounds(starts, first, last)
             scores = sequences, features, self._weights, scheme, self._independent, possible, states
-            invalid = best_labels(*scores, self._bias, best)
-            if invalid >= 0:
-                place = corpus.where(invalid)
-                raise InvalidScoreError(f"scores: there is +inf or NaN at {place}; weights are too large")
-            if confident:
+            _check_scores(corpus, best_labels(*scores, self._bias, best))
+            if probabilities is not None:
                 kinds = self.labels.segmentation.take(states.labels)
                 found += label_probabilities(*scores, self._temperature or 1.0, kinds, best, *probabilities, threshold)
             tokens = slice(starts[0], starts[-1])
             best[tokens] = states.labels[best[tokens]]
-        return best, probabilities, found
+        return found
+
+    def _search_segments(
+        self,
+        corpus: Corpus,
+        first: np.ndarray,
+        last: np.ndarray,
+        best: np.ndarray,
+        probabilities: np.ndarray | None,
+        threshold: float,
+    ) -> list[tuple[int, int, int, float]]:
+        """Fill `best` and `probabilities` by segments, and return the segments above a threshold."""
+        from structperc.predictor.search import SequenceBounds
+        from structperc.predictor.segment_search import (  # needs a compiler
+            SegmentInputs,
+            best_labels_with_segments,
+            segment_label_probabilities,
+        )
+
+        assert self._segments is not None
+        masks = possible_masks(corpus, self.labels)
+        inputs = SegmentInputs(
+            SequenceBounds(corpus.starts, first, last),
+            self._features(corpus),
+            self._weights,
+            TagSchemeMasks(*self.labels.allowed),
+            np.ones((0, len(self.labels)), bool) if masks is None else masks,
+            self._segments.arrays(corpus, self.labels),
+            self._segments.weights,
+            self._segments.left(corpus, self.labels, masks),
+        )
+        _check_scores(corpus, best_labels_with_segments(inputs, self._bias, best))
+        if probabilities is None:
+            return []
+        temperature = self._temperature or 1.0
+        found: list[tuple[int, int, int, float]] = segment_label_probabilities(
+            inputs, temperature, best, *probabilities, threshold
+        )
+        return found
 
     def _features(self, corpus: Corpus) -> FeatureArrays:
         nodes, edges = self.features.ids(corpus)
         if edges is None or not len(self._weights.edge):
             edges = IdLists(np.empty(0, np.int32), np.zeros_like(nodes.ends))
         return FeatureArrays(*_arrays(nodes), *_arrays(edges))
+
+
+def _check_scores(corpus: Corpus, invalid: int) -> None:
+    if invalid >= 0:
+        place = corpus.where(invalid)
+        raise InvalidScoreError(f"scores: there is +inf or NaN at {place}; weights are too large")
 
 
 def _parts(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> Iterator[tuple[np.ndarray, StateArrays]]:

@@ -20,8 +20,7 @@ from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
-from structperc.features.arrays import NO_FEATURE
-from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing
+from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing, segment_ids
 from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
@@ -197,14 +196,9 @@ class SegmentFeatures(TextModule):
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the features of the segments that begin at each token, a Ragged for each length."""
-        index, found = self._index(), []
         extractor = self._extractor(self.phrases.cpu().numpy().view(np.uint64))
-        for _, starts, of_templates in extractor.each(corpus, self._candidates(corpus)):
-            ids = np.stack([index.find(keys) for keys in of_templates], 1)
-            counts = np.zeros(corpus.tokens, np.int64)
-            counts[starts] = (ids != NO_FEATURE).sum(1)
-            found.append(Ragged.from_counts(torch.from_numpy(ids[ids != NO_FEATURE]), torch.from_numpy(counts)))
-        return found
+        found = segment_ids(self._index(), extractor, corpus, self._candidates(corpus))
+        return [Ragged.from_counts(torch.from_numpy(ids), torch.from_numpy(counts)) for ids, counts in found]
 
     def _index(self) -> SegmentIndex | HashedSegmentIndex:
         keys, names = self.keys.cpu().numpy(), self.names.cpu().numpy()

@@ -22,7 +22,7 @@ from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazet
 from structperc.loading import CRITERIA, PROBABILISTIC
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
-from structperc.scorers import SparseLinear
+from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import BaseTagger, Tagger
 from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
@@ -34,8 +34,9 @@ def heavy():
 """
 FROM_PYTHON = """
 import structperc
-tagger = structperc.load(sys.argv[1])
-print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annotate("Anna saw Rome.")], heavy())
+for model in sys.argv[1:]:
+    tagger = structperc.load(model)
+    print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annotate("Anna saw Rome.")], heavy())
 """
 FROM_SHELL = """
 from structperc.cli.main import main
@@ -78,6 +79,24 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def with_segments(tmp_path_factory, saved):
+    """A perceptron with all that features of segments may have."""
+    data, base = Sentences(sentences(8)), tmp_path_factory.mktemp("segments")
+    (base / "places.txt").write_text("Rome\n")
+    (base / "clusters.tsv").write_text("01\tRome\t1\n")
+    files = {"gazetteers": {"gl": str(base / "places.txt")}, "clusters": str(base / "clusters.tsv")}
+    segments = SegmentFeatures(["w[all]", "gl[phrase]", "c2[first]"], max_length=4, cutoff=1, **files)
+    scorer = SegmentLinear(SparseLinear(), segments)
+    tagger = Tagger(FeatureExtractor(["w[0]"], cutoff=1, progress=False), scorer, PerceptronLoss(), KBest(1))
+    tagger.build_vocabulary(data)
+    torch.manual_seed(0)
+    for parameter in tagger.parameters():
+        torch.nn.init.normal_(parameter)
+    tagger.save(base / "model")
+    return base / "model"
+
+
 @pytest.fixture
 def model(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "model")
@@ -90,10 +109,13 @@ def child(program, *arguments):
     return done.stdout
 
 
-def test_imports_of_loading_and_tagging(saved):
-    whole = Tagger.load(saved)
-    found = whole.tag([["Anna", "saw", "Rome"]]), [span.type for span in whole.annotate("Anna saw Rome.")]
-    assert child(FROM_PYTHON, saved) == f"{found[0]} {found[1]} []\n"
+def test_imports_of_loading_and_tagging(saved, with_segments):
+    lines = []
+    for folder in (saved, with_segments):
+        whole = Tagger.load(folder)
+        found = whole.tag([["Anna", "saw", "Rome"]]), [span.type for span in whole.annotate("Anna saw Rome.")]
+        lines.append(f"{found[0]} {found[1]} []")
+    assert child(FROM_PYTHON, saved, with_segments).splitlines() == lines
 
 
 def test_imports_of_command_and_service(saved, tmp_path):
@@ -206,6 +228,22 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_damaged_models_are_refused_as_ever(model, damage):
     damage(model)
+    assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
+
+
+SEGMENT_DAMAGE = {
+    "a weight missing": lambda t: t.pop("scorer.labels.node"),
+    "a weight too many": lambda t: t.update({"scorer.node": torch.zeros(1)}),
+    "other size": lambda t: t.update({"scorer.weight": t["scorer.weight"][:-1].clone()}),
+    "no keys": lambda t: t.pop("scorer.segments.keys"),
+    "other phrases": lambda t: t.update({"scorer.segments.phrases": torch.zeros(9, dtype=torch.int64)}),
+}
+
+
+@pytest.mark.parametrize("damage", SEGMENT_DAMAGE.values(), ids=list(SEGMENT_DAMAGE))
+def test_damaged_models_with_segments_are_refused_as_ever(with_segments, damage, tmp_path):
+    model = shutil.copytree(with_segments, tmp_path / "model")
+    retensor(model, damage, add_checksums=True)
     assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
 
 

@@ -24,12 +24,14 @@ from structperc.features import (
     TokenMajority,
 )
 from structperc.predictor import SparsePredictor
-from structperc.scorers import SparseLinear
+from structperc.predictor.limits import with_limits
+from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
 
 WORDS = ["Anna", "Bo", "paris", "Rome", "in", "saw", "ROME", "the", "1996", "."]
 NODE = ["bias", {"of": ["w", "s2"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 EDGE = ["bias", {"of": ["w"], "at": [0, 1]}]
+SEGMENTS = ("length", "w[all]", "w[first]|s2[last]", "w[-1]")
 TYPES = {
     "IOB2": ["B-LOC", "B-PER", "O"],
     "IOB1": ["I-LOC", "O"],
@@ -60,6 +62,8 @@ class Case(NamedTuple):
     unit: str = "sentence"
     weights: tuple[float, ...] = ()  # one of these each; normally distributed if there are none
     columns: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()  # templates of segments
+    hash_bits: int | None = None  # of segments
 
 
 CASES = {
@@ -80,6 +84,10 @@ CASES = {
     "hashed": Case({"node": NODE, "edge": EDGE, "hash_bits": 5}),
     "hashed resources": Case({**RESOURCES, "edge": NODE, "hash_bits": 16}, unit="document", columns=("tag",)),
     "likelihood": Case({"node": NODE, "edge": EDGE}, criterion=CRFLoss),
+    "segments": Case(segments=SEGMENTS),
+    "segments of documents": Case(scheme="BILOU", unit="document", segments=(*SEGMENTS, "tag[all]"), columns=("tag",)),
+    "hashed segments": Case(segments=SEGMENTS, hash_bits=10),
+    "segments with ties": Case(transitions=False, segments=SEGMENTS, weights=(0.0, 0.0, 1.0)),
     "ties": Case({"node": NODE, "edge": EDGE}, unit="document", weights=(0.0,)),
     "ties of some labels": Case({"node": NODE, "edge": EDGE}, weights=(0.0, 0.0, 1.0)),
     "ties but for rounding": Case(scheme="none", weights=(0.1, 0.2, 0.3, -0.3)),
@@ -93,6 +101,9 @@ LIKELY = {  # those with probabilities; large weights leave nothing to products 
         "ties of some labels": CASES["ties of some labels"],
         "documents of one table": CASES["documents of one table"],
         "resources": CASES["resources"],
+        "segments": CASES["segments"],
+        "segments of documents": CASES["segments of documents"],
+        "large weights of segments": Case(weights=(0.0, 40.0, -90.0, 300.0), unit="document", segments=SEGMENTS),
         "large weights": Case(scheme="BILOU", weights=(0.0, 40.0, -90.0, 300.0), unit="document"),
         "large weights of edges": Case({"node": NODE, "edge": EDGE}, weights=(0.0, 90.0, -400.0), unit="document"),
     }.items()
@@ -114,7 +125,11 @@ def corpus_of(case: Case, seed: int, count: int = 40) -> Corpus:
 def tagger_of(case: Case) -> Tagger:
     features = FeatureExtractor(**{"cutoff": 1, "progress": False, **case.features})
     features.fit(corpus_of(case, 0))
-    tagger = Tagger(features, SparseLinear(case.transitions), case.criterion(), KBest(2))
+    scorer = SparseLinear(case.transitions)
+    if case.segments:
+        scorer = SegmentLinear(scorer, SegmentFeatures(list(case.segments), 4, cutoff=1, hash_bits=case.hash_bits))
+        scorer.build_vocabulary(corpus_of(case, 0))
+    tagger = Tagger(features, scorer, case.criterion(), KBest(2))
     tagger.unit = case.unit
     tagger.allocate(LabelSet.from_corpus(TYPES[case.scheme], case.scheme))
     torch.manual_seed(1)
@@ -193,7 +208,7 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
     assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])
 
 
-@pytest.mark.parametrize("name", ["documents", "documents of one table"])
+@pytest.mark.parametrize("name", ["documents", "documents of one table", "segments of documents"])
 def test_biases_and_temperatures_equal_those_of_the_tagger(name, tmp_path):
     tagger, corpus = tagger_of(CASES[name]), corpus_of(CASES[name], 1)
     without = tagger.label(corpus)
@@ -209,6 +224,27 @@ def test_biases_and_temperatures_equal_those_of_the_tagger(name, tmp_path):
     np.testing.assert_allclose(found.segments, expected.segments, rtol=1e-5)
     np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, rtol=1e-4, atol=1e-6)
     assert [span[:3] for span in found.spans] == [span[:3] for span in expected.spans]
+
+
+def test_limits_of_segments_equal_those_of_the_tagger(tmp_path):
+    case = CASES["segments of documents"]._replace(criterion=CRFLoss)
+    tagger, draw = tagger_of(case), random.Random(1)
+    tagger.save(tmp_path / "model")
+    light, whole = structperc.load(tmp_path / "model"), tagger_of(case).double()
+    corpus = corpus_of(case, 1)
+    lengths = np.diff(corpus.sentences).tolist()
+    names = [name for name in tagger.labels.names if name != "O"]
+    allowed = [[draw.choice([None, ["O", *draw.sample(names, 4)]]) for _ in range(length)] for length in lengths]
+    places = [(draw.choice(["LOC", "PER"]), *sorted(draw.sample(range(n + 1), 2))) if n else None for n in lengths]
+    forbidden = [place and [place] for place in places]
+    for limits in ((allowed, None), (None, forbidden), (allowed, forbidden)):
+        limited = with_limits(corpus, *limits)
+        assert light.label(limited) == tagger.label(limited) != light.label(corpus)
+        found, expected = light.predict(limited, True, 0.1), whole.predict(limited, True, 0.1)
+        np.testing.assert_allclose(found.tokens, expected.tokens, rtol=1e-5)
+        np.testing.assert_allclose(found.segments, expected.segments, rtol=1e-5)
+        np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, rtol=1e-4, atol=1e-6)
+        assert [span[:3] for span in found.spans] == [span[:3] for span in expected.spans]
 
 
 def test_confidences_equal_those_of_the_tagger(folder):
@@ -245,10 +281,11 @@ def test_bad_input_is_one_line(folder, asked, reason):
     assert "\n" not in str(error.value)
 
 
-def test_infinite_scores_are_refused(tmp_path):
-    tagger = tagger_of(Case(weights=(3e38,)))
+@pytest.mark.parametrize("segments", [(), SEGMENTS], ids=["labels", "segments"])
+def test_infinite_scores_are_refused(segments, tmp_path):
+    tagger = tagger_of(Case(weights=(3e38,), segments=segments))
     tagger.save(tmp_path / "model")
     light = structperc.load(tmp_path / "model")
     for one in (tagger, light):
-        with pytest.raises(InputError, match=r"\+inf.* at "):
+        with pytest.raises(InputError, match=r"\+inf.* (at|in) "):
             one.tag([["in"], ["Anna", "Bo"]])

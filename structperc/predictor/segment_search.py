@@ -1,0 +1,256 @@
+"""Compiled search for the best labels of many sequences with features of segments, and their probabilities."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structperc.kernels.arrays import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
+from structperc.kernels.scores import in_order, score_in_order
+from structperc.kernels.semi_markov import (
+    best_tables,
+    multiply_forwards,
+    search_backwards,
+    sum_backwards,
+    sum_tables,
+    trace_best_segmentation,
+)
+from structperc.kernels.slices import longest_sequence
+from structperc.kernels.viterbi import any_invalid
+from structperc.predictor.search import SequenceBounds
+
+
+class SegmentInputs(NamedTuple):
+    """Sequences of n tokens, and what their scores depend on."""
+
+    sequences: SequenceBounds
+    features: FeatureArrays
+    weights: WeightTables
+    scheme: TagSchemeMasks
+    possible: np.ndarray  # (n, L) bool, labels that may be predicted; empty for all
+    segments: SegmentArrays
+    table: np.ndarray  # (F, C) weights of the features of segments
+    left: np.ndarray  # (n, D, C) bool, segments that may be predicted; empty for all
+
+
+class _Buffers(NamedTuple):
+    """Scores of one sequence of up to T tokens.
+
+    The K = 2 C + 1 kinds of segments are those of one token by type, O, and longer ones by type.
+    """
+
+    unary: Any  # (T, L)
+    edges: Any  # (1, L, L)
+    rows: Any  # (T D, C) of segments by their features
+    whole: Any  # (T, D, K) of whole segments, those of their labels included
+
+
+@kernel
+def best_labels_with_segments(inputs, bias, labels):
+    """Write the best label sequence of each sequence to labels (n,), initially 0.
+
+    Scores are those of `SegmentLinear` over `SparseLinear` and of the constraints of the scheme; a sequence without a
+    possible label sequence keeps its zeros. The bias (L,) is added to the scores of labels.
+    -> the first token with a score of +inf, where the search ends, or -1.
+    """
+    bounds, table = inputs.sequences.bounds, inputs.segments.table
+    T = longest_sequence(bounds)
+    buffers, found = _buffers(T, inputs), np.empty(T, np.int64)
+    (_, D, K), whole = buffers.whole.shape, buffers.whole
+    tables = best_tables(T, _pairs(inputs, buffers))
+    tables.own[:] = 0.0  # scores of tokens are part of those of segments
+    for s in range(len(bounds) - 1):
+        start, length = bounds[s], bounds[s + 1] - bounds[s]
+        if length == 0:
+            continue
+        _score(start, length, inputs, bias, buffers)
+        for t in range(length):
+            if any_invalid(whole, t * D * K, (t * D + min(D, length - t)) * K):
+                return start + t
+        search_backwards(length, whole, tables)
+        if trace_best_segmentation(length, whole, tables, found):
+            _write_labels(found, table, K, labels[start : start + length])
+    return -1
+
+
+@kernel
+def segment_label_probabilities(inputs, temperature, labels, tokens, confidences, logs, threshold):
+    """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to confidences (n,).
+
+    The probability of exactly this segment is written at each of its tokens, NaN outside segments; to logs (n,) the
+    log-probability of each segment given those before it, at its first token, and 0 at others. Scores are those of
+    `best_labels_with_segments`, none of them +inf, divided by the temperature, without a bias.
+    -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
+    """
+    found = [(0, 0, 0, 0.0) for _ in range(0)]
+    bounds, dtype = inputs.sequences.bounds, inputs.weights.node.dtype
+    T, L, none = longest_sequence(bounds), inputs.weights.node.shape[1], np.zeros(inputs.weights.node.shape[1], dtype)
+    buffers = _buffers(T, inputs)
+    (_, D, K), pair = buffers.whole.shape, _pairs(inputs, buffers) / temperature
+    sums, shares, kinds, pairs = sum_tables(T, D, pair), np.empty((T, D, K)), np.empty((T, K)), np.empty((K, K))
+    nodes = np.empty((T, L))
+    sums.own[:] = 0.0
+    for s in range(len(bounds) - 1):
+        start, length = bounds[s], bounds[s + 1] - bounds[s]
+        if length == 0:
+            continue
+        _score(start, length, inputs, none, buffers)
+        whole, own = buffers.whole[:length], labels[start : start + length]
+        whole /= temperature
+        total = sum_backwards(length, buffers.whole, sums)
+        shares[:] = 0.0
+        if total > -np.inf:
+            multiply_forwards(length, sums, shares, kinds, pairs)
+        _sum_labels(length, shares, inputs.segments.table, nodes)
+        for t in range(length):
+            tokens[start + t] = min(nodes[t, own[t]], 1.0)
+        _confidences(own, inputs.segments, shares, confidences[start:])
+        _log_probabilities(own, inputs.segments, whole, pair, total, sums.after, logs[start:])
+        for t in range(length if threshold < 1 else 0):
+            for d in range(min(D, length - t)):
+                for c in range(K // 2):
+                    p = shares[t, d, _kind(c, d + 1, K // 2)]
+                    if p > threshold:
+                        found.append((start + t, start + t + d + 1, c, min(p, 1.0)))
+    return found
+
+
+@subkernel
+def _buffers(T, inputs):
+    """Allocate the scores; what is no segment, such as longer ones among those of one token, stays -inf."""
+    L, D, C = inputs.weights.node.shape[1], len(inputs.segments.ends), len(inputs.segments.table) - 1
+    dtype = inputs.weights.node.dtype
+    edges, rows = np.empty((1, L, L), dtype), np.empty((T * D, C), dtype)
+    return _Buffers(np.empty((T, L), dtype), edges, rows, np.full((T, D, 2 * C + 1), -np.inf, dtype))
+
+
+@subkernel
+def _pairs(inputs, buffers):
+    """Return the scores (K, K) of pairs of neighbouring segments, which all sequences share."""
+    C, labels, edges = len(inputs.segments.table) - 1, inputs.segments.table, buffers.edges
+    score_in_order(
+        0, 0, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, buffers.unary, edges
+    )  # of no token
+    pair = np.empty((2 * C + 1, 2 * C + 1), edges.dtype)
+    for i in range(len(pair)):
+        last = labels[i, 0] if i <= C else labels[i - C - 1, 3]
+        for j in range(len(pair)):
+            pair[i, j] = edges[0, last, labels[j, 0] if j <= C else labels[j - C - 1, 1]]
+    return pair
+
+
+@subkernel_no_alloc
+def _kind(c, size, C):
+    """Return the kind of a segment of type c, C for O."""
+    return c if c == C or size == 1 else C + 1 + c
+
+
+@subkernel_no_alloc
+def _score(start, length, inputs, bias, buffers):
+    """Fill buffers with the scores of the tokens from start on."""
+    unary, edges, rows, segments, possible = (
+        buffers.unary,
+        buffers.edges,
+        buffers.rows,
+        inputs.segments,
+        inputs.possible,
+    )
+    D, C = len(segments.ends), rows.shape[1]
+    score_in_order(
+        start, start + length, inputs.sequences, inputs.features, inputs.weights, inputs.scheme, unary, edges
+    )
+    for t in range(length):
+        for j in range(unary.shape[1]):
+            if len(possible) and not possible[start + t, j]:
+                unary[t, j] = -np.inf
+            unary[t, j] += bias[j]
+        for d in range(min(D, length - t)):
+            row = t * D + d
+            first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
+            in_order(inputs.table, segments.ids, first, last, rows, row)
+            for c in range(C):
+                if len(inputs.left) and not inputs.left[start + t, d, c]:
+                    rows[row, c] = -np.inf
+    _add_labels(length, segments.table, buffers)
+
+
+@subkernel_no_alloc
+def _add_labels(length, labels, buffers):
+    """Fill `whole`, with the bits of `chain.segment_scores.to_segment_lattice`, so that ties stay ties."""
+    unary, edges, rows, whole = buffers.unary, buffers.edges, buffers.rows, buffers.whole
+    D, C = whole.shape[1], rows.shape[1]
+    for t in range(length):
+        whole[t, 0, C] = unary[t, labels[C, 0]]
+        for c in range(C):
+            before, middle, last = labels[c, 1], labels[c, 2], labels[c, 3]
+            whole[t, 0, c] = unary[t, labels[c, 0]] + rows[t * D, c]
+            run = unary[t, before]
+            for d in range(1, min(D, length - t)):
+                whole[t, d, C + 1 + c] = run + edges[0, before, last] + unary[t + d, last] + rows[t * D + d, c]
+                run = run + edges[0, before, middle] + unary[t + d, middle]
+                before = middle
+
+
+@subkernel_no_alloc
+def _write_labels(found, labels, K, best):
+    """Write the labels of a segmentation, in which c begins a segment and K + c continues it, to best (T,)."""
+    C = len(labels) - 1
+    for t in range(len(best)):
+        kind = found[t] % K
+        if kind <= C:
+            best[t] = labels[kind, 0]
+        elif found[t] < K:
+            best[t] = labels[kind - C - 1, 1]
+        else:
+            best[t] = labels[kind - C - 1, 3 if t + 1 == len(best) or found[t + 1] < K else 2]
+
+
+@subkernel_no_alloc
+def _sum_labels(length, shares, labels, nodes):
+    """Fill nodes (T, L) with the sums of the probabilities (T, D, K) of the segments in which tokens have a label."""
+    D, C = shares.shape[1], len(labels) - 1
+    nodes[:length] = 0.0
+    for t in range(length):
+        nodes[t, labels[C, 0]] += shares[t, 0, C]
+        for c in range(C):
+            nodes[t, labels[c, 0]] += shares[t, 0, c]
+            for d in range(1, min(D, length - t)):
+                p = shares[t, d, C + 1 + c]
+                nodes[t, labels[c, 1]] += p
+                for i in range(1, d):
+                    nodes[t + i, labels[c, 2]] += p
+                nodes[t + d, labels[c, 3]] += p
+
+
+@subkernel_no_alloc
+def _end(labels, t, segments):
+    """Return the end of the segment of labels (T,) that begins at t."""
+    stop = t + 1
+    while stop < len(labels) and not segments.begins[labels[stop]]:
+        stop += 1
+    return stop
+
+
+@subkernel_no_alloc
+def _confidences(labels, segments, shares, found):
+    """Write the probability of the segment of each of T tokens to found (T,)."""
+    D, C, t = shares.shape[1], len(segments.table) - 1, 0
+    while t < len(labels):
+        stop, c = _end(labels, t, segments), segments.kinds[labels[t]]
+        share = shares[t, stop - t - 1, _kind(c, stop - t, C)] if stop - t <= D else 0.0
+        found[t:stop] = min(share, 1.0) if c < C else np.nan
+        t = stop
+
+
+@subkernel_no_alloc
+def _log_probabilities(labels, segments, whole, pair, total, after, found):
+    """Write the log-probability of each segment given those before it to found (T,), at its first token."""
+    D, C, t, before = whole.shape[1], len(segments.table) - 1, 0, -1
+    found[: len(labels)] = 0.0
+    while t < len(labels):
+        stop, c = _end(labels, t, segments), segments.kinds[labels[t]]
+        kind = _kind(c, stop - t, C)
+        step = pair[before, kind] - after[t, before] if before >= 0 else -total
+        own = whole[t, stop - t - 1, kind] + after[stop, kind] if stop - t <= D else -np.inf
+        found[t] = own + step if own > -np.inf else -np.inf
+        t, before = stop, kind

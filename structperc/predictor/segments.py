@@ -1,0 +1,56 @@
+"""The weights and features of segments of a saved model, as a sparse predictor needs them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import forbidden_spans
+from structperc.data.labels import LabelSet
+from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, segment_ids
+from structperc.features.segments import SegmentKeys
+from structperc.kernels.arrays import SegmentArrays
+
+
+class SegmentWeights(NamedTuple):
+    """Weights of features of segments, see `scorers.SegmentLinear`."""
+
+    extractor: SegmentKeys
+    features: SegmentIndex | HashedSegmentIndex
+    weights: np.ndarray  # (F, C) float32
+
+    def arrays(self, corpus: Corpus, labels: LabelSet) -> SegmentArrays:
+        """Return the features of all segments of a corpus of n tokens."""
+        every = np.broadcast_to(np.True_, (corpus.tokens, self.extractor.max_length))
+        found = list(segment_ids(self.features, self.extractor, corpus, every))
+        counts = np.zeros((len(found), corpus.tokens + 1), np.int64)
+        for d, (_, own) in enumerate(found):
+            counts[d, 1:] = own
+        before = np.cumsum([0, *(len(ids) for ids, _ in found)])[:-1]
+        table, types = labels.segment_table, labels.segmentation.types
+        begins = np.zeros(len(labels), bool)
+        begins[table[:, :2]] = True
+        return SegmentArrays(
+            np.concatenate([ids for ids, _ in found]),
+            counts.cumsum(1) + before[:, None],
+            table,
+            np.where(types < 0, len(table) - 1, types),
+            begins,
+        )
+
+    def left(self, corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> np.ndarray:
+        """Return a mask (n, D, C) bool of the segments that are not forbidden; (0, D, C) if none is.
+
+        Raises:
+            InputError: an unknown type, or a token for which no label is left.
+        """
+        D, C = self.extractor.max_length, len(labels.type_names)
+        if (forbidden := forbidden_spans(corpus, labels, allowed)) is None:
+            return np.ones((0, D, C), bool)
+        found = np.ones((corpus.tokens, D, C), bool)
+        for sequence, spans in forbidden.spans.items():
+            for kind, start, end in spans:
+                if end - start <= D:
+                    token = corpus.starts[sequence] + start
+                    found[token, end - start - 1, labels.type_names.index(kind)] = False
+        return found
