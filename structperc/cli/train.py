@@ -45,7 +45,7 @@ CHECKPOINT = OptionHelp("--ckpt_path WHICH", "", "best or last of the newest run
 RUNS = OptionHelp("--trainer.default_root_dir DIR", "runs/NAME", "folder of the runs; NAME: name of the configuration")
 DEVICE = OptionHelp("--trainer.accelerator NAME", "auto", "device: cpu, gpu, ...")
 TRAINING = (
-    OptionHelp("--seed_everything N", "1", "random seed, except for the order of the data"),
+    OptionHelp("--seed_everything N", "1", "random seed"),
     OptionHelp("--trainer.max_epochs N", "1000", "passes over the training data"),
     DEVICE,
     RUNS,
@@ -54,7 +54,7 @@ TRAINING = (
     OptionHelp("--data.unit UNIT", "sentence", "unit of a sequence: sentence or document"),
     OptionHelp("--data.batch_size N", "null", "sequences per step; null: 8, or 65,000 tokens if learned one by one"),
     OptionHelp("--data.holdout N", "0", "training sequences held out as development data"),
-    OptionHelp("--data.seed N", "1", "seed for shuffling the training data"),
+    OptionHelp("--data.seed N", "", "seed for shuffling the training data; by default that of --seed_everything"),
     OptionHelp("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
     OptionHelp("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
     OptionHelp("--model.search.k N", "", "best candidates that are compared with gold"),

@@ -145,6 +145,7 @@ class Configuration:
             "ckpt_path": Parameter(str | None, None),
         }
         self.values = self._values(node_value(self.tree))
+        self._set_data_seed()
 
     # -- checks ----------------------------------------------------------------------------------------------
 
@@ -172,6 +173,13 @@ class Configuration:
             values[name] = self.builder.fields(part, parameters_of(cls), "this command", name)
         values |= self.builder.fields(own, plain_fields, "this command", "")
         return {name: values[name] for name in self.fields if name in values}
+
+    def _set_data_seed(self) -> None:
+        """Set the seed of the order of the data to `seed_everything`, unless a file or an option sets it."""
+        seed, data = self.values.get("seed_everything"), self.values.get("data")
+        options = data.get(OPTIONS, {}) if isinstance(data, dict) else {}
+        if type(seed) is int and "seed" in options and find_entry(self.tree, ["data", "seed"])[1] is None:
+            options["seed"] = seed
 
     def _text(self, dotted: str) -> str | None:
         """Return the text of a value from the command line; None for others."""

@@ -213,3 +213,19 @@ def test_a_folder_is_no_configuration(refused, tmp_path):
 def test_command_without_configuration(fails, command):
     assert f"{command}: no configuration given" in (line := fails(command))
     assert "structperc init" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "seed"),
+    [
+        ([], 1),
+        (["--seed_everything=3"], 3),
+        (["--seed_everything=3", "--data.seed=1"], 1),
+        (["-c", "o.yaml", "--seed_everything=3"], 2),
+        (["--seed_everything=false"], 1),
+    ],
+)
+def test_seed_of_the_data_is_that_of_everything(tmp_path, monkeypatch, options, seed):
+    monkeypatch.chdir(tmp_path)
+    Path("o.yaml").write_text("data: {init_args: {seed: 2}}")
+    assert dry_run(["-c", str(QUICKSTART), *options]).datamodule.seed == seed
