@@ -330,7 +330,8 @@ class FittedBias(NamedTuple):
         before: The score without a bias.
         curves: The decoders of each way that was tried.
         chosen: The curve with the best decoder.
-        intervals: 95 % intervals of the scores of the best decoder on the development data.
+        intervals: 95 % intervals of the scores of the best decoder on all documents of this kind, from those of the
+            development data. Another sample of the same size has more different scores, by a factor of sqrt(2).
         temperature: The temperature of thresholds, and unit of biases.
 
     Example:
