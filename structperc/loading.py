@@ -204,7 +204,7 @@ def _is_user_criterion(part: Any) -> bool:
 
 
 def _of_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> bool:
-    return all(matches_type(given[name], types[name]) for name in types)
+    return all(matches_type(value, types[name]) for name, value in given.items())
 
 
 def _needs_text_only(features: Any) -> bool:

@@ -247,6 +247,19 @@ def test_damaged_models_with_segments_are_refused_as_ever(with_segments, damage,
     assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
 
 
+def test_older_models_have_fewer_options(with_segments, tmp_path):
+    make_tagger(Sentences(sentences(8)), CRFLoss()).save(tmp_path / "likely")
+    shutil.copytree(with_segments, tmp_path / "segments")
+    removed = {
+        "likely": lambda c: c["criterion"]["init_args"].clear(),
+        "segments": lambda c: c["scorer"]["init_args"]["segments"]["init_args"].pop("hash_bits"),
+    }
+    for name, change in removed.items():
+        rewrite(tmp_path / name, change)
+        retensor(tmp_path / name, lambda tensors: None, add_checksums=True)
+        assert type(structperc.load(tmp_path / name)) is SparsePredictor
+
+
 def test_missing_folder(tmp_path):
     assert refusal(lambda: structperc.load(tmp_path / "nowhere")).endswith(
         "no saved model here (model.json is missing)"
