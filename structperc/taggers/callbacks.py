@@ -124,10 +124,15 @@ class RandomStateCheckpoint(pl.Callback):
         logger.warning("the checkpoint has %s: the resumed run will not be reproducible", found)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Restore the states if a run is resumed within an epoch."""
+        """Restore the states if a run is resumed within an epoch.
+
+        After the last mini-batch of an epoch, Lightning passes over an evaluation, also where the epoch ends without
+        one. The iterator that it creates for it then makes the draw of the iterator that is missing.
+        """
         seen = batches_seen(trainer)
         if seen is not None:
-            self._restore(trainer, draws_missing=seen == 0)
+            without = trainer.enable_validation and trainer.num_training_batches % trainer.val_check_batch != 0
+            self._restore(trainer, draws_missing=seen == 0 and not without)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Restore the states at the start of a resumed run's first epoch."""

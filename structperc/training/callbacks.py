@@ -169,6 +169,12 @@ class RunSummary(pl.Callback):
 class RunCheckpoints(CheckpointStorage):
     """The checkpoint files of a run.
 
+    A run that is resumed in another folder goes on with the best score and file of the interrupted one, which Lightning
+    would forget: its best weights are those of an uninterrupted run. If that file is gone, later epochs are compared.
+
+    Args:
+        best: The callback that saves the best epoch.
+
     Attributes:
         written: The file that this process wrote last.
         restoring: True while a checkpoint is being restored, see `RestoringEnds`.
@@ -176,6 +182,10 @@ class RunCheckpoints(CheckpointStorage):
 
     written: str | Path = ""
     restoring = False
+
+    def __init__(self, best: ModelCheckpoint) -> None:
+        super().__init__()
+        self.best = best
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         """Write a checkpoint, see `CheckpointStorage`."""
@@ -185,7 +195,12 @@ class RunCheckpoints(CheckpointStorage):
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """Read a checkpoint, see `CheckpointStorage`."""
         self.restoring = True
-        return super().load_checkpoint(path, map_location, weights_only)
+        checkpoint = super().load_checkpoint(path, map_location, weights_only)
+        if state := checkpoint["callbacks"].get(self.best.state_key):
+            state["dirpath"] = self.best.dirpath
+            if not Path(state["best_model_path"]).is_file():
+                del checkpoint["callbacks"][self.best.state_key]
+        return checkpoint
 
 
 class RestoringEnds(pl.Callback):

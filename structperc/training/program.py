@@ -185,7 +185,7 @@ class Program:
         trainer["callbacks"] += [self.checkpoints, SaveRunConfig(self.config)]
         with named_errors(trainer):
             self.trainer = pl.Trainer(**trainer)
-        self.files = RunCheckpoints()
+        self.files = RunCheckpoints(self.checkpoints)
         if type(self.trainer.strategy.checkpoint_io) is TorchCheckpointIO:
             self.trainer.strategy.checkpoint_io = self.files
         self.trainer.callbacks.append(RestoringEnds(self.files))  # type: ignore[attr-defined]

@@ -1,5 +1,8 @@
 """Fine-tuning of a transformer and templates by the program: resumed runs, clipped sparse gradients, half precision."""
 
+import json
+import shutil
+
 import pytest
 import torch
 from torch import nn
@@ -15,6 +18,7 @@ trainer:
   max_epochs: 2
   gradient_clip_val: 0.5
   accumulate_grad_batches: 2
+  val_check_interval: 3
   precision: bf16-mixed
   enable_progress_bar: false
   default_root_dir: {root}
@@ -57,17 +61,28 @@ def fit(tmp_path):
     return run
 
 
+def best_epoch(run):
+    return json.loads((run / "results.json").read_text())["best_epoch"]
+
+
 def test_resumed_run(fit, tmp_path):
-    """Interrupted in the first and in the second epoch, each of which trains more layers than the one before."""
+    """Interrupted in the first epoch, after its last step, in the second, and after the last evaluation of all.
+
+    Each epoch trains more layers than the one before. It has five mini-batches, and an evaluation after three of them.
+    """
     saves = ["--trainer.callbacks+=pytorch_lightning.callbacks.ModelCheckpoint", "--trainer.callbacks.save_top_k=-1"]
     saves += [f"--trainer.callbacks.dirpath={tmp_path}", "--trainer.callbacks.filename={step}"]
     assert fit(*saves, "--trainer.callbacks.every_n_train_steps=1") == 0
     assert fit() == 0
     steps = checkpoint(fit.root / "1")["global_step"] // 2
     assert steps > 1
-    for number, step in enumerate((1, steps + 1), 3):
+    whole = fit.root / "2"
+    for number, step in enumerate((1, steps, steps + 1, 2 * steps - 1), 3):
         assert fit(f"--ckpt_path={tmp_path}/step={step}.ckpt") == 0
-        assert_same_training(fit.root / str(number), fit.root / "2")
+        assert_same_training(fit.root / str(number), whole)
+        assert best_epoch(fit.root / str(number)) == best_epoch(whole)
+    shutil.rmtree(fit.root / "1")  # which has the best weights until then
+    assert fit(f"--ckpt_path={tmp_path}/step={2 * steps - 1}.ckpt") == 0
 
 
 def test_optimizers_without_sparse_gradients(fit, capsys):
