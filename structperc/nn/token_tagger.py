@@ -253,6 +253,17 @@ class TokenTagger(nn.Module):
         loss = None if labels is None else self.head(logits, labels)
         return TokenClassifierOutput(loss=loss, logits=logits)
 
+    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict[str, Any] | None = None) -> None:
+        """Compute the encoder's activations a second time in the backward pass, which takes time and saves memory.
+
+        The Trainer of transformers calls this for the option of the same name.
+        """
+        self.encoder.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs)
+
+    def gradient_checkpointing_disable(self) -> None:
+        """Keep the encoder's activations for the backward pass."""
+        self.encoder.network.gradient_checkpointing_disable()
+
     def decode(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the best legal label sequence of each row, as `preprocess_logits_for_metrics` of a Trainer.
 
@@ -333,7 +344,8 @@ class TokenTagger(nn.Module):
         labels, sure = np.zeros(corpus.tokens, np.int64), np.full(corpus.tokens, np.nan)
         order = np.flatnonzero(sizes)[np.argsort(-sizes[sizes > 0], kind="stable")]
         with evaluation_mode(self):
-            for rows in np.split(order, range(batch_size, len(order), batch_size)):
+            for first in range(0, len(order), batch_size):
+                rows = order[first : first + batch_size]
                 words = np.concatenate([np.arange(ends[row] - corpus.lengths[row], ends[row]) for row in rows])
                 found, confidence, real = self._label(self._batch(pieces.select(torch.from_numpy(words)), corpus, rows))
                 labels[words], sure[words] = found[real].cpu(), confidence[real].cpu()

@@ -131,7 +131,8 @@ class RandomStateCheckpoint(pl.Callback):
         """
         seen = batches_seen(trainer)
         if seen is not None:
-            without = trainer.enable_validation and trainer.num_training_batches % trainer.val_check_batch != 0
+            interval = trainer.val_check_batch or math.inf
+            without = trainer.enable_validation and trainer.num_training_batches % interval != 0
             self._restore(trainer, draws_missing=seen == 0 and not without)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

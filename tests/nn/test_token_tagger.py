@@ -163,6 +163,20 @@ def test_criteria(criterion, bert, tmp_path):
     assert type(loaded.head.criterion) is type(tagger.head.criterion)
 
 
+def test_gradient_checkpointing(bert):
+    """It computes the same gradients; the encoder runs a second time for them."""
+    gradients, calls = [], []
+    for tagger in (made(bert, dropout=0), made(bert, dropout=0)):
+        if gradients:
+            tagger.gradient_checkpointing_enable()
+        layer = tagger.encoder.network.encoder.layer[0].attention
+        layer.register_forward_hook(lambda *_, known=gradients: calls.append(len(known)))
+        tagger.train()(**collated(tagger)).loss.backward()
+        gradients.append({name: p.grad for name, p in tagger.named_parameters()})
+    assert calls == [0, 1, 1]
+    torch.testing.assert_close(*gradients)
+
+
 def test_frozen_encoder(bert):
     tagger = made(bert, frozen=True)
     before = {name: one.clone() for name, one in tagger.encoder.state_dict().items()}
@@ -194,6 +208,11 @@ def test_spans_of_texts_and_words(trained):
     assert [(one.start, one.end, one.type) for one in words] == [(0, 1, "PER"), (2, 3, "PER"), (4, 5, "LOC")]
     assert [one.confidence for one in words] == pytest.approx([one.confidence for one in found])
     assert empty == []
+
+
+def test_nothing_to_predict(trained):
+    assert trained.predict([]) == trained.tag([]) == []
+    assert trained.predict(["", " \n"]) == trained.tag([[], []]) == [[], []]
 
 
 def test_predictions_do_not_depend_on_batches(trained):
