@@ -1,7 +1,7 @@
 """Dynamic programs on lattices as custom operators of PyTorch.
 
 operators.py               contracts, shapes and derivatives
-semi_markov.py             the same for segments; on a GPU the reference runs
+semi_markov.py             the same for segments
 registration.py            how an operator is registered, and which implementation runs
 reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, in modules of the same names
 

@@ -1,9 +1,13 @@
-"""Random lattices of every kind, in batches small enough to enumerate."""
+"""Random lattices of every kind, in batches small enough to enumerate, and operators on tensors of a CPU."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+from structperc.ops.registration import implementation
 
 KINDS = ("dense", "stationary", "impossible", "poisoned", "by token", "by sequence", "integers", "equal", "expanded")
 SIZES = ((3, 4), (2, 2), (4, 3), (2, 6), (5, 3), (1, 4), (1, 1))  # (L, T); 7 sizes and 9 kinds make 63 pairs
@@ -42,3 +46,15 @@ def make(kind: str, L: int, T: int, dtype: torch.dtype, seed: int) -> Tables:
     if kind == "expanded":
         unary, edge = unary.mT.contiguous().mT, edge[:1, :1].mT.expand(BATCH, T, L, L)
     return unary, edge, lengths
+
+
+def operator(device: str, name: str) -> Callable[..., Any]:
+    """An implementation, for tensors on a CPU: where there is a GPU they are sent to it, and results are fetched."""
+    found = implementation(device, name)
+    if device != "cuda" or not torch.cuda.is_available():
+        return found
+    return lambda *args: tree_map_only(Tensor, Tensor.cpu, found(*tree_map_only(Tensor, _sent, args)))
+
+
+def _sent(x: Tensor) -> Tensor:
+    return x.cuda()

@@ -1,16 +1,12 @@
 """One contract for all implementations of all operators, against enumeration on hundreds of lattices."""
 
 import importlib.util
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
-from torch.utils._pytree import tree_map_only
 
 from structperc.errors import InputError
-from structperc.ops.registration import implementation
-from tests.ops.lattices import KINDS, batches, make
+from tests.ops.lattices import KINDS, batches, make, operator
 from tests.oracle import Enumeration
 
 FLOATS = [torch.float64, torch.float32]
@@ -44,18 +40,6 @@ def device(request: pytest.FixtureRequest) -> Device:
 @pytest.fixture(params=FLOATS, ids=str)
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
-
-
-def operator(device: str, name: str) -> Callable[..., Any]:
-    """An implementation, for tensors on a CPU: where there is a GPU they are sent to it, and results are fetched."""
-    found = implementation(device, name)
-    if device != "cuda" or not torch.cuda.is_available():
-        return found
-    return lambda *args: tree_map_only(torch.Tensor, torch.Tensor.cpu, found(*tree_map_only(torch.Tensor, _sent, args)))
-
-
-def _sent(x: torch.Tensor) -> torch.Tensor:
-    return x.cuda()
 
 
 def test_viterbi(device: Device, dtype: torch.dtype) -> None:

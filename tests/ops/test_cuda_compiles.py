@@ -20,6 +20,10 @@ READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select"
 KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
     "_log_sums", "_shares", "_draw"
 }  # fmt: skip
+OF_SEGMENTS = {
+    "_fill_suffixes", "_search_segments", "_sum_segments", "_search_with_each", "_list_segmentations",
+    "_draw_segmentations",
+}  # fmt: skip
 OF_CHUNKS = {"_multiply", "_join", "_search_chunk", "_follow_chunk", "_score_chunk"}  # for up to 16 labels
 SOME = ("9 dense float32", "400 stationary float32")  # with a scan over chunks, and in slabs of labels
 MORE = ("3 stationary float32", "50 dense float64", "50 stationary float32", "400 dense float32")
@@ -40,7 +44,7 @@ def test_kernels_compile_without_host_reads(capability: str, lattices: tuple[str
     assert run.returncode == 0, run.stdout + run.stderr
     printed = [line.rsplit(maxsplit=3) for line in run.stdout.splitlines()]
     for lattice in lattices:
-        kernels = KERNELS | (OF_CHUNKS if int(lattice.split()[0]) <= 16 else set())
+        kernels = KERNELS | OF_SEGMENTS | (OF_CHUNKS if int(lattice.split()[0]) <= 16 else set())
         assert {kernel for of, kernel, *_ in printed if of == lattice} == kernels, lattice
 
 
@@ -124,6 +128,9 @@ def launch(L: int, kind: str, precision: str) -> None:
     call("sample", unary, edge, lengths, noise)
     call("path_score", unary, edge, lengths, labels, rows)
     call("path_counts", noise[:, 0, 0].to(dtype), lengths, labels, rows, [B, T, L], list(edge.shape))
+    segments = torch.zeros(*edge.shape[:2], 8, L, dtype=dtype)  # of up to 8 tokens
+    for name, *more in (("viterbi",), ("sums",), ("best",), ("kbest", 5), ("sample", noise)):
+        call(f"semi_markov_{name}", unary, segments, edge[0, 0], lengths, *more)
 
 
 if __name__ == "__main__":

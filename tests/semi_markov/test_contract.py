@@ -1,5 +1,6 @@
 """One contract for the implementations of segment operators, against enumeration."""
 
+import importlib.util
 import math
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from structperc.errors import InputError, InvalidScoreError
 from structperc.ops import semi_markov_best, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
-from structperc.ops.registration import implementation
+from tests.ops.lattices import operator
 from tests.semi_markov.enumeration import expected, labels_of, ranked
 
 KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned")
@@ -18,7 +19,14 @@ CASES = [("normal", *size) for size in SIZES[:3]] + [
 ]
 CASES += [("impossible", *SIZES[1])]
 B = 4
-devices = pytest.mark.parametrize("device", ["reference", "cpu"])
+INTERPRETED = [case for case in CASES if case[0] in ("by length", "equal", "impossible", "poisoned")]
+
+
+@pytest.fixture(params=["reference", "cpu", "cuda"])
+def device(request):
+    if request.param == "cuda" and importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed, so that its kernels cannot be interpreted")
+    return request.param
 
 
 def make(kind, C, D, T, dtype=torch.float64):
@@ -47,14 +55,13 @@ def rows(tables):
         yield b, ranked(token[b], segment[b if len(segment) > 1 else 0], pair, int(lengths[b]))
 
 
-@devices
 def test_searches(device):
-    for case in CASES:
+    for case in INTERPRETED if device == "cuda" else CASES:
         tables = make(*case, torch.float32)
         C, k = case[1], 7
-        scores, labels = implementation(device, "semi_markov_viterbi")(*tables)
-        several, found, valid = implementation(device, "semi_markov_kbest")(*tables, k)
-        best = implementation(device, "semi_markov_best")(*tables)
+        scores, labels = operator(device, "semi_markov_viterbi")(*tables)
+        several, found, valid = operator(device, "semi_markov_kbest")(*tables, k)
+        best = operator(device, "semi_markov_best")(*tables)
         assert torch.equal(several[:, 0], labels)
         again = semi_markov_path_score(*tables, several)
         for b, listed in rows(tables):
@@ -70,12 +77,11 @@ def test_searches(device):
             torch.testing.assert_close(best[b], with_it, rtol=0, atol=1e-4)
 
 
-@devices
 def test_sums(device):
     dtype, near = (torch.float64, 1e-9) if device == "reference" else (torch.float32, 1e-4)
-    for case in CASES:
+    for case in INTERPRETED if device == "cuda" else CASES:
         tables = make(*case, dtype)
-        total, *found = implementation(device, "semi_markov_sums")(*tables)
+        total, *found = operator(device, "semi_markov_sums")(*tables)
         entropies = semi_markov_entropy(*tables)
         for b, listed in rows(tables):
             log_z, *wanted, entropy = expected(listed, found[0][b].shape)
@@ -97,11 +103,11 @@ def test_gradients():
     assert torch.autograd.gradgradcheck(lambda *x: semi_markov_sums(*x, lengths)[0], inputs, fast_mode=True)
 
 
-@devices
+@pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_samples(device):
     tables = make("integers", 2, 2, 4)
     noise = torch.rand(B, 4000, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    drawn = implementation(device, "semi_markov_sample")(*tables, noise)
+    drawn = operator(device, "semi_markov_sample")(*tables, noise)
     for b, listed in rows(tables):
         n, log_z = int(tables[3][b]), torch.tensor([s for s, _ in listed]).logsumexp(0).item()
         for s, one in listed[:3]:
@@ -115,10 +121,10 @@ def test_invalid_scores():
     for name in ("viterbi", "kbest", "sample"):
         more = {"kbest": (2,), "sample": (torch.rand(B, 2, 3, dtype=torch.float64),)}.get(name, ())
         with pytest.raises(InvalidScoreError, match="sequence 1 of 4"):
-            implementation("cpu", f"semi_markov_{name}")(token, segment, pair, lengths, *more)
+            operator("cpu", f"semi_markov_{name}")(token, segment, pair, lengths, *more)
     for device in ("cpu", "reference"):
-        total, segments, *_ = implementation(device, "semi_markov_sums")(token, segment, pair, lengths)
-        best = implementation(device, "semi_markov_best")(token, segment, pair, lengths)
+        total, segments, *_ = operator(device, "semi_markov_sums")(token, segment, pair, lengths)
+        best = operator(device, "semi_markov_best")(token, segment, pair, lengths)
         assert torch.equal(best.isnan(), segments.isnan())
         assert total.isnan().tolist() == [False, True, False, False]
         assert segments[1].isnan().any()

@@ -63,7 +63,7 @@ def _bits(losses):
 
 
 @triton.jit
-def _smallest(losses, bound, k):
+def smallest(losses, bound, k):
     """Return the mask (N, C) of the k smallest finite losses (N, C), the first among equals.
 
     `bound` (N,) is finite only where at least k losses are not above it.
@@ -119,7 +119,7 @@ def _list_paths(
         extended = tl.reshape(tl.where(possible, loss[:, :, None] + cost, float("inf")), (N, K * P))
         full = tl.sum(listed.to(tl.int32), 1) == k
         bound = tl.where(full, tl.max(tl.where(listed, loss, 0.0), 1), float("inf"))
-        chosen = _smallest(extended, bound, k)
+        chosen = smallest(extended, bound, k)
         position = tl.cumsum(chosen.to(tl.int32), 1) - 1
         mine = chosen & real[:, None]
         tl.store(picks + ((b * T + t) * k)[:, None] + position, pick + tl.zeros_like(position), mask=mine)
