@@ -5,7 +5,7 @@
 #   bash benchmarks/gpu.sh [REPORT]           on the machine; default: gpu_report.md
 #
 # WHEELS=FOLDER installs these files beside what is there; PYTHON names the interpreter. Without a GPU the kernels are
-# interpreted, and compiled for compute capabilities 8.0 and 9.0. Every section has a time limit, all together eight
+# interpreted, and compiled for compute capabilities 8.0 and 9.0. Every section has a time limit, all together twelve
 # minutes; the status is 1 if one of them failed.
 set -u
 cd "$(dirname "$0")/.."
@@ -49,16 +49,21 @@ import platform, torch
 gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else 'no GPU'
 print(gpu + ', torch', torch.__version__ + ', Python', platform.python_version())"
 section "Checks" 120 "$python" -m benchmarks.gpu checks
+section "Checks of segments" 90 "$python" -m benchmarks.gpu_segments checks
 section "Compilation for 8.0 and 9.0" 60 bash -c 'tests tests/ops/test_cuda_compiles.py -m "slow or not slow"'
 section "Tests" 150 bash -c 'tests tests/ops/test_cuda.py tests/ops/test_contract.py tests/ops/test_host_reads.py \
-    tests/ops/test_invalid_scores.py tests/chain tests/nn tests/nonlocal_features/test_contract.py -k "not cpu"'
+    tests/ops/test_invalid_scores.py tests/chain tests/nn tests/semi_markov \
+    tests/nonlocal_features/test_contract.py -k "not cpu"'
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
-        section "compute-sanitizer, $tool" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 \
-            "$python" -m benchmarks.gpu small
+        for module in gpu gpu_segments; do
+            section "compute-sanitizer, $tool, $module" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+                "$python" -m "benchmarks.$module" small
+        done
     done
 fi
 section "Times" 90 "$python" -m benchmarks.gpu times
+section "Times of segments" 60 "$python" -m benchmarks.gpu_segments times
 section "Share of the head in a training step" 40 "$python" -m benchmarks.gpu encoder
 if [ "$("$python" -c 'import torch; print(torch.cuda.is_available())')" = True ]; then
     for config in quickstart embedded/bilstm_crf; do
