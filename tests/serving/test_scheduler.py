@@ -144,7 +144,7 @@ def test_error_in_one_call():
 
     first, *wrong, own = played(scene)
     assert first == "2"
-    assert [str(one) for one in wrong] == ["unlucky", "unlucky"]
+    assert [repr(one) for one in wrong] == ["ValueError('unlucky')"] * 2
     assert isinstance(own, KeyError)
 
 
