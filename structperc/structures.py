@@ -168,6 +168,8 @@ class LatticeWithSegments(NamedTuple):
     segment: Tensor  # (B, T, D, C) score of the segment of type c that begins at t and has d + 1 tokens
     labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last
     #                 tokens of a longer one, by type; in the last row O
+    first: Tensor | None = None  # (B, T) bool, first tokens of independent sentences: no segment and no score of a
+    #                              label pair reaches across; None: each sequence as a whole
 
 
 class SegmentLattice(NamedTuple):

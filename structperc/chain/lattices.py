@@ -130,7 +130,7 @@ def _narrow(edge: Tensor) -> Tensor:
     return edge
 
 
-def expand_edges(lattice: Lattice) -> Tensor:
+def expand_edges(lattice: Lattice | LatticeWithSegments) -> Tensor:
     """Return edge scores (B, T, L, L) as an expanded view.
 
     Example:
@@ -246,17 +246,18 @@ def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
     return scattered
 
 
-def separate_sentences(lattice: Lattice, first: Tensor) -> Lattice:
+def separate_sentences(lattice: AnyLattice, first: Tensor) -> AnyLattice:
     """Make the sentences of documents independent: set the edge scores into their first tokens to 0.
 
-    Labels that may not begin or end a sentence must have unary scores of -inf already; see `constrain`. Differentiable.
+    Labels that may not begin or end a sentence must have unary scores of -inf already; see `constrain`. In a lattice
+    with scores of segments, no segment reaches across. Differentiable.
 
     Args:
         lattice: scores of B documents.
         first: (B, T) bool, True at the first token of each sentence.
 
     Returns:
-        The lattice with edge scores (B, T, L, L).
+        The lattice with edge scores (B, T, L, L); with scores of segments, the lattice with these `first` tokens.
 
     Example:
         >>> import torch
@@ -266,10 +267,12 @@ def separate_sentences(lattice: Lattice, first: Tensor) -> Lattice:
         >>> separate_sentences(document, torch.tensor([[True, False, True]])).edge[0, :, 0, 0]
         tensor([0., 1., 0.])
     """
+    if isinstance(lattice, LatticeWithSegments):
+        return lattice._replace(first=first)
     return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
 
 
-def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
+def split_sentences(lattice: AnyLattice, first: Tensor) -> tuple[AnyLattice, Tensor]:
     """Turn each sentence of a document into a sequence of its own.
 
     Args:
@@ -302,5 +305,5 @@ def split_sentences(lattice: Lattice, first: Tensor) -> tuple[Lattice, Tensor]:
         edge = expand_edges(lattice).reshape(B * T, L, L)[places]
     if isinstance(lattice, LatticeWithSegments):
         segment = lattice.segment.reshape(B * T, *lattice.segment.shape[2:])[places]
-        lattice = lattice._replace(segment=segment)
+        lattice = lattice._replace(segment=segment, first=None)
     return lattice._replace(unary=lattice.unary.reshape(B * T, L)[places], edge=edge, lengths=lengths), places

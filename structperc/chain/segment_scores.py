@@ -2,14 +2,15 @@
 
 Segments of one token and longer ones are different kinds, since they have different labels: the C types of segments of
 one token, then O, then the C types of longer ones. All scores, also those of labels and label pairs, become scores of
-whole segments and of pairs of neighbours, for the operators of `ops.semi_markov`.
+whole segments and of pairs of neighbours, for the operators of `ops.semi_markov`. If sentences are independent, there
+are two kinds in place of each: one for segments within a sentence, and one for those at its end, whose pairs score 0.
 """
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import full_precision, is_stationary, validate_lattice
+from structperc.chain.lattices import full_precision, is_stationary, separate_sentences, validate_lattice
 from structperc.errors import InputError
 from structperc.ops import path_score as scores_of
 from structperc.ops import (
@@ -49,7 +50,7 @@ def kbest_labels(lattice: LatticeWithSegments, k: int) -> Candidates:
 
 def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
     """Return the results of `chain.max_marginals`."""
-    best = semi_markov_best(*to_segment_lattice(lattice))
+    best = _by_kind(lattice, semi_markov_best(*to_segment_lattice(lattice))).amax(4)
     T, D, C = *best.shape[1:3], lattice.segment.shape[3]
     one, first, middle, last = lattice.labels[:C].unbind(1)
     found = best.new_full(lattice.unary.shape, -torch.inf)
@@ -96,8 +97,13 @@ def segment_probabilities(lattice: LatticeWithSegments) -> Tensor:
         tensor([[0.4000, 0.2000],
                 [0.4000, 0.0000]])
     """
-    C, found = lattice.segment.shape[3], semi_markov_sums(*to_segment_lattice(lattice))[1]
+    C, found = lattice.segment.shape[3], _by_kind(lattice, semi_markov_sums(*to_segment_lattice(lattice))[1]).sum(4)
     return torch.cat([found[:, :, :1, :C], found[:, :, 1:, C + 1 :]], 2)
+
+
+def _by_kind(lattice: LatticeWithSegments, values: Tensor) -> Tensor:
+    """Return values (B, T, D, ...) of segments of a lattice by kind, within sentences and at their ends."""
+    return values.unflatten(3, (-1, 1 if lattice.first is None else 2))
 
 
 def steps_of_labels(lattice: LatticeWithSegments, labels: Tensor) -> Tensor:
@@ -107,10 +113,12 @@ def steps_of_labels(lattice: LatticeWithSegments, labels: Tensor) -> Tensor:
     first, size, kind = _segments(lattice, labels, rows)
     C, D = lattice.segment.shape[3], found.segment.shape[2]
     kind = torch.where((kind < C) & (size > 1), kind + C + 1, kind)  # of `to_segment_lattice`
+    begin = torch.arange(T, device=labels.device)
+    if lattice.first is not None:
+        kind = 2 * kind + pad(lattice.first, (0, 1)).gather(1, (begin + size).clamp(0, T)).long()
     scores = prepare(*found)
     after = scores_after(scores, log_sum)
-    through, begin = scores_from(scores, after), torch.arange(T, device=labels.device)
-    rows = rows.unsqueeze(1)
+    through, rows = scores_from(scores, after), rows.unsqueeze(1)
     own = through[rows, begin, (size - 1).clamp(0, D - 1), kind]
     latest = begin.where(first, 0).cummax(1).values
     before = pad(kind.gather(1, latest)[:, :-1], (1, 0))
@@ -129,7 +137,9 @@ def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) 
     A label that cannot continue a segment begins one. The score is -inf if a segment has more than D tokens.
     """
     _, T, D, C = lattice.segment.shape
-    local = scores_of(*validate_lattice(Lattice(*lattice[:3])), labels, rows)
+    chain = Lattice(*lattice[:3])
+    chain = chain if lattice.first is None else separate_sentences(chain, lattice.first)
+    local = scores_of(*validate_lattice(chain), labels, rows)
     if not T:
         return local
     first, size, kind = _segments(lattice, labels, rows)
@@ -150,6 +160,8 @@ def _segments(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> tup
     real, steps = real_tokens(lengths, T), torch.arange(T, device=labels.device)
     own = labels.where(real, 0)
     first = begins[own] | ~real | (steps == 0)
+    if lattice.first is not None:
+        first = first | lattice.first[rows]
     following = pad(steps.where(first, T)[:, 1:], (0, 1), value=T).flip(1).cummin(1).values.flip(1)
     return first & real, following.clamp(max=lengths.unsqueeze(1)) - steps, kinds[own]
 
@@ -172,10 +184,7 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
                 [-inf, -inf, 6.]])
     """
     if not is_stationary(lattice.edge):
-        raise InputError(
-            "scores of segments need one matrix of label pairs for all tokens: remove features.edge, and set no "
-            "criterion that separates sentences"
-        )
+        raise InputError("scores of segments need one matrix of label pairs for all tokens: remove features.edge")
     unary, edge, lengths = validate_lattice(Lattice(*lattice[:3]))
     (B, T, _), D, table, edge = unary.shape, lattice.segment.shape[2], lattice.labels, edge[0, 0]
     added = full_precision(lattice.segment).to(unary.dtype)
@@ -189,9 +198,24 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
         found.append(torch.cat([nothing, whole], 2))
         run, before = run + edge[before, middle] + _later(unary[..., middle], d), middle
     begin, end = torch.cat([one, table[-1:, 0], first]), torch.cat([one, table[-1:, 0], last])
-    return SegmentLattice(
-        unary.new_zeros(B, T, len(begin)), torch.stack(found, 2), edge[end.unsqueeze(1), begin], lengths
-    )
+    segment, pair = torch.stack(found, 2), edge[end.unsqueeze(1), begin]
+    if lattice.first is not None:
+        segment, pair = _separated(segment, pair, lattice.first)
+    return SegmentLattice(unary.new_zeros(B, T, len(pair)), segment, pair, lengths)
+
+
+def _separated(segment: Tensor, pair: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the scores of twice as many kinds: k becomes 2 k, and 2 k + 1 for a segment that ends a sentence.
+
+    In this order the first of equal label sequences stays the first.
+    """
+    T, D = segment.shape[1:3]
+    sentence = pad(first, (0, D + 1)).cumsum(1).unfold(1, D + 1, 1)[:, :T]  # (B, T, D + 1), of the tokens from t on
+    across, ends = sentence[..., :1] < sentence[..., :-1], sentence[..., :-1] < sentence[..., 1:]
+    within = segment.masked_fill((across | ends).unsqueeze(3), -torch.inf)
+    last = segment.masked_fill((across | ~ends).unsqueeze(3), -torch.inf)
+    pairs = torch.stack([pair, torch.zeros_like(pair)], 1).flatten(0, 1)
+    return torch.stack([within, last], 4).flatten(3), pairs.repeat_interleave(2, 1)
 
 
 def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
@@ -224,6 +248,7 @@ def _labels(lattice: LatticeWithSegments, found: Tensor, valid: Tensor) -> Tenso
     """Return the labels of segmentations (..., T), 0 in the padding and where not valid (...)."""
     types, outside = lattice.labels[:-1], lattice.labels[-1:]
     kinds = torch.cat([types[:, [0] * 4], outside, types])  # of one token, O, longer
+    kinds = kinds if lattice.first is None else kinds.repeat_interleave(2, 0)
     begins, kind = found < len(kinds), kinds[found % len(kinds)]
     ends = pad(begins[..., 1:], (0, 1), value=True)
     lengths = lattice.lengths.to(found.device).view(-1, *[1] * (found.dim() - 1))

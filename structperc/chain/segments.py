@@ -423,4 +423,7 @@ def _agreeing(
     own = unary[rows].masked_fill(inside.unsqueeze(2) & other, -torch.inf)
     edge = edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows]
     found = lattice._replace(unary=own, edge=edge, lengths=lengths[rows])
-    return found._replace(segment=found.segment[rows]) if isinstance(found, LatticeWithSegments) else found
+    if isinstance(found, Lattice):
+        return found
+    first = None if found.first is None else found.first[rows]
+    return found._replace(segment=found.segment[rows], first=first)

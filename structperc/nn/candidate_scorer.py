@@ -78,15 +78,9 @@ class CandidateScorer:
 
     def _check_segments(self) -> None:
         """Raise InputError for a criterion that does not support scores of segments."""
-        name = type(self.criterion).__name__
         if not self.criterion.supports_segments:
+            name = type(self.criterion).__name__
             raise InputError(f"{name} does not support scores of segments; use HingeLoss, CRFLoss or another scorer")
-        if self.criterion.independent_sentences:
-            option = "unit" if self.criterion.unit == "sentence" else "local_unit"
-            raise InputError(
-                f"model.criterion.{option}: {name} does not support independent sentences with scores of segments: "
-                "remove this option, and set data.unit: sentence unless features need documents"
-            )
 
     def units(self, lattice: Lattice, batch: Batch) -> ComparedSequences:
         """Return the sequences that the criterion compares.

@@ -1,6 +1,7 @@
 """Searches and sums of a lattice with scores of segments, against all label sequences."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -27,9 +28,14 @@ from structperc.chain import (
     sample,
     scale,
     segment_marginals,
+    separate_sentences,
+    split_sentences,
+    step_log_probabilities,
     viterbi,
 )
 from structperc.chain.confidence import entities
+from structperc.chain.lattices import token_mask
+from structperc.chain.segment_scores import segment_probabilities
 from structperc.data.forbidden_spans import segment_states
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
@@ -107,6 +113,56 @@ def test_probabilities_of_segments(scheme):
             for j in range(len(labels)):
                 scores = [score for score, path in paths if path[t] == j]
                 assert through[row, t, j].item() == pytest.approx(max(scores, default=-np.inf))
+
+
+FIRST = torch.tensor([[True, False, False, True], [True, True, False, False], [False] * 4])
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
+def test_independent_sentences_by_enumeration(scheme):
+    labels, lattice = make(scheme)
+    constraints = Constraints()
+    constraints.allocate(labels)
+    lattice = constraints(
+        lattice, FIRST, FIRST.roll(-1, 1) | torch.tensor([[0, 0, 0, 1], [0, 0, 1, 0], [0] * 4]).bool()
+    )
+    document, parts = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)[0]
+    found = kbest(document, 8)
+    again = path_score(document, found.labels)
+    for row, sentences in enumerate([(0, 1), (2, 3), ()]):
+        paths = [(0.0, ())]
+        for one in sentences:
+            paths = [(a + b, x + y) for (a, x), (b, y) in product(paths, all_paths(labels, parts, one))]
+        paths.sort(reverse=True)
+        valid, n = found.valid[row], int(lattice.lengths[row])
+        assert [tuple(one[:n].tolist()) for one in found.labels[row, valid]] == [path for _, path in paths[:8]]
+        scores = torch.tensor([score for score, _ in paths], dtype=torch.float64)
+        torch.testing.assert_close(found.scores[row, valid], scores[:8])
+        torch.testing.assert_close(again[row, valid], scores[:8])
+        torch.testing.assert_close(log_partition(document)[row], scores.logsumexp(0))
+
+
+def test_independent_sentences_are_sequences_of_their_own():
+    _, lattice = make("IOB2")
+    unary, segment = torch.randint(-1, 2, (B, T, 5)).double(), torch.randint(-1, 2, (B, T, D, 2)).double()  # ties
+    lattice = lattice._replace(unary=unary, edge=lattice.edge.round(), segment=segment)
+    document, (parts, places) = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)
+    real, owner = token_mask(parts), torch.tensor([0, 0, 1, 1])
+    gold = torch.tensor([[1, 2, 2, 2], [3, 4, 4, 0], [0] * 4])  # a label that cannot begin a sentence, but does
+    both = (document, gold), (parts, gold.flatten()[places])
+    sums = [(log_partition(x), entropy(x), viterbi(x)[0], path_score(x, y)) for x, y in both]
+    for whole, part in zip(*sums, strict=True):
+        torch.testing.assert_close(whole, torch.zeros(B).double().index_add(0, owner, part))
+    tables = [
+        (viterbi(x)[1], marginals(x), segment_probabilities(x), max_marginals(x) - viterbi(x)[0].view(-1, 1, 1))
+        for x, _ in both
+    ]
+    steps = [step_log_probabilities(x, y) for x, y in both]
+    for whole, part in (*zip(*tables, strict=True), steps):
+        torch.testing.assert_close(whole.flatten(0, 1)[places[real]], part[real])
+    segments = (Segments(*torch.tensor([[row], [start], [start + 2]])) for row, start in ((1, 1), (3, 0)))
+    others = [best_without(x, y, one)[1] for (x, y), one in zip(both, segments, strict=True)]
+    assert torch.equal(others[0][0, 1:3], others[1][0, :2])
 
 
 def test_sequences_that_agree_on_a_segment():
