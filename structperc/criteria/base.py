@@ -231,8 +231,9 @@ class CandidateLoss(Criterion):
         """
         if self.local_rule() is not None:
             raise InputError(
-                f"{type(self).__name__}: local_unit sentence needs learning sequence by sequence; use SparseLinear "
-                "with the optimizer Perceptron or PassiveAggressive on a CPU, without prior, clipping and accumulation"
+                f"{type(self).__name__}: local_unit sentence needs learning sequence by sequence; use SparseLinear, "
+                "or SegmentLinear with it, and the optimizer Perceptron or PassiveAggressive on a CPU, without prior, "
+                "clipping and accumulation"
             )
         scored = self.add_cost(scored)
         decision = self.decide(scored)

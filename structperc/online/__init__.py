@@ -7,6 +7,14 @@ parameter_averaging.py   means of the weights that several processes have moved
 """
 
 from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights
-from structperc.online.segment_learner import SegmentLearner
+from structperc.online.segment_learner import SegmentLearner, update_segment_weights
 
-__all__ = ["BatchResult", "SequenceLearner", "OnlineLearner", "SegmentLearner", "merge_results", "update_local_weights"]
+__all__ = [
+    "BatchResult",
+    "SequenceLearner",
+    "OnlineLearner",
+    "SegmentLearner",
+    "merge_results",
+    "update_local_weights",
+    "update_segment_weights",
+]

@@ -115,10 +115,11 @@ def grown_workspace(needed, workspace):
 
 
 @kernel
-def collect_changes(start, stop, gold, rival, features, sizes, workspace):
+def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace):
     """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
 
-    gold and rival are (T,), labels of the tokens start, ..., stop - 1. A key is the index of a weight in the node
+    gold and rival are (T,), labels of the tokens start, ..., stop - 1; alone is (T,) bool, True at tokens whose pair
+    with the token before has no features. A key is the index of a weight in the node
     table, or sizes[0] + its index in the edge table, or sizes[0] + sizes[1] + its index in the transitions; sizes[2]
     is the number of transitions, sizes[3] is L. Keys are in the order of their first use, so that those of a row are
     neighbours. The workspace of `empty_workspace` grows if it is too small.
@@ -134,7 +135,7 @@ def collect_changes(start, stop, gold, rival, features, sizes, workspace):
                 row, value = np.int64(features.node_ids[place]) * L, _value(features.node_weights, place)
                 n = add_to_count(row + g, value, slots, keys, counts, n)
                 n = add_to_count(row + r, -value, slots, keys, counts, n)
-        if t == 0 or (g == r and gold[t - 1] == rival[t - 1]):
+        if alone[t] or (g == r and gold[t - 1] == rival[t - 1]):
             continue
         g, r = gold[t - 1] * L + g, rival[t - 1] * L + r
         if sizes[1]:
@@ -261,7 +262,7 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
         ahead = padded_array(T, L, unary), padded_array(T, L, unary), np.empty(T, weights.node.dtype)
         costly = len(costs.table) > 0
         searched = np.empty_like(unary) if costly else unary
-        rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
+        rival, best, alone = np.empty(T, np.int64), np.empty(T, np.int64), np.arange(T) == 0
         workspace = empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
@@ -286,7 +287,7 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
             if not np.isfinite(gap):
                 return updates, wrong
             updates += 1
-            keys, counts, workspace = collect_changes(start, stop, gold, rival, features, sizes, workspace)
+            keys, counts, workspace = collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
             scale = factor * size(losses[u], factor * factor * squared_norm(counts), *numbers)
             apply_changes(keys, counts, scale, step + u, sizes, weights, sums, moved)
         return updates, wrong
@@ -298,16 +299,17 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
 def local_update(size: Callable[..., float]) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
-    Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), the loss, the squared norm of
-    the change of other weights, numbers and step. It returns the step size. A weight of the sequence is a factor of the
-    loss and of the changes.
+    Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), alone (T,) (see
+    `collect_changes`), the loss, the squared norm of the change of other weights, numbers and step. It returns the step
+    size. A weight of the sequence is a factor of the loss and of the changes.
     """
     size = subkernel_no_alloc(size)
 
     @kernel
-    def update(units, features, weights, sums, moved, rival, loss, norm, numbers, step):
+    def update(units, features, weights, sums, moved, rival, alone, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
-        keys, counts, _ = collect_changes(0, len(units.gold), units.gold, rival, features, sizes, empty_workspace())
+        gold, workspace = units.gold, empty_workspace()
+        keys, counts, _ = collect_changes(0, len(gold), gold, rival, alone, features, sizes, workspace)
         factor = units.weights[0] if len(units.weights) else 1.0
         scale = factor * size(factor * loss, factor * factor * (norm + squared_norm(counts)), *numbers)
         apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)

@@ -31,9 +31,20 @@ class SegmentTables(NamedTuple):
     moved: ndarray
 
 
+class Suffixes(NamedTuple):
+    """Best scores of the tokens from t on, by kind of segment: C types of one token, O, C types of longer ones."""
+
+    begin: ndarray  # (K,) int64, first label of a segment of each kind
+    end: ndarray  # (K,) int64, last label
+    begun: ndarray  # (T, K), of all that begins with a segment at t
+    size: ndarray  # (T, K) int64, number of tokens of this segment
+    after: ndarray  # (T + 1, K), of all that follows a segment which ends before t
+    following: ndarray  # (T + 1, K) int64, kind of the next segment
+
+
 @cache
 def segment_learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
-    """Return the compiled loop over the units of a batch, as `learning_pass` does, for rivals that are the best paths.
+    """Return the compiled loop over the units of a batch, as `learning_pass` does.
 
     Its arguments are those of `learning_pass`, with `SegmentArrays` after the features and `SegmentTables` after the
     tables of the labels' scorer.
@@ -46,8 +57,8 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
         T = longest_sequence(units.bounds)
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((1, L, L), weights.node.dtype)
         scores, searched = np.empty((T, D, C), weights.node.dtype), np.empty_like(unary)
-        rival, best = np.empty(T, np.int64), np.empty(T, np.int64)
-        workspace, more_workspace = empty_workspace(), empty_workspace()
+        rival, best, alone = np.empty(T, np.int64), np.empty(T, np.int64), np.arange(T) == 0
+        suffixes, workspace, more_workspace = _suffixes(T, segments.table), empty_workspace(), empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
             start, stop = units.bounds[u], units.bounds[u + 1]
@@ -61,14 +72,20 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
             searched[:length] = unary[:length]
             if len(costs.table):
                 add_costs(unary, costs.table, costs.rows[start:stop], searched)
-            exists = _search(searched, edges[0], scores, length, segments.table, rival)
-            gap -= path_score(searched, edges, rival, length) + _sum_of_segments(rival[:length], segments, scores)
+            _search(searched, edges[0], scores, length, segments.table, suffixes)
+            exists = _best_path(length, segments.table, suffixes, best)
+            if rule.exclude_gold:
+                exists = _best_wrong_path(searched, edges[0], scores, gold, segments, suffixes, rival)
+            else:
+                rival[:length] = best[:length]
             if not exists or count_differences(gold, rival) == 0:
                 continue
+            gap -= path_score(searched, edges, rival, length) + _sum_of_segments(rival[:length], segments, scores)
             if not len(costs.table):
-                wrong += count_differences(gold, rival)
+                wrong += count_differences(gold, best)
             elif -gap >= rule.least_cost:
-                _search(unary, edges[0], scores, length, segments.table, best)
+                _search(unary, edges[0], scores, length, segments.table, suffixes)
+                _best_path(length, segments.table, suffixes, best)
                 wrong += count_differences(gold, best)
             if not should_update(gap, rule.threshold):
                 continue
@@ -77,7 +94,7 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
             if not np.isfinite(gap):
                 return updates, wrong
             updates += 1
-            keys, counts, workspace = collect_changes(start, stop, gold, rival, features, sizes, workspace)
+            keys, counts, workspace = collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
             more_keys, more_counts, more_workspace = _collect(start, gold, rival, segments, more_workspace)
             norm = squared_norm(counts) + squared_norm(more_counts)
             scale = factor * size(losses[u], factor * factor * norm, *numbers)
@@ -86,6 +103,31 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
         return updates, wrong
 
     return learn
+
+
+@cache
+def segment_update(size: Callable[..., float]) -> Any:
+    """Return the compiled update of the local weights of one sequence with a given rival, as `local_update` does.
+
+    Its arguments are those of `local_update`, with `SegmentArrays` after the features and `SegmentTables` after the
+    tables of the labels' scorer.
+    """
+    size = subkernel_no_alloc(size)
+
+    @kernel
+    def update(units, features, segments, weights, sums, moved, tables, rival, alone, loss, norm, numbers, step):
+        sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
+        gold, workspace = units.gold, empty_workspace()
+        keys, counts, _ = collect_changes(0, len(gold), gold, rival, alone, features, sizes, workspace)
+        more_keys, more_counts, _ = _collect(0, gold, rival, segments, empty_workspace())
+        norm += squared_norm(counts) + squared_norm(more_counts)
+        factor = units.weights[0] if len(units.weights) else 1.0
+        scale = factor * size(factor * loss, factor * factor * norm, *numbers)
+        apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)
+        _move(more_keys, more_counts, scale, step, tables)
+        return scale
+
+    return update
 
 
 @subkernel_no_alloc
@@ -123,48 +165,114 @@ def _sum_of_segments(labels, segments, scores):
 
 
 @subkernel
-def _search(unary, edge, scores, length, table, labels):
-    """Fill labels (T,) with the best path, in the order of `semi_markov_viterbi`; return True if there is one."""
-    D, C = scores.shape[1], scores.shape[2]
+def _suffixes(T, table):
+    """Return `Suffixes` for sequences of up to T tokens; the scores are not filled."""
+    C = len(table) - 1
     K = 2 * C + 1
     begin, end = np.empty(K, np.int64), np.empty(K, np.int64)
-    for c in range(C):
-        begin[c] = end[c] = table[c, 0]
-        begin[C + 1 + c], end[C + 1 + c] = table[c, 1], table[c, 3]
-    begin[C] = end[C] = table[C, 0]
-    after, begun = np.zeros((length + 1, K)), np.full((length, K), -np.inf)
-    size, following = np.ones((length, K), np.int64), np.zeros((length + 1, K), np.int64)
+    begin[: C + 1] = end[: C + 1] = table[:, 0]
+    begin[C + 1 :], end[C + 1 :] = table[:C, 1], table[:C, 3]
+    begun, size = np.empty((T, K)), np.empty((T, K), np.int64)
+    return Suffixes(begin, end, begun, size, np.empty((T + 1, K)), np.empty((T + 1, K), np.int64))
+
+
+@subkernel_no_alloc
+def _search(unary, edge, scores, length, table, suffixes):
+    """Fill the scores of suffixes, in the order of `semi_markov_viterbi`: of equal ones the first kind and length."""
+    K = len(suffixes.begin)
+    suffixes.after[length] = 0.0
     for t in range(length - 1, -1, -1):
-        begun[t, C] = unary[t, table[C, 0]] + after[t + 1, C]
-        for c in range(C):
-            first, middle, last = table[c, 1], table[c, 2], table[c, 3]
-            begun[t, c] = unary[t, table[c, 0]] + scores[t, 0, c] + after[t + 1, c]
-            run, before, highest = np.float64(unary[t, first]), first, -np.inf
-            for d in range(1, min(D, length - t)):
-                total = run + edge[before, last] + unary[t + d, last] + scores[t, d, c] + after[t + d + 1, C + 1 + c]
-                if total > highest:
-                    highest, size[t, C + 1 + c] = total, d + 1
-                run, before = run + edge[before, middle] + unary[t + d, middle], middle
-            begun[t, C + 1 + c] = highest
+        for k in range(K):
+            suffixes.begun[t, k], suffixes.size[t, k] = _begin(t, k, unary, edge, scores, length, table, suffixes.after)
         for i in range(K):
             highest, chosen = -np.inf, 0
-            for c in range(K):
-                total = edge[end[i], begin[c]] + begun[t, c]
+            for k in range(K):
+                total = edge[suffixes.end[i], suffixes.begin[k]] + suffixes.begun[t, k]
                 if total > highest:
-                    highest, chosen = total, c
-            after[t, i], following[t, i] = highest, chosen
-    kind, t = begun[0].argmax(), 0
-    if begun[0, kind] == -np.inf:
+                    highest, chosen = total, k
+            suffixes.after[t, i], suffixes.following[t, i] = highest, chosen
+
+
+@subkernel_no_alloc
+def _begin(t, kind, unary, edge, scores, length, table, after):
+    """Return the best score of the tokens from t on that begin with a segment of a kind, and its number of tokens."""
+    D, C = scores.shape[1], scores.shape[2]
+    if kind == C:
+        return unary[t, table[C, 0]] + after[t + 1, C], 1
+    if kind < C:
+        return unary[t, table[kind, 0]] + scores[t, 0, kind] + after[t + 1, kind], 1
+    c = kind - C - 1
+    first, middle, last = table[c, 1], table[c, 2], table[c, 3]
+    run, before, highest, size = np.float64(unary[t, first]), first, -np.inf, 1
+    for d in range(1, min(D, length - t)):
+        total = run + edge[before, last] + unary[t + d, last] + scores[t, d, c] + after[t + d + 1, kind]
+        if total > highest:
+            highest, size = total, d + 1
+        run, before = run + edge[before, middle] + unary[t + d, middle], middle
+    return highest, size
+
+
+@subkernel_no_alloc
+def _best_path(length, table, suffixes, labels):
+    """Fill labels (T,) with the best path; return True if there is one."""
+    kind = suffixes.begun[0].argmax()
+    if suffixes.begun[0, kind] == -np.inf:
         return False
-    while t < length:
-        stop, c = t + size[t, kind], kind if kind <= C else kind - C - 1
-        for i in range(t, stop):
-            labels[i] = table[c, 2]
-        labels[stop - 1] = table[c, 3]
+    _follow(0, kind, suffixes.size[0, kind], length, table, suffixes, labels)
+    return True
+
+
+@subkernel_no_alloc
+def _follow(t, kind, size, length, table, suffixes, labels):
+    """Fill labels (T,) from t on: a segment, and the best of all that follows it."""
+    C = len(table) - 1
+    while True:
+        c = kind if kind <= C else kind - C - 1
+        labels[t : t + size] = table[c, 2]
+        labels[t + size - 1] = table[c, 3]
         labels[t] = table[c, 1 if kind > C else 0]
-        t = stop
-        if t < length:
-            kind = following[t, kind]
+        t += size
+        if t >= length:
+            return
+        kind = suffixes.following[t, kind]
+        size = suffixes.size[t, kind]
+
+
+@subkernel
+def _best_wrong_path(unary, edge, scores, gold, segments, suffixes, labels):
+    """Fill labels (T,) with the best path other than gold (T,), the first of equal ones; return True if there is one.
+
+    A wrong path has the segments of gold up to one in whose place it has another one.
+    """
+    length, C, after = len(gold), scores.shape[2], suffixes.after
+    starts, kinds, n = np.empty(length + 1, np.int64), np.empty(length, np.int64), 0
+    t = 0
+    while t < length:
+        stop, kind = _next_segment(gold, t, segments), segments.kinds[gold[t]]
+        starts[n], kinds[n] = t, kind + C + 1 if kind < C and stop - t > 1 else kind
+        n, t = n + 1, stop
+    starts[n] = length
+    chosen, sizes, wrong = np.empty(n, np.int64), np.empty(n, np.int64), -np.inf
+    for i in range(n - 1, -1, -1):
+        t, stop, own = starts[i], starts[i + 1], kinds[i]
+        free = after[stop, own]
+        after[stop, own] = wrong  # so that all that begins with the segment of gold differs from gold later
+        leaving = _begin(t, own, unary, edge, scores, length, segments.table, after)
+        after[stop, own] = free
+        wrong = -np.inf
+        for k in range(len(suffixes.begin)):
+            total, size = leaving if k == own else (suffixes.begun[t, k], suffixes.size[t, k])
+            if i:
+                total += edge[suffixes.end[kinds[i - 1]], suffixes.begin[k]]
+            if total > wrong:
+                wrong, chosen[i], sizes[i] = total, k, size
+    if wrong == -np.inf:
+        return False
+    i = 0
+    while chosen[i] == kinds[i] and sizes[i] == starts[i + 1] - starts[i]:
+        i += 1
+    labels[: starts[i]] = gold[: starts[i]]
+    _follow(starts[i], chosen[i], sizes[i], length, segments.table, suffixes, labels)
     return True
 
 

@@ -174,7 +174,13 @@ class OnlineLearner(SequenceLearner):
 
 @torch.no_grad()
 def update_local_weights(
-    batch: FlatBatch, rival: Tensor, scorer: SparseLinear, optimizer: AveragedOptimizer, loss: float, norm: float
+    batch: FlatBatch,
+    rival: Tensor,
+    scorer: SparseLinear,
+    optimizer: AveragedOptimizer,
+    loss: float,
+    norm: float,
+    unit: ComparisonUnit = "sequence",
 ) -> float:
     """Move the weights of a scorer along Phi(gold) - Phi(rival) for one sequence.
 
@@ -188,6 +194,7 @@ def update_local_weights(
         optimizer: optimizer of the weights.
         loss: loss of the sequence.
         norm: squared norm of the change of other weights.
+        unit: unit whose local scores are independent of others: the "sequence" or each "sentence".
 
     Returns:
         The step size, with the weight of the sequence as a factor.
@@ -212,11 +219,13 @@ def update_local_weights(
 
     group = optimizer.param_groups[0]
     step_size = optimizer.step_size_rule(group)
+    batch = scorer.add_features(batch)
     return local_update(step_size.size)(
         units_of(batch, "sequence"),
         features_of(batch),
         *weight_tables(scorer, optimizer),
         rival.numpy(),
+        tokens_alone(batch, unit),
         loss,
         norm,
         step_size.numbers,
@@ -260,6 +269,11 @@ def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
     weights = NO_WEIGHTS if batch.weights is None else batch.weights.double().numpy()
     return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights)
+
+
+def tokens_alone(batch: FlatBatch, unit: ComparisonUnit) -> ndarray:
+    """Return a mask (n,) of the tokens of one sequence whose pairs with the tokens before have no features."""
+    return batch.first.numpy() if unit == "sentence" else np.arange(len(batch.gold)) == 0
 
 
 def features_of(batch: FlatBatch) -> FeatureArrays:

@@ -169,7 +169,7 @@ class SparsePredictor(Predictor):
         assert self._segments is not None
         masks = possible_masks(corpus, self.labels)
         inputs = SegmentInputs(
-            SequenceBounds(corpus.starts, first, last),
+            SequenceBounds(np.unique(corpus.sentences) if self._independent else corpus.starts, first, last),
             self._features(corpus),
             self._weights,
             TagSchemeMasks(*self.labels.allowed),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -23,6 +24,7 @@ from structperc.online import (
     SequenceLearner,
     merge_results,
     update_local_weights,
+    update_segment_weights,
 )
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
@@ -50,43 +52,37 @@ def sequence_learner(
     if not isinstance(optimizer, AveragedOptimizer) or not optimizer.sequential or len(optimizer.param_groups) > 1:
         return None
     learned = {p for p in optimizer.param_groups[0]["params"] if p.requires_grad}
-    if type(scorer) is SegmentLinear and type(scorer.labels) is SparseLinear:
-        return _segment_learner(scorer, scorer.labels, constraints, criterion, optimizer, learned)
-    if type(scorer) not in (SparseLinear, VectorLinear):
-        return None
-    assert isinstance(scorer, SparseLinear)
-    if learned != {*(p for p in scorer.parameters() if p.requires_grad), *nonlocal_weights}:
-        return None
-    if scorer.node.device.type != "cpu" or scorer.node.dtype not in COMPILED:
+    if not _is_sparse(scorer) or learned != {*(p for p in scorer.parameters() if p.requires_grad), *nonlocal_weights}:
         return None
     if isinstance(criterion, PairwiseLoss) and not nonlocal_weights:
         return _local_learner(scorer, constraints, criterion.rule(), optimizer)
     if isinstance(criterion, CandidateLoss):
         rule = criterion.local_rule()
         local = rule and _local_learner(scorer, constraints, rule, optimizer)
-        return CandidateLearner(compare, criterion, scorer, nonlocal_weights, optimizer, local)
+        unit = "sentence" if criterion.independent_sentences else "sequence"
+        update: Any = update_segment_weights if isinstance(scorer, SegmentLinear) else update_local_weights
+        move = partial(update, scorer=scorer, optimizer=optimizer, unit=unit)
+        return CandidateLearner(compare, criterion, move, nonlocal_weights, optimizer, local)
     return None
 
 
-def _segment_learner(
-    scorer: SegmentLinear,
-    labels: SparseLinear,
-    constraints: Constraints,
-    criterion: Criterion,
-    optimizer: AveragedOptimizer,
-    learned: set[Tensor],
-) -> SequenceLearner | None:
-    """Return the learner of scores of labels and segments, if the rival may be gold and all weights are learned."""
-    if not isinstance(criterion, PairwiseLoss) or criterion.exclude_gold or learned != {*scorer.parameters()}:
-        return None
-    if labels.node.device.type != "cpu" or not labels.node.dtype == scorer.weight.dtype in COMPILED:
-        return None
-    return SegmentLearner(scorer, constraints, criterion.rule(), optimizer)
+def _is_sparse(scorer: Scorer) -> bool:
+    """Return True for a scorer of sparse features of labels, and of segments, whose weights compiled code can move."""
+    if type(scorer) is SegmentLinear:
+        labels = scorer.labels
+        return type(labels) is SparseLinear and _is_sparse(labels) and labels.node.dtype == scorer.weight.dtype
+    if type(scorer) not in (SparseLinear, VectorLinear):
+        return False
+    assert isinstance(scorer, SparseLinear)
+    return scorer.node.device.type == "cpu" and scorer.node.dtype in COMPILED
 
 
 def _local_learner(
-    scorer: SparseLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+    scorer: Scorer, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
 ) -> SequenceLearner:
+    if isinstance(scorer, SegmentLinear):
+        return SegmentLearner(scorer, constraints, rule, optimizer)
+    assert isinstance(scorer, SparseLinear)
     learner = OnlineLearner(scorer, constraints, rule, optimizer)
     return VectorLearner(learner, scorer) if isinstance(scorer, VectorLinear) else learner
 
@@ -119,7 +115,7 @@ class CandidateLearner(SequenceLearner):
         compare: Returns the gold labels and candidates of a batch with their scores, with gradients of the non-local
             weights only: for the search with the criterion's cost, and for the search without it.
         criterion: Compares the gold labels with one of the candidates.
-        scorer: Scorer with the local weights.
+        move: Moves the local weights: `update_local_weights` or `update_segment_weights` of a scorer.
         nonlocal_weights: Weights of the non-local features.
         optimizer: Optimizer of all these weights, with a step-size rule.
         local: Learns the sentences of a sequence; None: the criterion compares candidates only.
@@ -129,12 +125,12 @@ class CandidateLearner(SequenceLearner):
         self,
         compare: Callable[[Batch], tuple[Scored, Scored]],
         criterion: CandidateLoss,
-        scorer: SparseLinear,
+        move: Callable[..., float],
         nonlocal_weights: Sequence[Tensor],
         optimizer: AveragedOptimizer,
         local: SequenceLearner | None = None,
     ) -> None:
-        self.compare, self.criterion, self.scorer = compare, criterion, scorer
+        self.compare, self.criterion, self.move = compare, criterion, move
         self.nonlocal_weights, self.optimizer, self.local = nonlocal_weights, optimizer, local
 
     def learn(self, batch: FlatBatch) -> BatchResult:
@@ -166,9 +162,7 @@ class CandidateLearner(SequenceLearner):
             gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
         rival = scored.candidates.labels[0, int(decision.rival)]
-        size = update_local_weights(
-            self.scorer.add_features(sequence), rival, self.scorer, self.optimizer, float(loss), norm
-        )
+        size = self.move(sequence, rival, loss=float(loss), norm=norm)
         for p, gradient in gradients.items():
             self.optimizer.move(p, gradient, size)
         return weighted

@@ -115,7 +115,7 @@ def test_probabilities_of_segments(scheme):
                 assert through[row, t, j].item() == pytest.approx(max(scores, default=-np.inf))
 
 
-FIRST = torch.tensor([[True, False, False, True], [True, True, False, False], [False] * 4])
+FIRST = torch.tensor([[True, False, True, True], [True, True, False, False], [False] * 4])
 
 
 @pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
@@ -129,7 +129,7 @@ def test_independent_sentences_by_enumeration(scheme):
     document, parts = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)[0]
     found = kbest(document, 8)
     again = path_score(document, found.labels)
-    for row, sentences in enumerate([(0, 1), (2, 3), ()]):
+    for row, sentences in enumerate([(0, 1, 2), (3, 4), ()]):
         paths = [(0.0, ())]
         for one in sentences:
             paths = [(a + b, x + y) for (a, x), (b, y) in product(paths, all_paths(labels, parts, one))]
@@ -147,7 +147,7 @@ def test_independent_sentences_are_sequences_of_their_own():
     unary, segment = torch.randint(-1, 2, (B, T, 5)).double(), torch.randint(-1, 2, (B, T, D, 2)).double()  # ties
     lattice = lattice._replace(unary=unary, edge=lattice.edge.round(), segment=segment)
     document, (parts, places) = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)
-    real, owner = token_mask(parts), torch.tensor([0, 0, 1, 1])
+    real, owner = token_mask(parts), torch.tensor([0, 0, 0, 1, 1])
     gold = torch.tensor([[1, 2, 2, 2], [3, 4, 4, 0], [0] * 4])  # a label that cannot begin a sentence, but does
     both = (document, gold), (parts, gold.flatten()[places])
     sums = [(log_partition(x), entropy(x), viterbi(x)[0], path_score(x, y)) for x, y in both]
@@ -160,7 +160,7 @@ def test_independent_sentences_are_sequences_of_their_own():
     steps = [step_log_probabilities(x, y) for x, y in both]
     for whole, part in (*zip(*tables, strict=True), steps):
         torch.testing.assert_close(whole.flatten(0, 1)[places[real]], part[real])
-    segments = (Segments(*torch.tensor([[row], [start], [start + 2]])) for row, start in ((1, 1), (3, 0)))
+    segments = (Segments(*torch.tensor([[row], [start], [start + 2]])) for row, start in ((1, 1), (4, 0)))
     others = [best_without(x, y, one)[1] for (x, y), one in zip(both, segments, strict=True)]
     assert torch.equal(others[0][0, 1:3], others[1][0, :2])
 

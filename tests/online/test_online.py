@@ -19,7 +19,7 @@ from structperc.online import OnlineLearner
 from structperc.online.compiled import find_rival
 from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
-from structperc.scorers import SparseLinear
+from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
@@ -78,22 +78,36 @@ def test_local_weights(name, monkeypatch):
     compared(train, monkeypatch, exact)
 
 
+class Whole(LocalAndNonlocal):
+    """The updates of documents alone, whose sentences are independent of each other."""
+
+    def local_rule(self):
+        return None
+
+
+def with_segments():
+    return SegmentLinear(SparseLinear(), SegmentFeatures(["w[all]", "w[-1]|length"], max_length=8))
+
+
 @pytest.mark.parametrize(
-    "criterion",
+    ("criterion", "scorer"),
     [
-        MarginLoss(5.0),
-        LocalAndNonlocal(5.0),
-        LocalAndNonlocal(5.0, C_local=9.0, first="local"),
-        LocalAndNonlocal(5.0, local="conservative"),
-        LocalAndNonlocal(0.0, cost=2.0),
-        LocalAndNonlocal(0.0, cost=SegmentCosts(missed=4.0)),
+        (MarginLoss(5.0), SparseLinear),
+        (LocalAndNonlocal(5.0), SparseLinear),
+        (LocalAndNonlocal(5.0, C_local=9.0, first="local"), SparseLinear),
+        (LocalAndNonlocal(5.0, local="conservative"), SparseLinear),
+        (LocalAndNonlocal(0.0, cost=2.0), SparseLinear),
+        (LocalAndNonlocal(0.0, cost=SegmentCosts(missed=4.0)), SparseLinear),
+        (Whole(5.0, local_unit="sentence"), SparseLinear),
+        (LocalAndNonlocal(5.0), with_segments),
+        (Whole(5.0, local_unit="sentence"), with_segments),
     ],
-    ids=["4.1", "4.2", "local first", "conservative", "cost", "segment costs"],
+    ids=["4.1", "4.2", "local first", "conservative", "cost", "segment costs", "whole", "segments", "whole, segments"],
 )
-def test_local_and_nonlocal_weights(criterion, monkeypatch):
+def test_local_and_nonlocal_weights(criterion, scorer, monkeypatch):
     def train(size):
         data = Synthetic(train=15, dev=1, test=1, unit="document", batch_size=size)
-        tagger = documents_tagger(criterion)
+        tagger = documents_tagger(criterion, scorer=scorer())
         trainer = fit(tagger, data, 2, limit_val_batches=0)
         assert size == 1 or isinstance(tagger.training_method.learner, CandidateLearner)
         return trainer
@@ -153,21 +167,23 @@ def test_weights_of_documents(monkeypatch):
     compared(train, monkeypatch, exact=False)
 
 
-def documents_tagger(criterion, nonlocal_features=(PhraseConsistency, MajorityPhrase)) -> Tagger:
-    features = FeatureExtractor(["kazama2007"], ["bias"], progress=False)
-    return Tagger(features, SparseLinear(), criterion, KBest(5), Additive, [make() for make in nonlocal_features])
+def documents_tagger(criterion, nonlocal_features=(PhraseConsistency, MajorityPhrase), scorer=None) -> Tagger:
+    edge = [] if isinstance(scorer, SegmentLinear) else ["bias"]
+    features, more = FeatureExtractor(["kazama2007"], edge, progress=False), [make() for make in nonlocal_features]
+    return Tagger(features, scorer or SparseLinear(), criterion, KBest(5), Additive, more)
 
 
 # -- sentences of documents ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def both() -> tuple[Tagger, EncodedCorpus, EncodedCorpus]:
+@pytest.fixture(scope="module", params=[SparseLinear, with_segments])
+def both(request) -> tuple[Tagger, EncodedCorpus, EncodedCorpus]:
     """A tagger, the documents of a corpus, and the sentences of these documents."""
     documents, alone = (Synthetic(train=12, dev=1, test=1, unit=unit) for unit in ("document", "sentence"))
     here = {"of": ["w", "wl"], "at": [0]}  # windows would reach into neighbouring sentences of a document
-    features = FeatureExtractor([here, "bias"], [here], progress=False)
-    tagger = Tagger(features, SparseLinear(), MarginLoss(4.0, unit="sentence"), KBest(2), Additive)
+    edge = [here] if request.param is SparseLinear else []
+    features = FeatureExtractor([here, "bias"], edge, progress=False)
+    tagger = Tagger(features, request.param(), MarginLoss(4.0, unit="sentence"), KBest(2), Additive)
     tagger.build_vocabulary(documents)
     return tagger, tagger.encode(documents.corpus("train")), tagger.encode(alone.corpus("train"))
 

@@ -86,6 +86,9 @@ CASES = {
     "likelihood": Case({"node": NODE, "edge": EDGE}, criterion=CRFLoss),
     "segments": Case(segments=SEGMENTS),
     "segments of documents": Case(scheme="BILOU", unit="document", segments=(*SEGMENTS, "tag[all]"), columns=("tag",)),
+    "segments of sentences apart": Case(
+        criterion=lambda: HingeLoss(1.0, "sentence"), unit="document", segments=SEGMENTS
+    ),
     "hashed segments": Case(segments=SEGMENTS, hash_bits=10),
     "segments with ties": Case(transitions=False, segments=SEGMENTS, weights=(0.0, 0.0, 1.0)),
     "ties": Case({"node": NODE, "edge": EDGE}, unit="document", weights=(0.0,)),
