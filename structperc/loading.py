@@ -64,6 +64,7 @@ SEGMENT_FEATURES: dict[str, dict[str, Any]] = {
         "gazetteers": dict[str, str] | None,
         "clusters": str | None,
         "hash_bits": int | None,
+        "candidates": None,
     }
 }
 SEGMENT_ARRAYS = ("segments.keys", "segments.phrases", "weight", "segments.names", "segments.named")

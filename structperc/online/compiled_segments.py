@@ -137,6 +137,9 @@ def _score_segments(start, length, segments, weights, scores):
     rows = scores.reshape(-1, C)
     for t in range(length):
         for d in range(min(D, length - t)):
+            if len(segments.candidates) and not segments.candidates[start + t, d]:
+                scores[t, d] = -np.inf
+                continue
             first, last = segments.ends[d, start + t], segments.ends[d, start + t + 1]
             in_two_sums(weights, segments.ids, first, last, rows, t * D + d)
 

@@ -23,6 +23,7 @@ from structperc.online.learner import (
 )
 from structperc.optim import AveragedOptimizer
 from structperc.scorers import SegmentLinear, SparseLinear
+from structperc.scorers.segment_linear import candidate_mask
 from structperc.structures import FlatBatch
 
 if TYPE_CHECKING:
@@ -152,12 +153,15 @@ def update_segment_weights(
 
 def _segments_of(batch: FlatBatch, scorer: SegmentLinear) -> SegmentArrays:
     """Return the features of all segments of a batch."""
-    inputs = batch.inputs[scorer.labels.n_inputs :]
+    own, D = scorer.labels.n_inputs, scorer.segments.max_length
+    inputs, pruned = batch.inputs[own : own + D], batch.inputs[own + D :]
     before = np.cumsum([0, *(len(one.ids) for one in inputs)])[:-1]
     ends = np.stack([one.offsets.numpy() + first for one, first in zip(inputs, before, strict=True)])
     kinds, begins = segment_kinds(scorer.table, cast(SparseLinear, scorer.labels).node.shape[1])
     ids = torch.cat([one.ids for one in inputs]).numpy()
-    return SegmentArrays(ids, ends.astype(np.int64), scorer.table.numpy(), kinds.numpy(), begins.numpy())
+    candidates = candidate_mask(pruned[0], D, training=True) if pruned else torch.ones(0, D, dtype=torch.bool)
+    labels = scorer.table.numpy(), kinds.numpy(), begins.numpy()
+    return SegmentArrays(ids, ends.astype(np.int64), candidates.numpy(), *labels)
 
 
 def _segment_tables(scorer: SegmentLinear, optimizer: AveragedOptimizer) -> "SegmentTables":

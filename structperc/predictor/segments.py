@@ -33,6 +33,7 @@ class SegmentWeights(NamedTuple):
         return SegmentArrays(
             np.concatenate([ids for ids, _ in found]),
             counts.cumsum(1) + before[:, None],
+            np.ones((0, self.extractor.max_length), bool),  # all
             table,
             np.where(types < 0, len(table) - 1, types),
             begins,

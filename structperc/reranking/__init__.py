@@ -6,8 +6,9 @@ models and caches their lists, bayes_point.py averages the weights of many passe
 A `Reranker` adds a local score (local_score.py) and non-local features, trained with any criterion on candidates. A
 `GlobalReranker` uses a ranker (ranker.py) trained without gradients: boosting.py or voted_perceptron.py.
 
-first_labels.py turns the labels of a first model into an attribute for templates. minimum_risk.py decodes the
-candidates of one or several taggers by least expected cost.
+first_labels.py turns the labels of a first model into an attribute for templates. likely_segments.py limits a model
+with features of segments to those that a first model finds. minimum_risk.py decodes the candidates of one or several
+taggers by least expected cost.
 """
 
 import lazy_loader

@@ -5,6 +5,7 @@ from .candidate_lists import ListBatch as ListBatch
 from .first_labels import FirstLabels as FirstLabels
 from .global_reranker import GlobalReranker as GlobalReranker
 from .jackknife import JackKnife as JackKnife
+from .likely_segments import LikelySegments as LikelySegments
 from .local_score import FirstScore as FirstScore
 from .local_score import LocalFeatures as LocalFeatures
 from .local_score import LocalScore as LocalScore

@@ -4,11 +4,12 @@ base.py            base class, and the sum of several scorers
 sparse_linear.py   weights of feature ids
 vector_linear.py   the same, and linear scores of fixed vectors
 neural.py          linear scores of an encoder's vectors
-segment_linear.py  scores of labels, and weights of features of whole segments
+segment_linear.py  scores of labels, and weights of features of whole segments; segment_candidates.py: which ones
 """
 
 from structperc.scorers.base import LocalWeights, Scorer, Sum
 from structperc.scorers.neural import Neural
+from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.segment_linear import SegmentFeatures, SegmentLinear
 from structperc.scorers.sparse_linear import SparseLinear
 from structperc.scorers.vector_linear import VectorLinear
@@ -21,5 +22,6 @@ __all__ = [
     "Neural",
     "SegmentLinear",
     "SegmentFeatures",
+    "SegmentCandidates",
     "Sum",
 ]

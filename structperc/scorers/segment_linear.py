@@ -2,7 +2,7 @@
 
 import logging
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +24,7 @@ from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, 
 from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
+from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.sparse_linear import sum_features
 from structperc.structures import Batch, LatticeWithSegments, real_tokens
 
@@ -59,6 +60,8 @@ class SegmentFeatures(TextModule):
         clusters: file of word clusters, as for `structperc.features.Clusters`; None for none.
         hash_bits: number features by hashes, at most 2**hash_bits, without an index; features with the same hash share
             a number, and `cutoff` applies to hashes.
+        candidates: chooses the segments that may be predicted and have features; None: all of up to D tokens. In
+            training, gold segments are candidates as well.
 
     Raises:
         InputError: an invalid template or option; a gazetteer or clusters that no template uses.
@@ -86,6 +89,7 @@ class SegmentFeatures(TextModule):
         gazetteers: dict[str, str] | None = None,
         clusters: str | None = None,
         hash_bits: int | None = None,
+        candidates: SegmentCandidates | None = None,
     ) -> None:
         super().__init__()
         if max_length < 1 or cutoff < 1:
@@ -96,7 +100,8 @@ class SegmentFeatures(TextModule):
         self.gazetteers, self.clusters, self.hash_bits = gazetteers, clusters, hash_bits
         if hash_bits is not None:
             check_hashing(hash_bits, cutoff)
-        self.n_inputs = max_length
+        self.candidates = candidates
+        self.n_inputs = max_length + (candidates is not None)
         self._words: Clusters | None = None
         self._hash: dict[str, int] | None = None  # sizes of a hashed index
         used = {part.attribute for text in templates for part in parse_segment_template(text) if part.place == PHRASE}
@@ -120,7 +125,9 @@ class SegmentFeatures(TextModule):
         found = [phrase_keys(path, name) for name, path in files.items()]
         phrases = np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
         self._words = None if self.clusters is None else Clusters(expand_path(self.clusters))
-        extractor, candidates = self._extractor(phrases), self._candidates(corpus)
+        if self.candidates is not None:
+            self.candidates.build_vocabulary(corpus)
+        extractor, candidates = self._extractor(phrases), np.logical_or(*self._candidates(corpus))
         self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
         if self.hash_bits is None:
             exact = SegmentIndex.fit(extractor, corpus, candidates, self.cutoff)
@@ -195,9 +202,20 @@ class SegmentFeatures(TextModule):
         self.register_buffer("names", torch.zeros(sizes[2], dtype=torch.uint8), persistent=sizes[2] > 0)
 
     def encode_inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the features of the segments that begin at each token, a Ragged for each length."""
+        """Return the features of the segments that begin at each token, a Ragged for each length.
+
+        With `candidates`, another Ragged lists the candidates that begin at each token: their numbers of tokens less 1,
+        plus D for gold segments that are candidates in training only.
+
+        Raises:
+            InputError: incomplete labels.
+        """
+        likely, gold = self._candidates(corpus)
         extractor = self._extractor(self.phrases.cpu().numpy().view(np.uint64))
-        found = segment_ids(self._index(), extractor, corpus, self._candidates(corpus))
+        found = list(segment_ids(self._index(), extractor, corpus, likely | gold))
+        if self.candidates is not None:
+            tokens, kinds = np.concatenate([likely, gold & ~likely], 1).nonzero()
+            found.append((kinds.astype(np.int32), np.bincount(tokens, minlength=corpus.tokens)))
         return [Ragged.from_counts(torch.from_numpy(ids), torch.from_numpy(counts)) for ids, counts in found]
 
     def _index(self) -> SegmentIndex | HashedSegmentIndex:
@@ -207,8 +225,18 @@ class SegmentFeatures(TextModule):
         sizes = self._hash["distinct"], self._hash["occupied"]
         return HashedSegmentIndex(self.hash_bits, keys, self.named.cpu().numpy(), names, *sizes)
 
-    def _candidates(self, corpus: Corpus) -> np.ndarray:
-        return np.broadcast_to(np.True_, (corpus.tokens, self.max_length))
+    def _candidates(self, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+        """Return the segments that may be predicted, and gold segments, (N, D) bool each; no gold if all may be."""
+        size = corpus.tokens, self.max_length
+        if self.candidates is None:
+            return np.broadcast_to(np.True_, size), np.broadcast_to(np.False_, size)
+        if "label" in corpus.columns and is_incomplete(corpus):
+            raise InputError(f"{corpus.name}: incomplete labels; remove `candidates` of SegmentFeatures")
+        gold = np.zeros(size, bool)
+        for start, end in gold_segments(corpus):
+            if end - start <= self.max_length:
+                gold[start, end - start - 1] = True
+        return self.candidates.find(corpus, self.max_length), gold
 
     def _extractor(self, phrases: np.ndarray) -> SegmentKeys:
         return SegmentKeys(self.templates, self.max_length, phrases, self._words)
@@ -248,7 +276,6 @@ class SegmentLinear(Scorer):
         super().__init__()
         self.labels, self.segments, self.sparse_grad = labels, segments, sparse_grad
         self.n_inputs = labels.n_inputs + segments.n_inputs
-        self.extent = widest([labels.extent, segments.extent])
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabularies of both parts.
@@ -261,15 +288,9 @@ class SegmentLinear(Scorer):
         self.segments.build_vocabulary(corpus)
 
     def _check_lengths(self, corpus: Corpus) -> None:
-        labels = corpus.columns.get("label")
-        if labels is None or is_incomplete(corpus):
+        if "label" not in corpus.columns or is_incomplete(corpus):
             return
-        found = [
-            (span.end - span.start, start + span.start)
-            for start, stop in pairwise(corpus.sentences.tolist())
-            for span in spans(labels[start:stop])
-        ]
-        longest, token = max(found, default=(0, 0))
+        longest, token = max(((end - start, start) for start, end in gold_segments(corpus)), default=(0, 0))
         if longest > self.segments.max_length:
             raise InputError(
                 f"{corpus.where(token)}: a segment of {longest} tokens, the longest of the training data; set "
@@ -287,6 +308,8 @@ class SegmentLinear(Scorer):
     def bind_labels(self, labels: LabelSet) -> None:
         """Take the labels of segments. Raises InputError for a scheme that does not show where segments begin."""
         self.labels.bind_labels(labels)
+        candidates = self.segments.candidates
+        self.extent = widest([self.labels.extent, *([] if candidates is None else [candidates.extent])])
         self.register_buffer("table", labels.segment_labels.clone(), persistent=False)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
@@ -302,9 +325,49 @@ class SegmentLinear(Scorer):
 
     def forward(self, batch: Batch) -> LatticeWithSegments:  # type: ignore[override]  # for functions of `chain`
         """Return the lattice of a batch with scores of segments (B, T, D, C)."""
-        own = self.labels.n_inputs
+        own, D = self.labels.n_inputs, self.segments.max_length
         lattice, (B, T) = self.labels(batch._replace(inputs=batch.inputs[:own])), batch.sentences.shape
         real = real_tokens(batch.lengths.to(self.weight.device), T).flatten()
-        sums = [sum_features(self.weight, one, self.sparse_grad, real) for one in batch.inputs[own:]]
-        segment = torch.stack(sums, 1).view(B, T, len(sums), -1)
-        return LatticeWithSegments(lattice.unary, lattice.edge, lattice.lengths, segment, self.table)
+        sums = [sum_features(self.weight, one, self.sparse_grad, real) for one in batch.inputs[own : own + D]]
+        segment = torch.stack(sums, 1)
+        for candidates in batch.inputs[own + D :]:
+            pruned = ~candidate_mask(candidates.pad(real), D, self.training)
+            segment = segment.masked_fill(pruned.unsqueeze(2), -torch.inf)
+        return LatticeWithSegments(lattice.unary, lattice.edge, lattice.lengths, segment.view(B, T, D, -1), self.table)
+
+
+def candidate_mask(candidates: Ragged, D: int, training: bool) -> Tensor:
+    """Return the mask (n, D) of the candidates that begin at each of n tokens, by number of tokens less 1.
+
+    Args:
+        candidates: the last input of `SegmentFeatures` with `candidates`.
+        D: maximal number of tokens of a segment.
+        training: include gold segments that are candidates in training only.
+
+    Example:
+        >>> import torch
+        >>> candidates = Ragged.from_counts(torch.tensor([0, 3]), torch.tensor([1, 1]))  # D = 2: the last one is gold
+        >>> candidate_mask(candidates, 2, training=False).tolist()
+        [[True, False], [False, False]]
+        >>> candidate_mask(candidates, 2, training=True).tolist()
+        [[True, False], [False, True]]
+    """
+    marks = torch.zeros(candidates.n, 2 * D, dtype=torch.bool, device=candidates.ids.device)
+    marks[candidates.row_ids, candidates.ids.long()] = True
+    return marks[:, :D] | marks[:, D:] if training else marks[:, :D]
+
+
+def gold_segments(corpus: Corpus) -> Iterator[tuple[int, int]]:
+    """Yield first token and end of each segment of the labels of a corpus, if it has any.
+
+    Example:
+        >>> from structperc.data import Corpus
+        >>> corpus = Corpus.from_sentences([{"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}])
+        >>> list(gold_segments(corpus))
+        [(1, 3)]
+    """
+    labels = corpus.columns.get("label")
+    if labels is None:
+        return
+    for start, stop in pairwise(corpus.sentences.tolist()):
+        yield from ((start + span.start, start + span.end) for span in spans(labels[start:stop]))

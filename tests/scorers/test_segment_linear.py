@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from structperc.errors import InputError
 from structperc.features.hashing import string_hash
 from structperc.online import SegmentLearner
 from structperc.optim import Perceptron
-from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear, Sum
+from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
 from structperc.taggers.base import BaseTagger
 from tests.tiny import Sentences, sentences
 
@@ -117,11 +118,19 @@ def make_tagger(data, features=None, **options):
     return tagger
 
 
+class OneWord(SegmentCandidates):
+    """Segments of one word, as a user's choice of candidates."""
+
+    def find(self, corpus, max_length):
+        return np.arange(corpus.tokens)[:, None] * 0 == np.arange(max_length)
+
+
+@pytest.mark.parametrize("candidates", [None, OneWord()], ids=["all segments", "candidates"])
 @pytest.mark.parametrize("criterion", [HingeLoss(), MarginLoss(2.0)], ids=["hinge", "wrong rivals"])
-def test_compiled_learning_makes_the_updates_of_gradients(criterion):
+def test_compiled_learning_makes_the_updates_of_gradients(criterion, candidates):
     data = Sentences(sentences(25))
-    corpus = data.corpus("train")
-    compiled, plain = (make_tagger(data, criterion=criterion, search=KBest(2)) for _ in range(2))
+    corpus, segments = data.corpus("train"), SegmentFeatures(["w[all]", "length", "w[-1]"], D, candidates=candidates)
+    compiled, plain = (make_tagger(data, segments, criterion=criterion, search=KBest(2)) for _ in range(2))
     optimizers = [Perceptron(tagger.parameters()) for tagger in (compiled, plain)]
     rows = EncodedCorpus(corpus, compiled.features, compiled.labels, compiled.inputs(corpus))
     learner = compiled.sequence_learner(optimizers[0])
