@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from structperc.ops.registration import implementation
+from tests.ops.lattices import operator
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed, so that its kernels cannot be interpreted", allow_module_level=True)
@@ -27,7 +28,7 @@ def lattice(L: int, T: int, shape: tuple[int, int], dtype: torch.dtype, B: int =
 
 
 def both(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    return implementation("cuda", name), implementation("reference", name)
+    return operator("cuda", name), implementation("reference", name)
 
 
 CASES = [
@@ -101,7 +102,7 @@ def test_one_sequence_per_program(monkeypatch: pytest.MonkeyPatch) -> None:
     for results in (together, alone):
         for case in cases:
             for name, more in OPERATORS:
-                out = implementation("cuda", name)(*case, *more)
+                out = operator("cuda", name)(*case, *more)
                 results.extend(out if isinstance(out, tuple) else (out,))
         monkeypatch.setattr(blocks, "INTERPRETED", False)
         monkeypatch.setattr(kbest, "INTERPRETED", False)
