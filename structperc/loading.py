@@ -43,7 +43,13 @@ CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of
     "structperc.criteria.HingeLoss": {"cost": float | dict[str, Any], "unit": CriterionUnit},
     "structperc.criteria.CRFLoss": {"entity_ratio": dict[str, Any] | None, "missed_share": float, "confidences": bool},
 }
-ADDED = {"entity_ratio", "missed_share", "confidences", "hash_bits"}  # options that older models do not have
+ADDED = {
+    "entity_ratio",
+    "missed_share",
+    "confidences",
+    "hash_bits",
+    "candidates",
+}  # options that older models do not have
 PROBABILISTIC = ("structperc.criteria.CRFLoss",)
 PARTS: dict[str, dict[str, dict[str, Any]]] = {  # parts of a sparse predictor; class: types of options
     "scorer": {"structperc.scorers.SparseLinear": {"transitions": bool, "sparse_grad": bool}},

@@ -138,6 +138,36 @@ def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
     raise InputError(f"{corpus.where(token)}: no label is left for {corpus.columns['word'][token]!r}: {reason}")
 
 
+def check_predicted(corpus: Corpus, labels: LabelSet, predicted: Sequence[str]) -> None:
+    """Raise InputError if predicted labels are not among those that may be predicted.
+
+    Scores of segments exclude segments beyond a length, and those that are not candidates. A sentence may thus have no
+    possible label sequence although the labels of each token have one.
+
+    Args:
+        corpus: N tokens; without a column `possible`, all labels may be predicted.
+        labels: the L labels.
+        predicted: names of N predicted labels.
+
+    Example:
+        >>> from structperc import Corpus, LabelSet
+        >>> from structperc.data.possible_labels import check_predicted
+        >>> corpus = Corpus.from_sentences([{"word": ["Anna"], "possible": ["B-PER"]}])
+        >>> check_predicted(corpus, LabelSet(("O", "B-PER", "I-PER")), ["B-PER"])
+    """
+    if (masks := possible_masks(corpus, labels)) is None:
+        return
+    numbers = np.array([labels.index(name) for name in predicted], np.int64)
+    wrong = np.flatnonzero(~masks[np.arange(len(masks)), numbers])
+    if len(wrong):
+        token = int(wrong[0])
+        word = corpus.columns["word"][token]
+        raise InputError(
+            f"{corpus.where(token)}: no label sequence is left for the sentence of {word!r}: allowed labels require "
+            "a segment that is too long for the model, or not among its candidates; allow other labels"
+        )
+
+
 def first_impossible(
     masks: np.ndarray, real: np.ndarray, first: np.ndarray, last: np.ndarray, labels: LabelSet
 ) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import StateArrays, forbidden_spans
 from structperc.data.labels import LabelSet
-from structperc.data.possible_labels import possible_masks
+from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
@@ -98,6 +98,7 @@ class SparsePredictor(Predictor):
             raise missing_probabilities(f"trained with {self._criterion}")
         best, (tokens, segments, logs), found = self._search(corpus, confident, min_probability)
         names = self.labels.decode(best)
+        check_predicted(corpus, self.labels, names)
         if not confident:
             return Prediction(names, None, None)
         prediction = Prediction(names, tokens, segments, log_probabilities=logs)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
-from structperc.data.label_sets import is_incomplete
+from structperc.data.label_sets import ALLOWED, is_incomplete, split_label_set
 from structperc.data.labels import LabelSet
 from structperc.data.splits import widest
-from structperc.data.tag_schemes import spans
+from structperc.data.tag_schemes import END, INSIDE, parse_tag, spans
 from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
@@ -242,6 +242,25 @@ class SegmentFeatures(TextModule):
         return SegmentKeys(self.templates, self.max_length, phrases, self._words)
 
 
+def _longest_known_segment(corpus: Corpus) -> tuple[int, int]:
+    """Return the largest number of tokens that only one segment can contain, given incomplete labels, and the first."""
+    texts, numbers = corpus.factorize(ALLOWED)
+    begins = ~np.array([_continues(text) for text in texts], bool)[numbers]
+    begins[corpus.sentences[:-1][np.diff(corpus.sentences) > 0]] = True
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(starts, append=len(begins))
+    if not len(sizes):
+        return 0, 0
+    longest = sizes.argmax()
+    return int(sizes[longest]), int(starts[longest])
+
+
+def _continues(text: str) -> bool:
+    """Return True for a label, or a set of labels, that can only continue a segment."""
+    names, excluded = split_label_set(text)
+    return not excluded and all(parse_tag(name).prefix in (INSIDE, END) for name in names)
+
+
 class SegmentLinear(Scorer):
     """Scores of labels by another scorer, plus linear scores of segments. Sarawagi & Cohen 2004.
 
@@ -288,9 +307,10 @@ class SegmentLinear(Scorer):
         self.segments.build_vocabulary(corpus)
 
     def _check_lengths(self, corpus: Corpus) -> None:
-        if "label" not in corpus.columns or is_incomplete(corpus):
+        if "label" not in corpus.columns:
             return
-        longest, token = max(((end - start, start) for start, end in gold_segments(corpus)), default=(0, 0))
+        known = ((end - start, start) for start, end in gold_segments(corpus))
+        longest, token = _longest_known_segment(corpus) if is_incomplete(corpus) else max(known, default=(0, 0))
         if longest > self.segments.max_length:
             raise InputError(
                 f"{corpus.where(token)}: a segment of {longest} tokens, the longest of the training data; set "

@@ -24,7 +24,7 @@ from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
-from structperc.data.possible_labels import possible_masks
+from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.data.read_options import check_training_files
 from structperc.data.weights import WEIGHT, without_weights
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
@@ -247,6 +247,7 @@ class BaseTagger(pl.LightningModule, Predictor):
                 with_spans = True
                 spans.extend(corpus_spans(corpus, batch.rows, found, self.labels.type_names))
         prediction = Prediction(flat_labels(corpus, self.labels, labels), None, None)
+        check_predicted(corpus, self.labels, prediction.labels)
         if confident:
             columns = ([(rows, each[i]) for rows, *each in probabilities] for i in range(3))
             tokens, segments, logs = (flat_values(corpus, column, float) for column in columns)

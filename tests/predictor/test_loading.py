@@ -252,7 +252,9 @@ def test_older_models_have_fewer_options(with_segments, tmp_path):
     shutil.copytree(with_segments, tmp_path / "segments")
     removed = {
         "likely": lambda c: c["criterion"]["init_args"].clear(),
-        "segments": lambda c: c["scorer"]["init_args"]["segments"]["init_args"].pop("hash_bits"),
+        "segments": lambda c: [
+            c["scorer"]["init_args"]["segments"]["init_args"].pop(name) for name in ("hash_bits", "candidates")
+        ],
     }
     for name, change in removed.items():
         rewrite(tmp_path / name, change)

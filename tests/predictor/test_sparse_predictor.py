@@ -12,6 +12,7 @@ from structperc.chain import KBest, LabelBias
 from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, PerceptronLoss
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.possible_labels import forced_labels
 from structperc.errors import InputError
 from structperc.features import (
     CaseElsewhere,
@@ -248,6 +249,20 @@ def test_limits_of_segments_equal_those_of_the_tagger(tmp_path):
         np.testing.assert_allclose(found.segments, expected.segments, rtol=1e-5)
         np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, rtol=1e-4, atol=1e-6)
         assert [span[:3] for span in found.spans] == [span[:3] for span in expected.spans]
+
+
+def test_forced_segments_beyond_the_longest(tmp_path):
+    tagger = tagger_of(CASES["segments"])
+    tagger.save(tmp_path / "model")
+    for one in (tagger, structperc.load(tmp_path / "model")):
+        for length in (4, 5):
+            forced = forced_labels(6, [("PER", 1, 1 + length)], one.labels)
+            limited = [["in", *["Anna"] * 5]], None, [forced]
+            if length == 4:
+                assert one.tag(*limited)[0][1:5] == ["B-PER", *["I-PER"] * 3]
+            else:
+                with pytest.raises(InputError, match=r"sentence 1, token 2: .*'Anna'"):
+                    one.tag(*limited)
 
 
 def test_confidences_equal_those_of_the_tagger(folder):
