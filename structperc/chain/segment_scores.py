@@ -6,11 +6,14 @@ whole segments and of pairs of neighbours, for the operators of `ops.semi_markov
 are two kinds in place of each: one for segments within a sentence, and one for those at its end, whose pairs score 0.
 """
 
+from itertools import accumulate
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain.lattices import full_precision, is_stationary, separate_sentences, validate_lattice
+from structperc.data.labels import shift
 from structperc.errors import InputError
 from structperc.ops import path_score as scores_of
 from structperc.ops import (
@@ -188,20 +191,23 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
     unary, edge, lengths = validate_lattice(Lattice(*lattice[:3]))
     (B, T, _), D, table, edge = unary.shape, lattice.segment.shape[2], lattice.labels, edge[0, 0]
     added = full_precision(lattice.segment).to(unary.dtype)
-    types, outside = table[:-1], table[-1, 0]
-    one, first, middle, last = types.unbind(1)
+    types, outside = table[:-1], table[-1, :1]
+    of_one, first, middle, last = unary[..., types.T.flatten()].unflatten(2, (4, len(types))).unbind(2)
     nothing = unary.new_full((B, T, len(types) + 1), -torch.inf)
-    found = [torch.cat([unary[..., one] + added[:, :, 0], unary[..., outside, None], nothing[..., 1:]], 2)]
-    run, before = unary[..., first], first
-    for d in range(1, D):
-        whole = run + edge[before, last] + _later(unary[..., last], d) + added[:, :, d]
-        found.append(torch.cat([nothing, whole], 2))
-        run, before = run + edge[before, middle] + _later(unary[..., middle], d), middle
-    begin, end = torch.cat([one, table[-1:, 0], first]), torch.cat([one, table[-1:, 0], last])
-    segment, pair = torch.stack(found, 2), edge[end.unsqueeze(1), begin]
+    found = torch.cat([of_one + added[:, :, 0], unary[..., outside], nothing[..., 1:]], 2).unsqueeze(2)
+    if D > 1:
+        begin, inner, end = types[:, 1:].unbind(1)
+        later = torch.cat([edge[begin, inner].unsqueeze(0), edge[inner, inner].expand(D - 2, -1)])
+        ends = torch.cat([edge[begin, end].unsqueeze(0), edge[inner, end].expand(D - 2, -1)])
+        steps = windows(middle, D)[:, :, 1:] + later
+        runs = torch.stack([*accumulate([first, *steps.unbind(2)[:-1]])], 2)  # all tokens but the last one
+        longer = runs + (windows(last, D)[:, :, 1:] + ends) + added[:, :, 1:]
+        found = torch.cat([found, torch.cat([nothing.unsqueeze(2).expand(-1, -1, D - 1, -1), longer], 3)], 2)
+    begin, end = torch.cat([types[:, 0], outside, types[:, 1]]), torch.cat([types[:, 0], outside, types[:, 3]])
+    pair = edge[end.unsqueeze(1), begin]
     if lattice.first is not None:
-        segment, pair = _separated(segment, pair, lattice.first)
-    return SegmentLattice(unary.new_zeros(B, T, len(pair)), segment, pair, lengths)
+        found, pair = _separated(found, pair, lattice.first)
+    return SegmentLattice(unary.new_zeros(B, T, len(pair)), found, pair, lengths)
 
 
 def _separated(segment: Tensor, pair: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
@@ -216,6 +222,27 @@ def _separated(segment: Tensor, pair: Tensor, first: Tensor) -> tuple[Tensor, Te
     last = segment.masked_fill((across | ~ends).unsqueeze(3), -torch.inf)
     pairs = torch.stack([pair, torch.zeros_like(pair)], 1).flatten(0, 1)
     return torch.stack([within, last], 4).flatten(3), pairs.repeat_interleave(2, 1)
+
+
+def windows(values: Tensor, D: int) -> Tensor:
+    """Return for each token the values of D tokens from it on, 0 beyond the end.
+
+    Args:
+        values: (B, T, F).
+        D: number of tokens.
+
+    Returns:
+        (B, T, D, F).
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.segment_scores import windows
+        >>> windows(torch.tensor([[[1.0], [2.0], [3.0]]]), 2).squeeze()
+        tensor([[1., 2.],
+                [2., 3.],
+                [3., 0.]])
+    """
+    return pad(values, (0, 0, 0, D - 1)).unfold(1, D, 1).transpose(2, 3)
 
 
 def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
@@ -239,18 +266,13 @@ def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
     return kinds, begins
 
 
-def _later(values: Tensor, d: int) -> Tensor:
-    """Return the values (B, T, C) of the tokens d later, 0 beyond the end."""
-    return pad(values[:, d:], (0, 0, 0, min(d, values.shape[1])))
-
-
 def _labels(lattice: LatticeWithSegments, found: Tensor, valid: Tensor) -> Tensor:
     """Return the labels of segmentations (..., T), 0 in the padding and where not valid (...)."""
     types, outside = lattice.labels[:-1], lattice.labels[-1:]
     kinds = torch.cat([types[:, [0] * 4], outside, types])  # of one token, O, longer
     kinds = kinds if lattice.first is None else kinds.repeat_interleave(2, 0)
     begins, kind = found < len(kinds), kinds[found % len(kinds)]
-    ends = pad(begins[..., 1:], (0, 1), value=True)
+    ends = shift(begins, -1, True)
     lengths = lattice.lengths.to(found.device).view(-1, *[1] * (found.dim() - 1))
     steps = torch.arange(found.shape[-1], device=found.device)
     ends = ends | (steps == lengths - 1)

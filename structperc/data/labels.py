@@ -221,7 +221,9 @@ class LabelSet:
         """
         letters = {meaning: letter for letter, meaning in SCHEMES[self.scheme].items()}
         if BEGIN not in letters or self.scheme == "IOB1":
-            raise InputError(f"segments need a scheme such as IOB2 or BILOU, not {self.scheme}: set data.scheme")
+            raise InputError(
+                f"segments need a scheme such as IOB2 or BILOU, not {self.scheme}: convert the labels, such as by data.scheme"
+            )
         places = [
             letters.get(SINGLE, letters[BEGIN]),
             letters[BEGIN],

@@ -1,6 +1,7 @@
 """Heads for any network: scores of labels -> losses and label sequences, in plain PyTorch.
 
-chain_head.py         a chain of labels on top of any network: transitions, tag scheme, criterion, search
+head.py               base class of heads: masks, criterion, search, probabilities
+chain_head.py         a chain of labels on top of any network: transitions, tag scheme
 segment_head.py       scores of whole segments on top of any encoder: first and last token, length
 token_tagger.py       a transformer with this head, its tokenizer, prediction of spans, saved folders
 token_decoding.py     legal spans from a token classifier that is trained already
@@ -10,14 +11,16 @@ inputs.py             checks of scores, masks, gold labels and label names; word
 subwords.py           first subwords of words, rows for a model, mini-batches
 """
 
-from structperc.nn.chain_head import ChainHead, Confidence
+from structperc.nn.chain_head import ChainHead
 from structperc.nn.crf import CRF
+from structperc.nn.head import Confidence, Head
 from structperc.nn.segment_head import SegmentHead
 from structperc.nn.subwords import TokenCollator, first_subwords, tokenize_words
 from structperc.nn.token_decoding import Transitions, decode_tokens, estimate_transitions, fit_transitions
 from structperc.nn.token_tagger import TokenTagger
 
 __all__ = [
+    "Head",
     "ChainHead",
     "Confidence",
     "CRF",

@@ -70,13 +70,13 @@ class CandidateScorer:
     def lattice(self, scores: Lattice, batch: Batch) -> Lattice:
         """Return scores in the form of the criterion, with -inf for all label pairs that the tag scheme forbids."""
         if isinstance(scores, LatticeWithSegments):
-            self._check_segments()
+            self.check_segments()
         lattice = self.constraints(scores, batch.first, batch.last)
         return self.criterion.transform_lattice(
             separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
         )
 
-    def _check_segments(self) -> None:
+    def check_segments(self) -> None:
         """Raise InputError for a criterion that does not support scores of segments."""
         if not self.criterion.supports_segments:
             name = type(self.criterion).__name__

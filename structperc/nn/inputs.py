@@ -111,29 +111,32 @@ def check_shapes(
         raise InputError(f"gold: labels are integers or a bool mask of allowed labels, got {gold.dtype}")
 
 
-def check_logits(logits: Tensor, places: TokenPositions) -> None:
-    """Check the scores of the tokens.
+def check_inputs(inputs: Tensor, places: TokenPositions, name: str = "logits") -> None:
+    """Check the logits or vectors of the tokens.
 
     Args:
-        logits: (B, T, L).
+        inputs: (B, T, L) logits, or (B, T, H) vectors.
         places: positions of the tokens.
+        name: "logits" or "vectors".
 
     Raises:
-        InvalidScoreError: a score is +inf or NaN; with the first position.
+        InvalidScoreError: a logit is +inf or NaN, or a vector is not finite; with the first position.
 
     Example:
         >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, check_logits
+        >>> from structperc.nn.inputs import TokenPositions, check_inputs
         >>> logits = torch.tensor([[[0.0, 1.0], [float("nan"), 0.0]]])
-        >>> check_logits(logits, TokenPositions.from_mask(torch.tensor([[True, False]])))  # NaN outside the mask
+        >>> check_inputs(logits, TokenPositions.from_mask(torch.tensor([[True, False]])))  # NaN outside the mask
     """
     at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.mask)
-    wrong = at.unsqueeze(2) & ~(logits < torch.inf)
+    right, part = (inputs < torch.inf, "label") if name == "logits" else (inputs.isfinite(), "dimension")
+    wrong = at.unsqueeze(2) & ~right
     if bool(wrong.any()):
-        row, position, label = wrong.nonzero()[0].tolist()
-        found = "NaN" if bool(logits[row, position, label].isnan()) else "+inf"
-        advice = "scores must be finite, or -inf for impossible labels; after training, use a lower learning rate"
-        raise InvalidScoreError(f"logits: {found} at row {row}, position {position}, label {label}; {advice}")
+        row, position, number = wrong.nonzero()[0].tolist()
+        found = f"{float(inputs[row, position, number]):+}".replace("+nan", "NaN")
+        own = "scores must be finite, or -inf for impossible labels" if name == "logits" else "vectors must be finite"
+        advice = f"{own}; after training, use a lower learning rate"
+        raise InvalidScoreError(f"{name}: {found} at row {row}, position {position}, {part} {number}; {advice}")
 
 
 def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:

@@ -6,8 +6,23 @@ import pytest
 import torch
 
 from structperc import LabelSet
+from structperc.criteria import (
+    CRFLoss,
+    HingeLoss,
+    LocalAndNonlocal,
+    MarginLoss,
+    MCEFLoss,
+    MCELoss,
+    MEMMLoss,
+    NBestRiskLoss,
+    PerceptronLoss,
+    RiskLoss,
+    SegmentCosts,
+    SoftmaxMarginLoss,
+)
 from structperc.errors import InputError, InvalidScoreError
-from structperc.nn import SegmentHead
+from structperc.nn import ChainHead, SegmentHead
+from structperc.nonlocal_features import PhraseConsistency
 from tests.semi_markov.enumeration import expected, labels_of, ranked
 
 LABELS = LabelSet(("B-X", "I-X", "O", "B-Y", "I-Y"), "IOB2")
@@ -45,6 +60,15 @@ def listed(head, vectors, row):
             segment[t, d - 1, 0] = segment[t, d - 1, 0] if d == 1 else -math.inf
     token = h @ head.token.weight.T + head.token.bias
     return ranked(token, segment, head.pair, len(h))
+
+
+def scored(head, vectors, row):
+    """Score, number of wrong labels, labels of all segmentations of the tokens of a row, best first."""
+    gold, found = GOLD[row][KEPT[row]].tolist(), []
+    for score, one in listed(head, vectors, row):
+        labels = LABELS.encode(names(one)).tolist()
+        found.append((score, sum(a != b for a, b in zip(labels, gold, strict=True)), labels))
+    return found
 
 
 def names(segments):
@@ -100,6 +124,100 @@ def test_allowed_labels():
             assert LABELS.decode(best[row][kept]) == legal[0][1]
 
 
+def loss_of(criterion, found):
+    """The loss of a criterion from all scores, given numbers of wrong labels."""
+    scores, wrong = (torch.tensor([one[i] for one in found], dtype=torch.float64) for i in (0, 1))
+    gold = scores[wrong == 0]
+    if isinstance(criterion, PerceptronLoss):
+        return scores.max() - gold
+    if isinstance(criterion, HingeLoss):
+        return (scores + 2 * wrong).max() - gold
+    if isinstance(criterion, SoftmaxMarginLoss):
+        return (scores + 2 * wrong).logsumexp(0) - gold
+    if isinstance(criterion, RiskLoss):
+        return (scores.softmax(0) * 2 * wrong).sum()
+    rivals = scores[wrong > 0]
+    return torch.sigmoid(rivals.max() - gold) if len(rivals) else 0.0
+
+
+COMPARED = [PerceptronLoss(), HingeLoss(2.0), SoftmaxMarginLoss(2.0), RiskLoss(2.0), MCELoss()]
+
+
+@pytest.mark.parametrize("criterion", COMPARED, ids=lambda one: type(one).__name__)
+def test_criteria_by_enumeration(criterion):
+    head, vectors = some_head(criterion=criterion), some_vectors()
+    losses = head(vectors, GOLD, KEPT, reduction="none")
+    for row in range(len(KEPT)):
+        assert losses[row].item() == pytest.approx(float(loss_of(criterion, scored(head, vectors, row))), abs=1e-6)
+    given = [vectors[:2].nan_to_num().requires_grad_(), head.segment.weight, head.pair]
+
+    def function(vectors, *weights):
+        own = dict(zip(("segment.weight", "pair"), weights, strict=True))
+        return torch.func.functional_call(head, own, (vectors, GOLD[:2], KEPT[:2]), {"reduction": "none"})
+
+    assert torch.autograd.gradcheck(function, given, fast_mode=True)
+
+
+INSIDE = torch.tensor([False, True, False, False, True])  # labels I
+WORDS = [["a"] * n for n in KEPT.sum(1).tolist()]
+EQUAL = [
+    CRFLoss(),
+    HingeLoss(SegmentCosts()),
+    MarginLoss(C=2),
+    MCEFLoss(),
+    NBestRiskLoss(),
+    LocalAndNonlocal(C=1),
+]
+
+
+def head_and_chain(longest, **options):
+    """A head whose segments have no scores, and a chain with the same scores, each with its input."""
+    torch.manual_seed(2)
+    head, chain = SegmentHead(LABELS, H, longest, **options).eval(), ChainHead(LABELS, **options).eval()
+    torch.nn.init.normal_(head.pair)
+    vectors, kinds = some_vectors().float(), 1 + LABELS.types
+    with torch.no_grad():
+        logits = head.token(vectors)[..., kinds]
+        chain.transitions.copy_(head.pair[kinds][:, kinds].masked_fill(INSIDE, 0))
+    return (head, vectors), (chain, logits.masked_fill(INSIDE, -math.inf) if longest == 1 else logits)
+
+
+@pytest.mark.parametrize("criterion", EQUAL, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("longest", [1, T])
+def test_without_scores_of_segments_it_is_a_chain(criterion, longest):
+    further = isinstance(criterion, LocalAndNonlocal)
+    both = head_and_chain(longest, criterion=criterion, nonlocal_features=[PhraseConsistency()] if further else [])
+    gold, words = GOLD, {"words": WORDS} if further else {}
+    if longest == 1:
+        gold = GOLD.where(~INSIDE[GOLD.clamp(0, 4)], GOLD - 1)
+    ours, theirs = ((one(x, gold, KEPT, reduction="none", **words), *one.kbest(x, 9, KEPT, **words)) for one, x in both)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_probabilities_without_scores_of_segments():
+    ours, theirs = (
+        (*one.confidence(x, KEPT), one.marginals(x, KEPT), one.segment_confidence(x, one.decode(x, KEPT), KEPT))
+        for one, x in head_and_chain(T)
+    )
+    torch.testing.assert_close(ours, theirs, equal_nan=True)
+
+
+def test_nonlocal_features_by_enumeration():
+    head, vectors = some_head(criterion=LocalAndNonlocal(C=1), nonlocal_features=[PhraseConsistency()]), some_vectors()
+    head.nonlocal_features.float()
+    weights = dict(zip(PhraseConsistency().names(["X", "Y"]), head.nonlocal_features[0].weight.tolist(), strict=True))
+    found = head.kbest(vectors, 1, KEPT, words=WORDS)
+    for row in range(len(KEPT)):
+        totals = []
+        for score, one in listed(head, vectors, row):
+            kinds = [("OXY"[c], d) for _, d, c in one if c]
+            pairs = [sorted((a, b)) for i, (a, size) in enumerate(kinds) for b, other in kinds[:i] if size == other]
+            totals.append(score + sum(weights[f"phrase({a},{b})"] for a, b in pairs))
+        assert found.scores[row].item() == pytest.approx(max(totals))
+    head(vectors, GOLD, KEPT, words=WORDS).backward()
+    assert head.nonlocal_features[0].weight.grad is not None
+
+
 def test_forbidden_spans():
     head, vectors = some_head(), some_vectors()[2:3]  # tokens at 0, 2 and 4
     spans = [("X", 0, 3), ("Y", 4, 5), ("X", 0, 5)]  # the last one is longer than max_length
@@ -111,7 +229,7 @@ def test_forbidden_spans():
         head.decode(vectors, KEPT[2:3], forbidden=[[("X", 0, 2)]])  # ends at a position without a token
 
 
-@pytest.mark.parametrize("scheme", ["IOB2", "BILOU", "IOB1"])
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
 def test_sentences_of_a_row_and_kbest(scheme):
     """Segments within sentences; all scores are those of segmentations of the row without a segment across them."""
     labels = LabelSet.from_corpus(["B-X", "B-Y"], scheme)
@@ -205,8 +323,12 @@ def test_wrong_input():
     for call in (lambda: head(vectors, only), lambda: head.decode(vectors, allowed=only)):
         with pytest.raises(InputError, match=r"row 0: .* at most 2 tokens"):
             call()
-    with pytest.raises(InvalidScoreError):
+    with pytest.raises(InvalidScoreError, match="vectors: NaN at row 0, position 4, dimension 0"):
         head.decode(some_vectors())
+    with pytest.raises(InputError, match="MEMMLoss"):
+        some_head(criterion=MEMMLoss())
+    with pytest.raises(InputError, match="IOB1"):
+        SegmentHead(["O", "I-X", "B-X"], H, scheme="IOB1")
     with pytest.raises(InputError, match="I-X"):
         SegmentHead(["O", "B-X"], H)
     with pytest.raises(InputError, match="max_length"):
