@@ -19,6 +19,7 @@ from structperc.ops import path_score as scores_of
 from structperc.ops import (
     semi_markov_best,
     semi_markov_kbest,
+    semi_markov_log_partition,
     semi_markov_sample,
     semi_markov_sums,
     semi_markov_viterbi,
@@ -73,7 +74,13 @@ def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
 
 def sum_of_paths(lattice: LatticeWithSegments) -> Tensor:
     """Return the results of `chain.log_partition`."""
-    total: Tensor = semi_markov_sums(*to_segment_lattice(lattice))[0]
+    return sum_of_segmentations(to_segment_lattice(lattice))
+
+
+def sum_of_segmentations(lattice: SegmentLattice) -> Tensor:
+    """Return the results of `semi_markov.log_partition`; only gradients that are needed are computed."""
+    with_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in lattice)
+    total: Tensor = semi_markov_log_partition(*lattice, with_gradient)[0]
     return total
 
 

@@ -222,7 +222,7 @@ class LabelSet:
         letters = {meaning: letter for letter, meaning in SCHEMES[self.scheme].items()}
         if BEGIN not in letters or self.scheme == "IOB1":
             raise InputError(
-                f"segments need a scheme such as IOB2 or BILOU, not {self.scheme}: convert the labels, such as by data.scheme"
+                f"segments need a scheme such as IOB2 or BILOU, not {self.scheme}: convert the labels by data.scheme"
             )
         places = [
             letters.get(SINGLE, letters[BEGIN]),

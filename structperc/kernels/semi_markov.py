@@ -15,7 +15,6 @@ from structperc.kernels.simd import (
     load_masked,
     maximum,
     padded_array,
-    reduce_sum,
     store,
     store_masked,
     where_greater,
@@ -112,76 +111,96 @@ def trace_best_segmentation(length, given, tables, labels):
 
 
 class Sums(NamedTuple):
-    """Numbers of one sequence, float64, with C padded to W, whole vectors; probabilities are 0 in the padding."""
+    """Numbers of one sequence, float64.
 
-    own: Any  # (T, W) scores of tokens less the highest of each
-    top: Any  # (T, W) highest score of all from t on, beginning with a segment of a type, by numbers of tokens
-    weights: Any  # (T, W) sums of exp(score - top) over the numbers of tokens
-    after: Any  # (T + 1, W) log-sums of all from t on, after a segment of a type
-    ended: Any  # (T + 1, W) probabilities of the types of segments that end before a token
-    tokens: Any  # (T, W) probabilities of the types of tokens
-    begins: Any  # (1, W) probabilities of the types of segments that begin at a token, divided by `weights`
-    back: Any  # (C, W) scores of pairs [j, i]
-    pairs: Any  # (C, W) expected numbers of pairs [j, i]
+    Those of all T tokens are in rows of C: vectors are loaded across their ends, and stored masked. Rows that are read
+    soon after they are written are padded to whole vectors, which processors forward. Numbers of the R = D + 1 tokens
+    from t on are in row t % R and after it, in a ring.
+    """
+
+    own: Any  # (T, C) scores of tokens less the highest of each
+    top: Any  # (T, C) highest score of all from t on, beginning with a segment of a type, by numbers of tokens
+    weights: Any  # (T, C) sums of exp(score - top) over the numbers of tokens
+    after: Any  # (T + 1, C) log-sums of all from t on, after a segment of a type
+    pair: Any  # (C, C)
+    back: Any  # (C, C) the same, transposed
+    types: Any  # (C, C) weights of the types after each type, at one token
+    sizes: Any  # (D, C) weights of the numbers of tokens of segments, at one token
     scores: Any  # (D or C, W) scores of the choices at a token
-    sizes: Any  # (T D C + WIDTH,) weights of the numbers of tokens of segments, without padding: rows of C numbers
-    types: Any  # (C C + WIDTH,) weights of the types after each type, at one token
+    here: Any  # (3, W) rows of top, weights and after of the token; those of after before the logarithm is added
+    ended: Any  # (R, W) probabilities of the types of segments that end before a token
+    covered: Any  # (R, W) probabilities of the types of tokens
+    begins: Any  # (1, W) probabilities of the types of segments that begin at a token, divided by `weights`
+    pairs: Any  # (C, W) expected numbers of pairs
+    numbers: Any  # (D, W) expected numbers of segments
+
+
+@subkernel
+def _rows(n, C):
+    """Return zeros (n, C), with memory behind the last row for a whole vector."""
+    return np.zeros(n * C + WIDTH)[: n * C].reshape(n, C)
 
 
 @subkernel
 def sum_tables(T, D, pair):
     """Return tables for sequences of up to T tokens and segments of up to D."""
-    C = len(pair)
-    rows, m = padded_array(6 * T + 3 + 2 * C + max(D, C), C, np.empty(0), 0.0), 6 * T + 3
-    tables = Sums(
-        rows[:T],
-        rows[T : 2 * T],
-        rows[2 * T : 3 * T],
-        rows[3 * T : 4 * T + 1],
-        rows[4 * T + 1 : 5 * T + 2],
-        rows[5 * T + 2 : 6 * T + 2],
-        rows[6 * T + 2 : m],
-        rows[m : m + C],
-        rows[m + C : m + 2 * C],
-        rows[m + 2 * C :],
-        np.zeros(T * D * C + WIDTH),
-        np.zeros(C * C + WIDTH),
-    )
-    _fill_pairs(pair, tables.back)
-    return tables
+    C, R = len(pair), D + 1
+    own, top, weights, after = _rows(T, C), _rows(T, C), _rows(T, C), _rows(T + 1, C)
+    given, back, types, sizes = _rows(C, C), _rows(C, C), _rows(C, C), _rows(D, C)
+    many = max(D, C)
+    rows = padded_array(many + 3 + 2 * R + 1 + C + D, C, given, 0.0)
+    scores, here, rows = rows[:many], rows[many : many + 3], rows[many + 3 :]
+    ended, covered, rows = rows[:R], rows[R : 2 * R], rows[2 * R :]
+    given[:] = pair
+    _fill_pairs(pair, back)
+    return Sums(
+        own, top, weights, after, given, back, types, sizes, scores, here, ended, covered,
+        rows[:1], rows[1 : C + 1], rows[C + 1 :],
+    )  # fmt: skip
 
 
 @subkernel_no_alloc
-def sum_backwards(length, given, sums):
-    """Fill top, weights, after, and begins of the first token; return the log-sum of all scores."""
-    W, C = sums.own.shape[1], len(sums.back)
-    after, begins, sizes, types, row = sums.after, sums.begins, sums.sizes, sums.types, given.shape[1] * C
+def sum_backwards(length, given, sums, kept):
+    """Fill top, weights, after, begins of the first token, and kept; return the log-sum of all scores.
+
+    If kept has a row for each token, (T, D, C), it becomes the weights of the numbers of tokens of segments. The sums
+    are of weights in its precision, so that the probabilities of a choice add up to 1.
+    """
+    C = len(sums.pair)
+    after, begins, sizes, types, here = sums.after, sums.begins, sums.sizes, sums.types, sums.here
+    W = here.shape[1]
     for c in range(C):
         after[length, c] = 0.0
     for t in range(length - 1, -1, -1):
         n = min(given.shape[1], length - t)
-        _score_sizes(t, n, given, sums.own, sums.after, sums.top, sums.scores)
-        _weigh(n, C, sums.scores, sums.top, t, sizes, t * row)
+        _weigh_sizes(t, n, given, sums)
+        if len(kept) == len(sums.own):
+            row = t * given.shape[1] * C
+            for place in range(0, n * C, WIDTH):
+                rounded = cast_like(load(sizes, place), kept)
+                store_masked(kept, row + place, n * C - place, rounded)
+                store(sizes, place, cast_like(rounded, sizes))
         for j in range(0, C, WIDTH):
             total = broadcast(0.0)
             for d in range(n):
-                total += load(sizes, t * row + d * C + j)
-            store_masked(sums.weights, t * W + j, C - j, total)
+                total += load(sizes, d * C + j)
+            store(here, W + j, total)
+            store_masked(sums.weights, t * C + j, C - j, total)
         if t > 0:
-            _score_types(t, sums)
-            _weigh(C, C, sums.scores, after, t, sums.types, 0)
+            _score_types(sums)
+            _weigh(C, C, sums.scores, here, 2, types)
             for i in range(0, C, WIDTH):
                 total = broadcast(0.0)
                 for j in range(C):
-                    total += load(types, j * C + i) * load_broadcast(sums.weights, t * W + j)
-                store_masked(begins, i, C - i, total)
+                    total += load(types, j * C + i) * load_broadcast(here, W + j)
+                store(begins, i, total)
             for i in range(C):
-                if begins[0, i] > 0.0:
-                    after[t, i] += np.log(begins[0, i])
+                after[t, i] = here[2, i] + np.log(begins[0, i]) if begins[0, i] > 0.0 else here[2, i]
     highest, total = -np.inf, 0.0
     for c in range(C):
         highest = max(highest, sums.top[0, c])
     if highest == -np.inf:
+        kept[:] = 0.0
         return highest
     for c in range(C):
         total += exp(sums.top[0, c] - highest) * sums.weights[0, c]
@@ -191,85 +210,106 @@ def sum_backwards(length, given, sums):
 
 
 @subkernel_no_alloc(forceinline=True)
-def _score_sizes(t, n, given, own, after, top, scores):
-    """Fill scores with those of all tokens from t on, by number of tokens and type of the segment at t; and top."""
-    (_, D, C), W = given.shape, own.shape[1]
+def _weigh_sizes(t, n, given, sums):
+    """Fill sizes for the segment at t, and top with the highest score."""
+    own, after, scores, (_, D, C), W = sums.own, sums.after, sums.scores, given.shape, sums.scores.shape[1]
     first = (t if len(given) > 1 else 0) * D * C
     for j in range(0, C, WIDTH):
         run, highest = broadcast(0.0), broadcast(-np.inf)
         for d in range(n):
-            run += load(own, (t + d) * W + j)
+            run += load(own, (t + d) * C + j)
             added = cast_like(load_masked(given, first + d * C + j, C - j), own)
-            score = (run + added) + load(after, (t + d + 1) * W + j)
+            score = (run + added) + load(after, (t + d + 1) * C + j)
             highest = maximum(score, highest)
             store(scores, d * W + j, score)
-        store(top, t * W + j, highest)
+        store(sums.here, j, highest)
+        store_masked(sums.top, t * C + j, C - j, highest)
+    _weigh(n, C, scores, sums.here, 0, sums.sizes)
 
 
 @subkernel_no_alloc(forceinline=True)
-def _score_types(t, sums):
-    """Fill scores with those of the types of the segment at t, without `weights`, and `after` with the highest."""
-    back, top, scores, W = sums.back, sums.top, sums.scores, sums.own.shape[1]
-    for i in range(0, len(back), WIDTH):
+def _score_types(sums):
+    """Fill scores with those of the types of the segment at one token, without `weights`, and `after` here."""
+    back, here, scores, C, W = sums.back, sums.here, sums.scores, len(sums.back), sums.scores.shape[1]
+    for i in range(0, C, WIDTH):
         highest = broadcast(-np.inf)
-        for j in range(len(back)):
-            score = load(back, j * W + i) + load_broadcast(top, t * W + j)
+        for j in range(C):
+            score = load(back, j * C + i) + load_broadcast(here, j)
             highest = maximum(score, highest)
             store(scores, j * W + i, score)
-        store(sums.after, t * W + i, highest)
+        store(here, 2 * W + i, highest)
 
 
 @subkernel_no_alloc(forceinline=True)
-def _weigh(n, C, scores, levels, t, packed, start):
-    """Fill packed from an index on with exp(score - level) of n choices, none above 1; levels are in row t."""
+def _weigh(n, C, scores, levels, row, weights):
+    """Fill weights (n, C) with exp(score - level), none above 1."""
     W = scores.shape[1]
-    for j in range(0, C, WIDTH):
-        level = load(levels, t * W + j)
-        level = where_greater(level, -np.inf, level, 0.0)
-        for d in range(n):
-            store_masked(packed, start + d * C + j, C - j, load(scores, d * W + j) - level)
-    stop = start + n * C
-    for place in range(start, stop, WIDTH):
-        store_masked(packed, place, stop - place, exp(load_masked(packed, place, stop - place)))
+    for d in range(n):
+        for j in range(0, C, WIDTH):
+            level = load(levels, row * W + j)
+            level = where_greater(level, -np.inf, level, 0.0)
+            store(weights, d * C + j, load(scores, d * W + j) - level)  # what is beyond its row comes later
+    for place in range(0, n * C, WIDTH):
+        store(weights, place, exp(load(weights, place)))
 
 
 @subkernel_no_alloc
-def multiply_forwards(length, sums, segments, tokens, pairs):
-    """Fill segments (T, D, C), tokens (T, C) and pairs (C, C). The weights of types are computed once more."""
-    ended, covered, begins = sums.ended, sums.tokens, sums.begins
-    (_, D, C), W = segments.shape, sums.own.shape[1]
-    ended[:], covered[:], sums.pairs[:] = 0.0, 0.0, 0.0
+def multiply_forwards(length, given, sums, kept, tokens, pairs):
+    """Fill kept, the segments (T, D, C), or their expected numbers (1, D, C); tokens (T, C) and pairs (C, C).
+
+    Weights that `sum_backwards` has not kept are computed once more.
+    """
+    ended, covered, sizes, numbers = sums.ended, sums.covered, sums.sizes, sums.numbers
+    (_, D, C), (R, W), dense = given.shape, ended.shape, len(kept) == len(sums.own)
+    ended[:], covered[:], sums.pairs[:], numbers[:] = 0.0, 0.0, 0.0, 0.0
     for t in range(length):
-        n = min(D, length - t)
+        n, row, here = min(D, length - t), t * D * C, t % R
         if t > 0:
-            _begin(t, sums)
+            _begin(t, here, sums)
+        if not dense:
+            _weigh_sizes(t, n, given, sums)
         for j in range(0, C, WIDTH):
-            begin, covers = load(begins, j), broadcast(0.0)
+            begin, covers = load(sums.begins, j), broadcast(0.0)
             for d in range(n - 1, -1, -1):
-                share = begin * load(sums.sizes, (t * D + d) * C + j)
+                if dense:
+                    share = begin * cast_like(load_masked(kept, row + d * C + j, C - j), sizes)
+                    store(numbers, d * W + j, share)
+                else:
+                    share = begin * load(sizes, d * C + j)
+                    store(numbers, d * W + j, load(numbers, d * W + j) + share)
                 covers += share
-                store_masked(segments, (t * D + d) * C + j, C - j, share)
-                store(ended, (t + d + 1) * W + j, load(ended, (t + d + 1) * W + j) + share)
-                store(covered, (t + d) * W + j, load(covered, (t + d) * W + j) + covers)
-            store_masked(tokens, t * C + j, C - j, load(covered, t * W + j))
-    for j in range(C):
-        for i in range(C):
-            pairs[i, j] = sums.pairs[j, i]
+                last = here + d if here + d < R else here + d - R
+                following = (last + 1 if last + 1 < R else 0) * W + j
+                store(ended, following, load(ended, following) + share)
+                store(covered, last * W + j, load(covered, last * W + j) + covers)
+            store_masked(tokens, t * C + j, C - j, load(covered, here * W + j))
+            store(covered, here * W + j, broadcast(0.0))
+            for d in range(n if dense else 0):
+                store_masked(kept, row + d * C + j, C - j, load(numbers, d * W + j))
+    for i in range(C):
+        for j in range(0, C, WIDTH):
+            store_masked(pairs, i * C + j, C - j, load(sums.pairs, i * W + j))
+    for d in range(0 if dense else D):
+        for j in range(0, C, WIDTH):
+            store_masked(kept, d * C + j, C - j, load(numbers, d * W + j))
 
 
 @subkernel_no_alloc(forceinline=True)
-def _begin(t, sums):
-    """Fill begins, and add to the pairs."""
-    back, top, after, ended, pairs, W = sums.back, sums.top, sums.after, sums.ended, sums.pairs, sums.own.shape[1]
-    C = len(back)
-    for j in range(C):
-        for i in range(0, C, WIDTH):
-            store(sums.scores, j * W + i, load(back, j * W + i) + load_broadcast(top, t * W + j))
-    _weigh(C, C, sums.scores, after, t, sums.types, 0)
-    for j in range(C):
-        total = broadcast(0.0)
-        for i in range(0, C, WIDTH):
-            share = load(ended, t * W + i) * load(sums.types, j * C + i)
-            store(pairs, j * W + i, load(pairs, j * W + i) + share * load_broadcast(sums.weights, t * W + j))
+def _begin(t, here, sums):
+    """Fill begins, and add to the pairs; empty the row of ended."""
+    pair, top, types, pairs, C, W = sums.pair, sums.top, sums.types, sums.pairs, len(sums.pair), sums.pairs.shape[1]
+    for i in range(C):
+        level = sums.after[t, i] if sums.after[t, i] > -np.inf else 0.0
+        for j in range(0, C, WIDTH):
+            store(types, i * C + j, (load(pair, i * C + j) + load(top, t * C + j)) - level)
+    for place in range(0, C * C, WIDTH):
+        store(types, place, exp(load(types, place)))
+    for j in range(0, C, WIDTH):
+        total, weights = broadcast(0.0), load(sums.weights, t * C + j)
+        for i in range(C):
+            share = load(types, i * C + j) * load_broadcast(sums.ended, here * W + i)
+            store(pairs, i * W + j, load(pairs, i * W + j) + share * weights)
             total += share
-        sums.begins[0, j] = reduce_sum(total)
+        store(sums.begins, j, total)
+    for j in range(0, C, WIDTH):
+        store(sums.ended, here * W + j, broadcast(0.0))

@@ -25,6 +25,7 @@ from structperc.ops.registration import implementation
 from structperc.ops.semi_markov import (
     semi_markov_best,
     semi_markov_kbest,
+    semi_markov_log_partition,
     semi_markov_sample,
     semi_markov_sums,
     semi_markov_viterbi,
@@ -43,6 +44,7 @@ __all__ = [
     "local_log_partition_backward",
     "semi_markov_viterbi",
     "semi_markov_kbest",
+    "semi_markov_log_partition",
     "semi_markov_sums",
     "semi_markov_best",
     "semi_markov_sample",

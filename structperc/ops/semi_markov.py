@@ -5,6 +5,7 @@ int64. A segmentation is a sequence of labels: c begins a segment of type c, C +
 `structperc.ops.operators`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -79,29 +80,74 @@ def semi_markov_kbest(
 
 
 def _save_probabilities(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs, *output[1:])
+    ctx.save_for_backward(*inputs[:4], *output[1:])
     ctx.set_materialize_grads(False)
 
 
-def _from_probabilities(ctx: Any, total: Tensor | None, *others: Tensor | None) -> tuple[Tensor | None, ...]:
-    token, segment, pair, lengths, p_segments, p_tokens, p_pairs = ctx.saved_tensors
-    grads: list[Tensor | None] = [None, None, None]
-    if total is not None:
-        each = total.view(-1, 1, 1)
-        weighted = each.unsqueeze(3) * p_segments
-        grads = [each * p_tokens, weighted.sum_to_size(segment.shape), (each * p_pairs).sum(0)]
-    if any(x is not None for x in others):
+def _from_probabilities(function: Callable[..., tuple[Tensor, ...]], *options: Any) -> Callable[..., Any]:
+    """Return the backward function of an operator on sums, given its reference and further arguments."""
 
-        def probabilities(*scores: Tensor) -> tuple[Tensor, ...]:
-            token, segment, pair = scores
-            return reference.semi_markov_sums(token, segment, pair, lengths)[1:]
+    def backward(ctx: Any, total: Tensor | None, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+        token, segment, pair, lengths, p_segments, p_tokens, p_pairs = ctx.saved_tensors
+        grads: list[Tensor | None] = [None, None, None]
+        if total is not None:
+            each = total.view(-1, 1, 1)
+            if len(segment) == 1:
+                of_segments = torch.tensordot(total, p_segments, 1).unsqueeze(0)
+            else:
+                of_segments = each.unsqueeze(3) * p_segments
+            grads = [each * p_tokens, of_segments.sum_to_size(segment.shape), (each * p_pairs).sum(0)]
+        if any(x is not None for x in others):
 
-        more = reference_gradients(probabilities, (token, segment, pair), others)
-        grads = [y if x is None else x + y for x, y in zip(grads, more, strict=True)]
-    return *grads, None
+            def probabilities(*scores: Tensor) -> tuple[Tensor, ...]:
+                return function(*scores, lengths, *options)[1:]
+
+            more = reference_gradients(probabilities, (token, segment, pair), others)
+            grads = [y if x is None else x + y for x, y in zip(grads, more, strict=True)]
+        return *grads, *[None] * (1 + len(options))
+
+    return backward
 
 
-@operator("semi_markov", _save_probabilities, _from_probabilities)
+@operator("semi_markov", _save_probabilities, _from_probabilities(reference.semi_markov_log_partition, True))
+def semi_markov_log_partition(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return log Z and, for its gradient, expected numbers; in less memory than `semi_markov_sums`.
+
+    The gradient is computed from the other results; further derivatives are computed in tensor operations.
+
+    Args:
+        token: (B, T, C).
+        segment: (B or 1, T or 1, D, C).
+        pair: (C, C).
+        lengths: (B,) int64.
+        with_gradient: False: the other results have no rows, (B, 0, ...), and there is no gradient.
+
+    Returns:
+        log Z (B,) and the results of `semi_markov_sums`; with segment scores that are the same for all tokens, those of
+        segments are summed over the tokens, (B, 1, D, C).
+
+    Example:
+        >>> import torch
+        >>> from structperc import ops
+        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+        >>> total, segments, *_ = ops.semi_markov_log_partition(
+        ...     token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]), True
+        ... )
+        >>> total, segments.shape
+        (tensor([3.7209]), torch.Size([1, 1, 2, 2]))
+    """
+    (B, T, C), (_, rows, D, _), n = token.shape, segment.shape, 1 if with_gradient else 0
+    return (
+        token.new_empty(B),
+        token.new_empty(B, n * rows, D, C),
+        token.new_empty(B, n * T, C),
+        token.new_empty(B, n * C, C),
+    )
+
+
+@operator("semi_markov", _save_probabilities, _from_probabilities(reference.semi_markov_sums))
 def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -97,10 +97,10 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
         _score(start, length, inputs, none, buffers)
         whole, own = buffers.whole[:length], labels[start : start + length]
         whole /= temperature
-        total = sum_backwards(length, buffers.whole, sums)
         shares[:] = 0.0
+        total = sum_backwards(length, buffers.whole, sums, shares)
         if total > -np.inf:
-            multiply_forwards(length, sums, shares, kinds, pairs)
+            multiply_forwards(length, buffers.whole, sums, shares, kinds, pairs)
         _sum_labels(length, shares, inputs.segments.table, nodes)
         for t in range(length):
             tokens[start + t] = min(nodes[t, own[t]], 1.0)

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from structperc.chain.segment_scores import sum_of_segmentations
 from structperc.ops import semi_markov_sample, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy
 from structperc.semi_markov.lattices import validate_segment_lattice
@@ -31,8 +32,7 @@ def log_partition(lattice: SegmentLattice) -> Tensor:
         >>> log_partition(SegmentLattice(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])))
         tensor([3.7209])
     """
-    total: Tensor = semi_markov_sums(*validate_segment_lattice(lattice))[0]
-    return total
+    return sum_of_segmentations(validate_segment_lattice(lattice))
 
 
 def marginals(lattice: SegmentLattice) -> Tensor:

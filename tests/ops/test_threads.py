@@ -177,6 +177,7 @@ def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
                     *ops.semi_markov_viterbi(*segments),
                     *ops.semi_markov_kbest(*segments, 3),
                     *ops.semi_markov_sums(*segments),
+                    *ops.semi_markov_log_partition(*segments, True),
                 ]
             )
     finally:

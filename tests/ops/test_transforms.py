@@ -45,6 +45,12 @@ def arguments() -> dict[str, tuple[Any, ...]]:
         "local_log_partition": lattice,
         "local_log_partition_backward": (*plain, LENGTHS, plain[0]),
         "semi_markov_viterbi": (*plain, plain[1][0, 0], LENGTHS),  # L = 3 types, segments of up to 3 tokens
+        "semi_markov_log_partition": (
+            *tables(B=1, T=2, L=2, grad=True),
+            torch.zeros(2, 2),
+            torch.tensor([2]),
+            True,
+        ),
         "semi_markov_sums": (*tables(B=1, T=2, L=2, grad=True), torch.zeros(2, 2), torch.tensor([2])),
     }
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from structperc.errors import InputError, InvalidScoreError
-from structperc.ops import semi_markov_best, semi_markov_sums
+from structperc.ops import semi_markov_best, semi_markov_log_partition, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
 from tests.ops.lattices import operator
 from tests.semi_markov.enumeration import expected, labels_of, ranked
@@ -83,6 +83,10 @@ def test_sums(device):
         tables = make(*case, dtype)
         total, *found = operator(device, "semi_markov_sums")(*tables)
         entropies = semi_markov_entropy(*tables)
+        again = operator(device, "semi_markov_log_partition")(*tables, True)
+        wanted = [total, found[0].sum(1, keepdim=True) if case[0] == "by length" else found[0], *found[1:]]
+        torch.testing.assert_close([*again], wanted)
+        assert torch.equal(operator(device, "semi_markov_log_partition")(*tables, False)[0], total)
         for b, listed in rows(tables):
             log_z, *wanted, entropy = expected(listed, found[0][b].shape)
             assert total[b].item() == pytest.approx(log_z, abs=near)
@@ -95,6 +99,8 @@ def test_gradients():
     for shared in (segment, segment[:1, :1]):
         inputs = [x.clone().requires_grad_() for x in (token, shared, pair)]
         assert torch.autograd.gradcheck(lambda *x: semi_markov_sums(*x, lengths), inputs, fast_mode=True)
+        for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+            assert check(lambda *x: semi_markov_log_partition(*x, lengths, True)[0], inputs, fast_mode=True)
     for function in (semi_markov_entropy, semi_markov_path_score):
         more = (torch.tensor([[[0, 2], [1, 0], [1, 1]]] * B),) if function is semi_markov_path_score else ()
         assert torch.autograd.gradcheck(lambda *x: function(*x, lengths, *more), inputs, fast_mode=True)  # noqa: B023

@@ -1,8 +1,7 @@
 """Searches for segments and sums over segmentations, sequence by sequence; samples as in the reference.
 
-Besides scores and results, memory for one sequence is O(T C + C^2) for the best segmentation, and
-O(T (C + k) + D^2 C + k C) for the k best. Sums keep a weight of each segment: O(T D C + C^2). All sums are in double
-precision.
+Besides scores and results, memory for one sequence is O(T C + D C + C^2), and O(T (C + k) + D^2 C + k C) for the k
+best. All sums are in double precision, of weights of segments in the precision of the scores.
 """
 
 from typing import Any, NamedTuple
@@ -71,12 +70,28 @@ def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_sums`."""
-    (B, T, C), D = token.shape, segment.shape[2]
     if _first_invalid(token, segment, pair, lengths) is not None:
         return reference.semi_markov_sums(token, segment, pair, lengths)
-    totals, segments, tokens = token.new_zeros(B), token.new_zeros(B, T, D, C), token.new_zeros(B, T, C)
-    pairs, work = token.new_zeros(B, C, C), 16 * T * C * (D + C)
-    _run(_both_passes, work, token, segment, pair, lengths, totals, segments, tokens, pairs)
+    return _sums(token, segment, pair, lengths, token.shape[1], True)
+
+
+def semi_markov_log_partition(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_log_partition`."""
+    if _first_invalid(token, segment, pair, lengths) is not None:
+        return reference.semi_markov_log_partition(token, segment, pair, lengths, with_gradient)
+    return _sums(token, segment, pair, lengths, segment.shape[1], with_gradient)
+
+
+def _sums(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, rows: int, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return log Z, and with the gradient segments (B, T, D, C), or of 1 row their sums over the tokens."""
+    (B, T, C), D, n = token.shape, segment.shape[2], 1 if with_gradient else 0
+    totals, segments = token.new_zeros(B), token.new_zeros(B, n * rows, D, C)
+    tokens, pairs = token.new_zeros(B, n * T, C), token.new_zeros(B, n * C, C)
+    _run(_both_passes, 16 * T * C * (D + C), token, segment, pair, lengths, totals, segments, tokens, pairs)
     return totals, segments, tokens, pairs
 
 
@@ -279,7 +294,7 @@ def _write(n, length, token, given, pair, lists, labels, scores, valid):
 @kernel
 def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, tokens, pairs):
     """Sum from right to left; the choices that this gives are probabilities, multiplied from left to right."""
-    T, D = token.shape[1], segment.shape[2]
+    T, D, with_gradient = token.shape[1], segment.shape[2], tokens.shape[1] > 0
     sums = sum_tables(T, D, pair)
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
@@ -287,8 +302,8 @@ def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, t
             return True
         if length > 0:
             level = subtract_levels(token[b], length, sums.own)
-            total = sum_backwards(length, given, sums)
+            total = sum_backwards(length, given, sums, segments[b])
             totals[b] = total + level
-            if total > -np.inf:
-                multiply_forwards(length, sums, segments[b], tokens[b], pairs[b])
+            if with_gradient and total > -np.inf:
+                multiply_forwards(length, given, sums, segments[b], tokens[b], pairs[b])
     return False

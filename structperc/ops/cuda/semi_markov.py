@@ -47,7 +47,14 @@ from structperc.ops.cuda.segments import (
 )
 from structperc.ops.reference import semi_markov as reference
 
-__all__ = ["semi_markov_viterbi", "semi_markov_kbest", "semi_markov_sums", "semi_markov_best", "semi_markov_sample"]
+__all__ = [
+    "semi_markov_viterbi",
+    "semi_markov_kbest",
+    "semi_markov_log_partition",
+    "semi_markov_sums",
+    "semi_markov_best",
+    "semi_markov_sample",
+]
 
 
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,6 +158,13 @@ def semi_markov_sums(
             *lattice.tables, *tables, carried, total, segments, tokens, pairs, **blocks
         )  # fmt: skip
     return total, segments, tokens, pairs.to(token.dtype)
+
+
+def semi_markov_log_partition(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_log_partition`."""
+    return reference.for_gradient(semi_markov_sums(token, segment, pair, lengths), segment, with_gradient)
 
 
 @triton.jit(do_not_specialize=SHAPES)

@@ -147,6 +147,33 @@ def semi_markov_sums(
     return total.to(dtype), segments.to(dtype), tokens.to(dtype), pairs.to(dtype)
 
 
+def semi_markov_log_partition(
+    token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Implement `structperc.ops.semi_markov_log_partition`."""
+    return for_gradient(semi_markov_sums(token, segment, pair, lengths), segment, with_gradient)
+
+
+def for_gradient(
+    sums: tuple[Tensor, Tensor, Tensor, Tensor], segment: Tensor, with_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the results of `semi_markov_log_partition`, given those of `semi_markov_sums`.
+
+    Example:
+        >>> import torch
+        >>> from structperc.ops.reference.semi_markov import for_gradient
+        >>> sums = torch.zeros(1), torch.ones(1, 5, 2, 3), torch.ones(1, 5, 3), torch.ones(1, 3, 3)
+        >>> for_gradient(sums, torch.zeros(1, 1, 2, 3), True)[1].shape
+        torch.Size([1, 1, 2, 3])
+    """
+    total, segments, tokens, pairs = sums
+    if not with_gradient:
+        segments, tokens, pairs = (x.new_zeros(len(x), 0, *x.shape[2:]) for x in (segments, tokens, pairs))
+    elif segment.shape[1] == 1:
+        segments = segments.sum(1, keepdim=True)
+    return total, segments, tokens, pairs
+
+
 def _tokens_of_segments(segments: Tensor) -> Tensor:
     """Return the sums (B, T, C) of the entries (B, T, D, C) of all segments that contain a token."""
     T, D = segments.shape[1:3]
