@@ -223,6 +223,14 @@ def test_predictions_do_not_depend_on_batches(trained):
     assert all(first_violation(labels, "IOB2") is None for labels in together)
 
 
+def test_predictions_during_training_have_no_dropout(bert):
+    tagger, modes = made(bert).train(), []
+    tagger.encoder.network.register_forward_pre_hook(lambda network, _: modes.append(network.training))
+    tagger.predict(["Anna met Bo in Rome"])
+    assert modes == [False]
+    assert tagger.training
+
+
 def test_predictions_are_those_of_rows(trained):
     batch = collated(trained)
     with torch.no_grad():

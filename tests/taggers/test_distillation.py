@@ -57,6 +57,16 @@ def test_the_student_has_the_probabilities_of_the_teacher(teacher):
     assert not torch.allclose(fitted(CRFLoss(), 60).marginals(words)[0], weak.marginals(words)[0], atol=0.1, rtol=0)
 
 
+def test_scores_are_divided_by_the_temperature_of_the_teacher(teacher):
+    corpus, tagger, own = data().corpus("train"), Tagger.load(teacher), Teacher(teacher, k=2)
+    found = []
+    for temperature in (1.0, 2.0):
+        tagger.temperature = temperature
+        own.read(tagger, corpus, tagger.labels)
+        found.append(own.lists[0][1])
+    assert found[0].tolist() == pytest.approx((2 * found[1]).tolist())
+
+
 def test_saved_students_do_not_need_the_teacher(teacher, tmp_path):
     student = fitted(DistillationLoss(), 2, teacher=Teacher(teacher))
     student.save(tmp_path / "student")
