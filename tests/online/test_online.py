@@ -2,24 +2,28 @@
 
 from copy import copy
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
-from structperc.chain import KBest
+from structperc.chain import KBest, path_score
 from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
 from structperc.data import Corpus, Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.kernels.arrays import SegmentArrays
+from structperc.kernels.jit import kernel
 from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
-from structperc.online import OnlineLearner
+from structperc.online import OnlineLearner, compiled_segments
 from structperc.online.compiled import find_rival
 from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
+from structperc.structures import LatticeWithSegments
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
@@ -309,6 +313,34 @@ def test_count_of_wrong_tokens(criterion):
 
 
 # -- parts ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def wrong_rival(unary, edge, scores, gold, segments, labels):
+    suffixes = compiled_segments._suffixes(len(gold), segments.table)
+    compiled_segments._search(unary, edge, scores, len(gold), segments.table, suffixes)
+    return compiled_segments._best_wrong_path(unary, edge, scores, gold, segments, suffixes, labels)
+
+
+def test_wrong_rivals_of_segments_by_enumeration():
+    random, D, T = np.random.default_rng(0), 4, 5
+    table, kinds, begins = (
+        torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]),
+        np.array([1, 0, 0]),
+        np.array([True, True, False]),
+    )
+    own = {"ids": np.zeros(0, np.int32), "ends": np.zeros((D, T + 1), np.int64), "table": table.numpy()}
+    segments = SegmentArrays(**own, kinds=kinds, begins=begins, candidates=np.ones((0, D), bool))
+    paths = [path for path in label_sequences(T, 3) if path[0] < 2 and (0, 2) not in pairwise(path)]  # O, B, I
+    for _ in range(300):
+        unary, edge, scores = (random.normal(size=shape).astype(np.float32) for shape in ((T, 3), (3, 3), (T, D, 1)))
+        gold, labels = random.integers(len(paths)), np.zeros(T, np.int64)
+        tensors = torch.from_numpy(unary[None]), torch.from_numpy(edge[None, None]), torch.tensor([T])
+        lattice = LatticeWithSegments(*tensors, torch.from_numpy(scores[None]), table)
+        totals = path_score(lattice, torch.tensor(paths)[None])[0]
+        totals[gold] = -torch.inf
+        assert wrong_rival(unary, edge, scores, np.array(paths[gold]), segments, labels)
+        assert tuple(labels) == paths[int(totals.argmax())]
 
 
 def test_rivals_by_enumeration():
