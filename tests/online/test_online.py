@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numba import njit
 
 from structperc.chain import KBest, path_score
 from structperc.criteria import HingeLoss, LocalAndNonlocal, MarginLoss, PairwiseLoss, PerceptronLoss, SegmentCosts
@@ -15,7 +16,6 @@ from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.kernels.arrays import SegmentArrays
-from structperc.kernels.jit import kernel
 from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner, compiled_segments
@@ -315,7 +315,7 @@ def test_count_of_wrong_tokens(criterion):
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
-@kernel
+@njit  # not cached: a cache would not see changes of what it calls
 def wrong_rival(unary, edge, scores, gold, segments, labels):
     suffixes = compiled_segments._suffixes(len(gold), segments.table)
     compiled_segments._search(unary, edge, scores, len(gold), segments.table, suffixes)
@@ -323,7 +323,7 @@ def wrong_rival(unary, edge, scores, gold, segments, labels):
 
 
 def test_wrong_rivals_of_segments_by_enumeration():
-    random, D, T = np.random.default_rng(0), 4, 5
+    random, D, T = np.random.default_rng(0), 4, 4
     table, kinds, begins = (
         torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]),
         np.array([1, 0, 0]),
@@ -334,6 +334,7 @@ def test_wrong_rivals_of_segments_by_enumeration():
     paths = [path for path in label_sequences(T, 3) if path[0] < 2 and (0, 2) not in pairwise(path)]  # O, B, I
     for _ in range(300):
         unary, edge, scores = (random.normal(size=shape).astype(np.float32) for shape in ((T, 3), (3, 3), (T, D, 1)))
+        scores[:, :, 0] += np.arange(D)  # long rivals, also in place of several segments of gold
         gold, labels = random.integers(len(paths)), np.zeros(T, np.int64)
         tensors = torch.from_numpy(unary[None]), torch.from_numpy(edge[None, None]), torch.tensor([T])
         lattice = LatticeWithSegments(*tensors, torch.from_numpy(scores[None]), table)
