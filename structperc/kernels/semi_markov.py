@@ -6,19 +6,19 @@ import numpy as np
 
 from structperc.kernels.jit import subkernel, subkernel_no_alloc
 from structperc.kernels.simd import (
-    WIDTH,
-    broadcast,
     cast_like,
     exp,
-    load,
-    load_broadcast,
-    load_masked,
+    log,
     maximum,
     padded_array,
     store,
     store_masked,
+    vector_functions,
     where_greater,
 )
+
+WIDTH = 8  # numbers of a vector: most models have few types, half a vector of sixteen would be padding
+load, load_masked, load_broadcast, broadcast = vector_functions(WIDTH)
 
 
 @subkernel_no_alloc
@@ -49,7 +49,7 @@ class Best(NamedTuple):
 def best_tables(T, pair):
     """Return tables for sequences of up to T tokens."""
     C = len(pair)
-    rows = padded_array(3 * T + 1 + C, C, np.empty(0))
+    rows = padded_array(3 * T + 1 + C, C, np.empty(0), -np.inf, WIDTH)
     tables = Best(rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T + 1], rows[3 * T + 1 :])
     _fill_pairs(pair, tables.back)
     return tables
@@ -148,7 +148,7 @@ def sum_tables(T, D, pair):
     own, top, weights, after = _rows(T, C), _rows(T, C), _rows(T, C), _rows(T + 1, C)
     given, back, types, sizes = _rows(C, C), _rows(C, C), _rows(C, C), _rows(D, C)
     many = max(D, C)
-    rows = padded_array(many + 3 + 2 * R + 1 + C + D, C, given, 0.0)
+    rows = padded_array(many + 3 + 2 * R + 1 + C + D, C, given, 0.0, WIDTH)
     scores, here, rows = rows[:many], rows[many : many + 3], rows[many + 3 :]
     ended, covered, rows = rows[:R], rows[R : 2 * R], rows[2 * R :]
     given[:] = pair
@@ -193,9 +193,8 @@ def sum_backwards(length, given, sums, kept):
                 total = broadcast(0.0)
                 for j in range(C):
                     total += load(types, j * C + i) * load_broadcast(here, W + j)
-                store(begins, i, total)
-            for i in range(C):
-                after[t, i] = here[2, i] + np.log(begins[0, i]) if begins[0, i] > 0.0 else here[2, i]
+                added = where_greater(total, 0.0, log(total), 0.0)
+                store_masked(after, t * C + i, C - i, load(here, 2 * W + i) + added)
     highest, total = -np.inf, 0.0
     for c in range(C):
         highest = max(highest, sums.top[0, c])

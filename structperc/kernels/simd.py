@@ -1,13 +1,15 @@
-"""Vectors of sixteen numbers as variables of kernels: loaded, compared and added by SIMD instructions.
+"""Vectors of numbers as variables of kernels: loaded, compared and added by SIMD instructions.
 
 LLVM vectorises loops by itself, but for 9 or 45 labels it leaves a remainder to be done one by one, and writes sums to
 memory in between. Here rows of labels are padded to blocks of sixteen with what changes nothing: -inf for maxima, zeros
-for sums. An index is that of an element in the memory of a contiguous array. Vectors support +, - and *.
+for sums. An index is that of an element in the memory of a contiguous array. Vectors support +, -, * and /.
+
+`vector_functions` returns functions for vectors of another width; all others take vectors of any width.
 """
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -24,9 +26,9 @@ CACHE_LINE = 64  # bytes
 class SIMDVector(types.Type):
     """Type of a vector of floats."""
 
-    def __init__(self, dtype: types.Float):
-        super().__init__(f"SIMDVector({dtype})")
-        self.dtype = dtype
+    def __init__(self, dtype: types.Float, width: int):
+        super().__init__(f"SIMDVector({dtype}, {width})")
+        self.dtype, self.width = dtype, width
 
 
 @register_model(SIMDVector)
@@ -34,55 +36,77 @@ class _VectorModel(models.PrimitiveModel):
     """Representation of the type in LLVM."""
 
     def __init__(self, manager: Any, operand: SIMDVector):
-        super().__init__(manager, operand, ir.VectorType(manager.lookup(operand.dtype).get_value_type(), WIDTH))
+        super().__init__(manager, operand, ir.VectorType(manager.lookup(operand.dtype).get_value_type(), operand.width))
 
 
 @kernel
-def padded_array(T, L, other, number=-np.inf):
+def padded_array(T, L, other, number=-np.inf, width=WIDTH):
     """Return an array (T, L) of the dtype of another one, L rounded up to whole vectors, filled with a number.
 
     It is aligned to a cache line: vectors across two lines take twice as long to load.
     """
-    width = -(-L // WIDTH) * WIDTH
-    memory = np.full(T * width + CACHE_LINE // other.itemsize, number, other.dtype)
+    row = -(-L // width) * width
+    memory = np.full(T * row + CACHE_LINE // other.itemsize, number, other.dtype)
     start = -memory.ctypes.data % CACHE_LINE // other.itemsize
-    return memory[start : start + T * width].reshape(T, width)
+    return memory[start : start + T * row].reshape(T, row)
 
 
-@intrinsic
-def load(context: Any, array: Any, index: Any) -> Any:
-    """Load sixteen numbers from an index on."""
+class VectorFunctions(NamedTuple):
+    """Functions that create vectors of a width."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_vector_pointer(context, builder, signature, arguments), align=_bytes(array))
-
-    return SIMDVector(array.dtype)(array, index), generate
-
-
-@intrinsic
-def load_masked(context: Any, array: Any, index: Any, count: Any) -> Any:
-    """Load `count` numbers from an index on; nothing beyond is read, those elements are -inf."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start, i32 = _vector_pointer(context, builder, signature, arguments), ir.IntType(32)
-        vector, given = start.type.pointee, _mask(builder, arguments[2])
-        nothing = ir.Constant(vector, [float("-inf")] * WIDTH)
-        masked = ir.FunctionType(vector, (start.type, i32, given.type, vector))
-        name = f"llvm.masked.load.v{WIDTH}f{array.dtype.bitwidth}.p0"
-        function = builder.module.declare_intrinsic(name, (), masked)
-        return builder.call(function, (start, i32(_bytes(array)), given, nothing))
-
-    return SIMDVector(array.dtype)(array, index, count), generate
+    load: Any
+    load_masked: Any
+    load_broadcast: Any
+    broadcast: Any
 
 
-@intrinsic
-def load_broadcast(context: Any, array: Any, index: Any) -> Any:
-    """Load one number into all elements."""
+def vector_functions(width: int) -> VectorFunctions:
+    """Return the functions that create vectors of so many numbers."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _splat(builder, builder.load(pointer_to(context, builder, signature, arguments)))
+    @intrinsic
+    def load(context: Any, array: Any, index: Any) -> Any:
+        """Load numbers from an index on."""
 
-    return SIMDVector(array.dtype)(array, index), generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.load(_vector_pointer(context, builder, signature, arguments, width), align=_bytes(array))
+
+        return SIMDVector(array.dtype, width)(array, index), generate
+
+    @intrinsic
+    def load_masked(context: Any, array: Any, index: Any, count: Any) -> Any:
+        """Load `count` numbers from an index on; nothing beyond is read, those elements are -inf."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            start, i32 = _vector_pointer(context, builder, signature, arguments, width), ir.IntType(32)
+            vector, given = start.type.pointee, _mask(builder, arguments[2], width)
+            nothing = ir.Constant(vector, [float("-inf")] * width)
+            masked = ir.FunctionType(vector, (start.type, i32, given.type, vector))
+            name = f"llvm.masked.load.v{width}f{array.dtype.bitwidth}.p0"
+            function = builder.module.declare_intrinsic(name, (), masked)
+            return builder.call(function, (start, i32(_bytes(array)), given, nothing))
+
+        return SIMDVector(array.dtype, width)(array, index, count), generate
+
+    @intrinsic
+    def load_broadcast(context: Any, array: Any, index: Any) -> Any:
+        """Load one number into all elements."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return _splat(builder, builder.load(pointer_to(context, builder, signature, arguments)), width)
+
+        return SIMDVector(array.dtype, width)(array, index), generate
+
+    @intrinsic
+    def broadcast(context: Any, number: Any) -> Any:
+        """Return a vector of one number."""
+        return SIMDVector(number, width)(number), lambda context, builder, signature, arguments: _splat(
+            builder, arguments[0], width
+        )
+
+    return VectorFunctions(load, load_masked, load_broadcast, broadcast)
+
+
+load, load_masked, load_broadcast, broadcast = vector_functions(WIDTH)
 
 
 @intrinsic
@@ -90,7 +114,8 @@ def store(context: Any, array: Any, index: Any, operand: Any) -> Any:
     """Store a vector from an index on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _vector_pointer(context, builder, signature, arguments), align=_bytes(array))
+        start = _vector_pointer(context, builder, signature, arguments, operand.width)
+        builder.store(arguments[2], start, align=_bytes(array))
         return context.get_dummy_value()
 
     return types.void(array, index, operand), generate
@@ -101,10 +126,10 @@ def store_masked(context: Any, array: Any, index: Any, count: Any, operand: Any)
     """Store the first `count` elements from an index on, rounded to the precision of the array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start, i32 = _vector_pointer(context, builder, signature, arguments), ir.IntType(32)
-        vector, given = start.type.pointee, _mask(builder, arguments[2])
+        start, i32 = _vector_pointer(context, builder, signature, arguments, operand.width), ir.IntType(32)
+        vector, given = start.type.pointee, _mask(builder, arguments[2], operand.width)
         masked = ir.FunctionType(ir.VoidType(), (vector, start.type, i32, given.type))
-        name = f"llvm.masked.store.v{WIDTH}f{array.dtype.bitwidth}.p0"
+        name = f"llvm.masked.store.v{operand.width}f{array.dtype.bitwidth}.p0"
         function = builder.module.declare_intrinsic(name, (), masked)
         values = arguments[3] if operand.dtype == array.dtype else builder.fptrunc(arguments[3], vector)
         builder.call(function, (values, start, i32(_bytes(array)), given))
@@ -122,13 +147,7 @@ def cast_like(context: Any, operand: Any, array: Any) -> Any:
         vector = context.get_value_type(signature.return_type)
         return arguments[0] if array.dtype == operand.dtype else convert(arguments[0], vector)
 
-    return SIMDVector(array.dtype)(operand, array), generate
-
-
-@intrinsic
-def broadcast(context: Any, number: Any) -> Any:
-    """Return a vector of one number."""
-    return SIMDVector(number)(number), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
+    return SIMDVector(array.dtype, operand.width)(operand, array), generate
 
 
 @intrinsic
@@ -149,7 +168,7 @@ def reduce_max(context: Any, operand: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (vector,) = arguments
         function = builder.module.declare_intrinsic(
-            f"llvm.vector.reduce.fmax.v{WIDTH}f{operand.dtype.bitwidth}",
+            f"llvm.vector.reduce.fmax.v{operand.width}f{operand.dtype.bitwidth}",
             (),
             ir.FunctionType(vector.type.element, (vector.type,)),
         )
@@ -165,7 +184,7 @@ def reduce_sum(context: Any, operand: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (vector,), number = arguments, arguments[0].type.element
         function = builder.module.declare_intrinsic(
-            f"llvm.vector.reduce.fadd.v{WIDTH}f{operand.dtype.bitwidth}",
+            f"llvm.vector.reduce.fadd.v{operand.width}f{operand.dtype.bitwidth}",
             (),
             ir.FunctionType(number, (number, vector.type)),
         )
@@ -210,16 +229,17 @@ def _arithmetic(operations: tuple[Callable[..., Any], ...], instruction: str) ->
 _arithmetic((operator.add, operator.iadd), "fadd")
 _arithmetic((operator.sub, operator.isub), "fsub")
 _arithmetic((operator.mul, operator.imul), "fmul")
+_arithmetic((operator.truediv, operator.itruediv), "fdiv")
 
 
 @intrinsic
 def find_first_equal(context: Any, operand: Any, number: Any) -> Any:
-    """Return the first element that equals a number; WIDTH where none does."""
+    """Return the first element that equals a number; the width where none does."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        equal = builder.fcmp_ordered("==", arguments[0], _splat(builder, arguments[1]))
-        bits = builder.zext(builder.bitcast(equal, ir.IntType(WIDTH)), ir.IntType(64))
-        bits = builder.or_(bits, bits.type(1 << WIDTH))
+        equal = builder.fcmp_ordered("==", arguments[0], _splat(builder, arguments[1], operand.width))
+        bits = builder.zext(builder.bitcast(equal, ir.IntType(operand.width)), ir.IntType(64))
+        bits = builder.or_(bits, bits.type(1 << operand.width))
         return builder.cttz(bits, ir.IntType(1)(1))
 
     return int64(operand, number), generate
@@ -230,8 +250,8 @@ def bits_not_less(context: Any, operand: Any, number: Any) -> Any:
     """Return an int64 whose bit i is 1 where element i is at least a number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        found = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1]))
-        return builder.zext(builder.bitcast(found, ir.IntType(WIDTH)), ir.IntType(64))
+        found = builder.fcmp_ordered(">=", arguments[0], _splat(builder, arguments[1], operand.width))
+        return builder.zext(builder.bitcast(found, ir.IntType(operand.width)), ir.IntType(64))
 
     return int64(operand, number), generate
 
@@ -242,9 +262,9 @@ def lowest_bit(context: Any, bits: Any) -> Any:
     return int64(int64), lambda context, builder, signature, arguments: builder.cttz(arguments[0], ir.IntType(1)(0))
 
 
-def _vector_pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _vector_pointer(context: Any, builder: Any, signature: Any, arguments: Any, width: int) -> Any:
     """Return the pointer to a vector in an array."""
-    vector = context.get_value_type(SIMDVector(signature.args[0].dtype))
+    vector = context.get_value_type(SIMDVector(signature.args[0].dtype, width))
     return builder.bitcast(pointer_to(context, builder, signature, arguments), vector.as_pointer())
 
 
@@ -252,18 +272,18 @@ def _bytes(array: Any) -> int:
     return int(array.dtype.bitwidth) // 8
 
 
-def _splat(builder: Any, number: Any) -> Any:
-    nothing = ir.Constant(ir.VectorType(number.type, WIDTH), ir.Undefined)
+def _splat(builder: Any, number: Any, width: int) -> Any:
+    nothing = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
     first, i32 = builder.insert_element(nothing, number, ir.IntType(32)(0)), ir.IntType(32)
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(i32, WIDTH), [0] * WIDTH))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(i32, width), [0] * width))
 
 
 def _broadcast_all(builder: Any, arguments: Any) -> list[Any]:
     """Broadcast numbers if there are vectors among the arguments."""
-    numbers = [not isinstance(x.type, ir.VectorType) for x in arguments]
-    if all(numbers):
+    widths = [x.type.count if isinstance(x.type, ir.VectorType) else 0 for x in arguments]
+    if not any(widths):
         return list(arguments)
-    return [_splat(builder, x) if is_one else x for x, is_one in zip(arguments, numbers, strict=True)]
+    return [x if width else _splat(builder, x, max(widths)) for x, width in zip(arguments, widths, strict=True)]
 
 
 def _types(kind: Any, *arguments: Any) -> list[Any]:
@@ -271,13 +291,13 @@ def _types(kind: Any, *arguments: Any) -> list[Any]:
     return [x if isinstance(x, SIMDVector) else getattr(kind, "dtype", kind) for x in arguments]
 
 
-def _mask(builder: Any, count: Any) -> Any:
-    """Return a mask of the first `count` elements; count may be negative or above WIDTH."""
+def _mask(builder: Any, count: Any, width: int) -> Any:
+    """Return a mask of the first `count` elements; count may be negative or above the width."""
     i32, i64 = ir.IntType(32), ir.IntType(64)
-    fewer = builder.icmp_signed("<", count, i64(WIDTH))
-    count = builder.trunc(builder.select(fewer, count, i64(WIDTH)), i32)
-    operand = ir.Constant(ir.VectorType(i32, WIDTH), list(range(WIDTH)))
-    return builder.icmp_signed("<", operand, _splat(builder, count))
+    fewer = builder.icmp_signed("<", count, i64(width))
+    count = builder.trunc(builder.select(fewer, count, i64(width)), i32)
+    operand = ir.Constant(ir.VectorType(i32, width), list(range(width)))
+    return builder.icmp_signed("<", operand, _splat(builder, count, width))
 
 
 LOWEST = -708.0  # exp is 0 below: it is only added to sums whose largest term is 1
@@ -325,3 +345,48 @@ def exp(x):
     p = p * r + 1.0
     p = p * r + 1.0
     return where_greater(LOWEST, x, 0.0, p * _power(shifted))
+
+
+@intrinsic
+def _split(context: Any, operand: Any) -> Any:
+    """Return m and n + 1.5 * 2^52 of vectors m * 2^n with m from 2^-0.5 to 2^0.5."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (x,) = arguments
+        bits = ir.VectorType(ir.IntType(64), x.type.count)
+
+        def number(n: int) -> Any:
+            return ir.Constant(bits, [n] * x.type.count)
+
+        given = builder.bitcast(x, bits)
+        n = builder.ashr(builder.sub(given, number(0x3FE6A09E667F3BCD)), number(52))
+        m = builder.sub(given, builder.shl(n, number(52)))
+        shifted = builder.add(n, number(0x4338000000000000))
+        return context.make_tuple(
+            builder, signature.return_type, (builder.bitcast(m, x.type), builder.bitcast(shifted, x.type))
+        )
+
+    return types.UniTuple(operand, 2)(operand), generate
+
+
+@kernel(forceinline=True)
+def log(x):
+    """Return the natural logarithms of a float64 vector of positive normal numbers, to a relative error of 1e-15.
+
+    x = m 2^n; log m = 2 artanh s with s = (m - 1) / (m + 1), by its Taylor polynomial.
+    """
+    m, shifted = _split(x)
+    n = shifted - 6755399441055744.0
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    p = z * (1.0 / 21.0) + 1.0 / 19.0
+    p = p * z + 1.0 / 17.0
+    p = p * z + 1.0 / 15.0
+    p = p * z + 1.0 / 13.0
+    p = p * z + 1.0 / 11.0
+    p = p * z + 1.0 / 9.0
+    p = p * z + 1.0 / 7.0
+    p = p * z + 1.0 / 5.0
+    p = p * z + 1.0 / 3.0
+    p = p * z + 1.0
+    return n * 0.693147180369123816490 + ((s + s) * p + n * 1.90821492927058770002e-10)
