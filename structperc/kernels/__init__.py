@@ -2,7 +2,7 @@
 
 jit.py                 decorators that compile a function and keep its code
 numba_internals.py     uses of numba without a public counterpart
-simd.py                vectors of numbers, such as sixteen
+simd.py                vectors of numbers
 arrays.py              features, weights and tag schemes as arrays
 scores.py              features and weights -> the lattice of a sequence
 viterbi.py             the best label sequence

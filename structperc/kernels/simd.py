@@ -99,9 +99,11 @@ def vector_functions(width: int) -> VectorFunctions:
     @intrinsic
     def broadcast(context: Any, number: Any) -> Any:
         """Return a vector of one number."""
-        return SIMDVector(number, width)(number), lambda context, builder, signature, arguments: _splat(
-            builder, arguments[0], width
-        )
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return _splat(builder, arguments[0], width)
+
+        return SIMDVector(number, width)(number), generate
 
     return VectorFunctions(load, load_masked, load_broadcast, broadcast)
 

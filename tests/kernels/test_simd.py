@@ -1,4 +1,4 @@
-"""Vectors of two widths: the logarithm, and arithmetic with rows that are no whole vectors."""
+"""Logarithms of vectors of two widths, of numbers that are no whole vectors."""
 
 import numpy as np
 import pytest
