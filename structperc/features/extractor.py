@@ -2,12 +2,12 @@
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
+from structperc.data.corpus import Column, Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.errors import InputError
@@ -232,6 +232,28 @@ class FeatureExtractor:
         """Fit a corpus and return its feature ids; faster than `fit` and `encode`."""
         view = self._fit(corpus, Workers())
         return _encoded(self._ids(view, corpus), corpus)
+
+    def with_documents(self, corpus: Corpus, names: Collection[str]) -> Corpus:
+        """Return a corpus with attributes of documents as further columns.
+
+        Args:
+            corpus: the corpus.
+            names: names of wanted columns; those that are not in `documents` are ignored.
+
+        Raises:
+            InputError: a missing column.
+
+        Example:
+            >>> from structperc.features import LineKind
+            >>> features = FeatureExtractor(["kind[0]"], documents={"kind": LineKind()})
+            >>> corpus = Corpus.from_sentences([{"word": ["FRANCE", "WIN"]}])
+            >>> features.with_documents(corpus, ["kind", "w"]).columns["kind"]
+            ['capitals+short', 'capitals+short']
+        """
+        found = {name: self._sources.values(name, corpus) for name in self.documents if name in names}
+        for name, values in found.items():
+            corpus = corpus.replace_column(name, Column.from_codes(*values))
+        return corpus
 
     @property
     def columns(self) -> list[str]:

@@ -6,24 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.data.corpus import Corpus
+from structperc.data.corpus import Corpus, Factorized
+from structperc.data.splits import Extent
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.features.hashing import NO_KEY, mixed, string_hash
 from structperc.features.resources import Clusters
-from structperc.features.sources import Resources, Sources
+from structperc.features.segment_mentions import MentionMajority
+from structperc.features.sources import Attributes, Resources, Sources
 
 ALL, FIRST, LAST, PHRASE, LENGTH = "all", "first", "last", "phrase", "length"
+DOCUMENT, CORPUS = "document", "corpus"  # other mentions of the segment
 OUTSIDE = np.uint64(string_hash("outside", "beyond"))  # value of a token before or after its sentence
 EXACT, FOLDED = (np.uint64(string_hash(name, "value")) for name in ("exact", "folded"))
-_PART = re.compile(r"(?P<attribute>.+)\[(?P<place>all|first|last|phrase|[+-][1-9])\]")
+_PART = re.compile(r"(?P<attribute>.+)\[(?P<place>all|first|last|phrase|document|corpus|[+-][1-9])\]")
 
 
 class SegmentPart(NamedTuple):
     """A part of a template: an attribute at a place of the segment, or the length of the segment."""
 
     attribute: str  # "" for the length
-    place: str  # all, first, last, phrase; -1, +2: tokens before its first and after its last one; length
+    place: str  # all, first, last, phrase, document, corpus; -1, +2: tokens before its first, after its last; length
 
 
 def parse_segment_template(text: str) -> tuple[SegmentPart, ...]:
@@ -45,7 +48,7 @@ def parse_segment_template(text: str) -> tuple[SegmentPart, ...]:
         if one != LENGTH and found is None:
             raise InputError(
                 f"segment template {text!r}: {one!r} is not a part; write length, or an attribute at a place: w[all], "
-                "w[first], w[last], w[-1], w[+1], or NAME[phrase] with a gazetteer"
+                "w[first], w[last], w[-1], w[+1], NAME[phrase] of a gazetteer, NAME[document] of labels, NAME[corpus]"
             )
         parts.append(SegmentPart("", LENGTH) if found is None else SegmentPart(*found.groups()))
     return tuple(parts)
@@ -85,6 +88,9 @@ class SegmentKeys:
         max_length: D.
         gazetteers: sorted keys of the phrases of all gazetteers, uint64.
         clusters: word clusters of the attributes c4, c6, ...
+
+    Raises:
+        InputError: an invalid template.
     """
 
     def __init__(
@@ -97,11 +103,24 @@ class SegmentKeys:
         self.templates = {text: parse_segment_template(text) for text in templates}
         self.max_length, self.phrases = max_length, phrases
         parts = [part for template in self.templates.values() for part in template]
+        self._mentions = [part for part in parts if part.place in (DOCUMENT, CORPUS)]
         names = [part.attribute for part in parts if part.place not in (LENGTH, PHRASE)]
         if any(part.place == PHRASE for part in parts):
             names += ["w", "wl"]
         resources = Resources({}, {} if clusters is None else {"c": clusters}, {}, {})
         self._sources = Sources(list(dict.fromkeys(names)), resources, 0)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that the templates read, the word first."""
+        return self._sources.columns
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text on which the features of a segment depend."""
+        if not self._mentions:
+            return "sequence"
+        return "corpus" if any(part.place == CORPUS for part in self._mentions) else "document"
 
     def each(self, corpus: Corpus, candidates: np.ndarray) -> Iterator[tuple[int, np.ndarray, Iterator[np.ndarray]]]:
         """Yield, for each length 1..D, the first tokens (n,) of candidates and their keys (n,) of each template.
@@ -112,7 +131,8 @@ class SegmentKeys:
             corpus: a corpus of N tokens.
             candidates: (N, D) bool, segments by first token and number of tokens less 1.
         """
-        values = self._values(corpus)
+        reading = self._sources.read(corpus)
+        values, mentions = _codes(reading), self._majorities(corpus, reading)
         ends = np.repeat(corpus.sentences[1:], np.diff(corpus.sentences))
         begins = np.repeat(corpus.sentences[:-1], np.diff(corpus.sentences))
         starts, runs = np.arange(corpus.tokens), _Runs(values)
@@ -120,7 +140,7 @@ class SegmentKeys:
             starts = starts[starts + length <= ends[starts]]
             runs.extend(starts, length)
             kept = starts[candidates[starts, length - 1]]
-            view = _Segments(values, kept, length, begins[kept], ends[kept], runs, self.phrases)
+            view = _Segments(values, kept, length, begins[kept], ends[kept], runs, self.phrases, mentions)
             yield length, kept, (view.keys(text, parts) for text, parts in self.templates.items())
 
     def names(self, corpus: Corpus, candidates: np.ndarray, keys: np.ndarray) -> list[str]:
@@ -131,7 +151,9 @@ class SegmentKeys:
             candidates: the segments in which they occur, see `each`.
             keys: sorted keys (F,) uint64.
         """
-        strings, found, unnamed = self._strings(corpus), [""] * len(keys), np.ones(len(keys), bool)
+        reading = self._sources.read(corpus)
+        texts = _Texts(_strings(reading), self._majorities(corpus, reading))
+        found, unnamed = [""] * len(keys), np.ones(len(keys), bool)
         bounds = corpus.sentences.tolist()
         sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(corpus.sentences))
         for length, starts, of_templates in self.each(corpus, candidates):
@@ -143,7 +165,7 @@ class SegmentKeys:
                 numbers, first = np.unique(places[new], return_index=True)
                 for number, start in zip(numbers.tolist(), starts[new[first]].tolist(), strict=True):
                     a, b = bounds[sentence[start] : sentence[start] + 2]
-                    segment = _Mention(strings, start, length, a, b)
+                    segment = _Mention(texts, start, length, a, b)
                     found[number] = "|".join(self._part_name(part, segment) for part in parts)
         return found
 
@@ -156,30 +178,52 @@ class SegmentKeys:
             value = "exact" if key in self.phrases else "folded"
         return f"{part.attribute}[{part.place}]={value}"
 
-    def _strings(self, corpus: Corpus) -> Mapping[str, Callable[[int], str]]:
-        """Return functions that return the value of each attribute at a token."""
-        reading = self._sources.read(corpus)
-
-        def at(name: str) -> Callable[[int], str]:
-            values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
-            return lambda token: values[numbers[token]]
-
-        return {name: at(name) for name in reading.values}
-
-    def _values(self, corpus: Corpus) -> Mapping[str, np.ndarray]:
-        """Return the 64-bit value of each attribute at each token, NO_KEY for no value."""
-        reading = self._sources.read(corpus)
+    def _majorities(self, corpus: Corpus, reading: Attributes) -> dict[SegmentPart, MentionMajority]:
+        """Return the values of other mentions, for each part of a template that has them."""
         found = {}
-        for name, strings in reading.values.items():
-            codes = np.array([string_hash(one, "value") if one else NO_KEY for one in strings], np.uint64)
-            found[name] = codes[reading.numbers[reading.columns[name]]]
+        for part in self._mentions:
+            name = part.attribute
+            labels = Factorized(reading.values[name], reading.numbers[reading.columns[name]])
+            texts = corpus.documents if part.place == DOCUMENT else np.zeros(len(corpus), np.int64)
+            try:
+                found[part] = MentionMajority(corpus, labels, np.repeat(texts, corpus.lengths))
+            except InputError as error:
+                raise InputError(f"segment template {name}[{part.place}]: {error}") from None
         return found
+
+
+def _strings(reading: Attributes) -> dict[str, Callable[[int], str]]:
+    """Return functions that return the value of each attribute at a token."""
+
+    def at(name: str) -> Callable[[int], str]:
+        values, numbers = reading.values[name], reading.numbers[reading.columns[name]]
+        return lambda token: values[numbers[token]]
+
+    return {name: at(name) for name in reading.values}
+
+
+def _codes(reading: Attributes) -> dict[str, np.ndarray]:
+    """Return the 64-bit value of each attribute at each token, NO_KEY for no value."""
+    coded = {name: _hashes(strings) for name, strings in reading.values.items()}
+    return {name: codes[reading.numbers[reading.columns[name]]] for name, codes in coded.items()}
+
+
+def _hashes(strings: Sequence[str]) -> np.ndarray:
+    """Return the 64-bit values of strings, NO_KEY for the empty one."""
+    return np.array([string_hash(one, "value") if one else NO_KEY for one in strings], np.uint64)
+
+
+class _Texts(NamedTuple):
+    """Values of the parts of templates as strings."""
+
+    attributes: Mapping[str, Callable[[int], str]]  # value at a token
+    mentions: Mapping[SegmentPart, MentionMajority]
 
 
 class _Mention(NamedTuple):
     """A segment of a corpus."""
 
-    strings: Mapping[str, Callable[[int], str]]
+    texts: _Texts
     start: int
     length: int
     begin: int  # first token of its sentence
@@ -187,7 +231,7 @@ class _Mention(NamedTuple):
 
     def words(self, attribute: str) -> list[str]:
         """Return the values of an attribute at the tokens of the segment."""
-        return [self.strings[attribute](token) for token in range(self.start, self.start + self.length)]
+        return [self.texts.attributes[attribute](token) for token in range(self.start, self.start + self.length)]
 
     def value(self, part: SegmentPart) -> str:
         """Return the value of a part other than the length and phrases."""
@@ -196,9 +240,12 @@ class _Mention(NamedTuple):
             return "" if place == PHRASE else " ".join(self.words(attribute))
         if place in (FIRST, LAST):
             return self.words(attribute)[0 if place == FIRST else -1]
+        if place in (DOCUMENT, CORPUS):
+            majority = self.texts.mentions[part]
+            return majority.values[majority.numbers(self.length)[self.start]]
         offset = int(place)
         token = self.start + offset + (self.length - 1 if offset > 0 else 0)
-        return self.strings[attribute](token) if self.begin <= token < self.end else "(outside)"
+        return self.texts.attributes[attribute](token) if self.begin <= token < self.end else "(outside)"
 
 
 class _Runs:
@@ -235,6 +282,7 @@ class _Segments(NamedTuple):
     ends: np.ndarray  # (n,) ends of their sentences
     runs: _Runs
     phrases: np.ndarray
+    mentions: Mapping[SegmentPart, MentionMajority]
 
     def keys(self, text: str, parts: Sequence[SegmentPart]) -> np.ndarray:
         """Return the keys (n,) of a template."""
@@ -254,6 +302,9 @@ class _Segments(NamedTuple):
             return self._phrases(attribute)
         if place == ALL:
             return self.runs.keys(attribute, 0, self.starts)
+        if place in (DOCUMENT, CORPUS):
+            majority = self.mentions[part]
+            return _hashes(majority.values)[majority.numbers(self.length)[self.starts]]
         if place in (FIRST, LAST):
             return self.values[attribute][self.starts + (self.length - 1 if place == LAST else 0)]
         offset = int(place)

@@ -84,6 +84,13 @@ class Sources:
             {name: _once(self._read(value, columns[role].distinct)) for name, (role, value) in self._sources.items()},
         )
 
+    def values(self, name: str, corpus: Corpus) -> Factorized:
+        """Return the value of an attribute at each token; raises InputError when the corpus lacks a column."""
+        role, value = self._source(name)
+        column = self._column(role, corpus)
+        values = factorize(self._read(value, column.distinct))
+        return Factorized(values.distinct, values.numbers[column.numbers])
+
     def _source(self, name: str) -> Source:
         if of_column := _OF_COLUMN.fullmatch(name):
             value = self._surface(of_column[1])
@@ -114,7 +121,7 @@ class Sources:
             tags = resources.gazetteers[role].tag(*corpus.factorize("word"), corpus.sentences)
             return Factorized(list(TAGS), tags.astype(np.int32))
         if role in resources.documents:
-            return attribute_values(resources.documents[role], corpus, lambda name: self._values(name, corpus))
+            return attribute_values(resources.documents[role], corpus, lambda name: self.values(name, corpus))
         if role == "label" or role not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role not in INTERNAL)
             raise InputError(
@@ -122,13 +129,6 @@ class Sources:
                 f"given gazetteer, document attribute or cluster prefix (c4, ...), nor an input column ({roles})"
             )
         return corpus.factorize(role)
-
-    def _values(self, name: str, corpus: Corpus) -> Factorized:
-        """Return the value of an attribute at each token."""
-        role, value = self._source(name)
-        column = self._column(role, corpus)
-        values = factorize(self._read(value, column.distinct))
-        return Factorized(values.distinct, values.numbers[column.numbers])
 
     def _all(self, names: Iterable[str], readers: tuple[str, ...] = ()) -> list[str]:
         """Return attributes and those on which document attributes among them depend."""

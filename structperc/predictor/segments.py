@@ -19,6 +19,11 @@ class SegmentWeights(NamedTuple):
     features: SegmentIndex | HashedSegmentIndex
     weights: np.ndarray  # (F, C) float32
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that the features read; attributes of documents may be among them."""
+        return self.extractor.columns
+
     def arrays(self, corpus: Corpus, labels: LabelSet) -> SegmentArrays:
         """Return the features of all segments of a corpus of n tokens."""
         every = np.broadcast_to(np.True_, (corpus.tokens, self.extractor.max_length))

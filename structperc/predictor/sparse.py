@@ -9,6 +9,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import StateArrays, forbidden_spans
 from structperc.data.labels import LabelSet
 from structperc.data.possible_labels import check_predicted, possible_masks
+from structperc.data.splits import Extent, widest
 from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
 from structperc.features.arrays import IdLists
@@ -78,6 +79,11 @@ class SparsePredictor(Predictor):
     def probabilistic(self) -> bool:
         """True if predictions have probabilities: of a tagger trained with `CRFLoss`, or with a temperature."""
         return self._probabilistic or self._temperature is not None
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return widest([self.features.extent, *([] if self._segments is None else [self._segments.extractor.extent])])
 
     def predict(self, corpus: Corpus, confident: bool = False, min_probability: float | None = None) -> Prediction:
         """Return the labels of all tokens of a corpus.
@@ -175,7 +181,7 @@ class SparsePredictor(Predictor):
             self._weights,
             TagSchemeMasks(*self.labels.allowed),
             np.ones((0, len(self.labels)), bool) if masks is None else masks,
-            self._segments.arrays(corpus, self.labels),
+            self._segments.arrays(self.features.with_documents(corpus, self._segments.columns), self.labels),
             self._segments.weights,
             self._segments.left(corpus, self.labels, masks),
         )

@@ -70,6 +70,7 @@ class FirstLabels(DocumentAttribute):
         self.attributes = () if first is None else tuple(first.features.columns)
         self.within = _within(first)
         self._training: tuple[Corpus, list[str]] | None = None  # the training data and its labels
+        self._last: tuple[Corpus, Tagger, Factorized] | None = None  # the last labels; templates and scorers read them
         self._saved: _TrainingLabels | None = None  # the same labels in a saved model
 
     def fit(self, corpus: Corpus) -> Self:
@@ -112,8 +113,11 @@ class FirstLabels(DocumentAttribute):
             raise InputError("FirstLabels: the first model is not trained; fit the features first")
         if self._training is not None and corpus is self._training[0]:
             return factorize(self._training[1])
-        sequences = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # the unit of its training
-        return factorize(self.first.predict(sequences).labels)
+        last = self._last
+        if last is None or last[0] is not corpus or last[1] is not self.first:
+            sequences = corpus.by_sentence() if self.first.unit == "sentence" else corpus  # the unit of its training
+            self._last = last = corpus, self.first, factorize(self.first.predict(sequences).labels)
+        return last[2]
 
     def resume_fit(self, corpus: Corpus) -> Self:
         """Return a copy with the saved labels of the training data.

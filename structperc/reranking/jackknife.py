@@ -126,10 +126,11 @@ class JackKnife:
             options: Options of the trainers, such as accelerator and enable_progress_bar.
 
         Raises:
-            InputError: There are fewer documents than folds.
+            InputError: There are fewer documents than folds, or data that the first model does not support.
         """
         corpus = data.corpus("train")
         fold_of = fold_numbers(corpus.documents, self.folds, self.seed)
+        first.scorer.check_data(corpus)
         name = self.fingerprint(first, data, n)
         builder = Builder.trusting(first, *first.features.user_objects)
         cache = ListCache(expand_path(self.cache) / name, builder.trusted)
@@ -329,7 +330,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
     tagger = Tagger.from_description(untrained_description(first), features, Builder.trusting(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
     tagger.parameter_groups = first.parameter_groups
-    tagger.scorer.build_vocabulary(corpus)
+    tagger.scorer.build_vocabulary(tagger.with_scorer_columns(corpus))
     tagger.allocate(labels)
     tagger.unit = unit
     return tagger

@@ -275,8 +275,8 @@ def freeze_first(first: Tagger, labels: LabelSet) -> None:
 def build_first_vocabulary(reranker: Any, data: SequenceDataModule) -> None:
     """Take features and labels from the training data, and create the weights of both models."""
     train = data.corpus("train")
-    reranker.first.scorer.build_vocabulary(train)
     reranker.features.fit(train)
+    reranker.first.scorer.build_vocabulary(reranker.first.with_scorer_columns(train))
     reranker.allocate(data.label_set())
 
 

@@ -78,7 +78,11 @@ class Scorer(LocalWeights):
     """
 
     n_inputs = 0  # number of `batch.inputs`
+    columns: Sequence[str] = ()  # columns that it reads; those of the tagger's attributes of documents are added
     extent: Extent = "sequence"  # extent of the text that determines the scores of a token
+
+    def check_data(self, corpus: Corpus) -> None:
+        """Raise InputError for training data that the scorer does not support; called before anything is learned."""
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build vocabularies from the training data; by default none."""
@@ -127,12 +131,18 @@ class Sum(Scorer):
         self.scorers = nn.ModuleList(scorers)
         self.sparse_grad = any(scorer.sparse_grad for scorer in scorers)
         self.n_inputs = sum(scorer.n_inputs for scorer in scorers)
+        self.columns = [name for scorer in scorers for name in scorer.columns]
         self.extent = widest(scorer.extent for scorer in scorers)
 
     @property
     def parts(self) -> list[Scorer]:
         """The summands."""
         return cast(list[Scorer], list(self.scorers))
+
+    def check_data(self, corpus: Corpus) -> None:
+        """Raise InputError for training data that a scorer does not support."""
+        for scorer in self.parts:
+            scorer.check_data(corpus)
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Build the vocabularies of all scorers."""

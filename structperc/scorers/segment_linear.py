@@ -46,8 +46,10 @@ class SegmentFeatures(TextModule):
 
     A template joins parts by "|": an attribute of words at all tokens of the segment ("w[all]"), at its first or last
     one, at the first or second token before or after it ("w[-1]", "w[+1]"), `length`, and "NAME[phrase]", whether the
-    segment is a phrase of a gazetteer, as it is or in lower case. Attributes are those of token templates: w, wl,
-    shape, affixes such as s3, prefixes of clusters such as c6. A feature with an absent value is left out.
+    segment is a phrase of a gazetteer, as it is or in lower case. "NAME[document]" and "NAME[corpus]" are what the
+    labels of a first model say of most other mentions of its words, see `features.segment_mentions`. Attributes are
+    those of token templates: w, wl, shape, affixes such as s3, prefixes of clusters such as c6; columns of the data
+    and attributes of documents that token templates read as well. A feature with an absent value is left out.
 
     Features that occur at least `cutoff` times among all segments of the training data have weights. They are numbered
     by 64-bit hashes: the probability that two among a million share a number is below 1e-7.
@@ -101,6 +103,8 @@ class SegmentFeatures(TextModule):
         if hash_bits is not None:
             check_hashing(hash_bits, cutoff)
         self.candidates = candidates
+        keys = SegmentKeys(templates, max_length, np.zeros(0, np.uint64), None)
+        self.columns, self.extent = keys.columns, keys.extent
         self.n_inputs = max_length + (candidates is not None)
         self._words: Clusters | None = None
         self._hash: dict[str, int] | None = None  # sizes of a hashed index
@@ -295,14 +299,15 @@ class SegmentLinear(Scorer):
         super().__init__()
         self.labels, self.segments, self.sparse_grad = labels, segments, sparse_grad
         self.n_inputs = labels.n_inputs + segments.n_inputs
+        self.columns = [*labels.columns, *segments.columns]
+
+    def check_data(self, corpus: Corpus) -> None:
+        """Raise InputError for a segment of the training data that is too long."""
+        self._check_lengths(corpus)
+        self.labels.check_data(corpus)
 
     def build_vocabulary(self, corpus: Corpus) -> None:
-        """Build the vocabularies of both parts.
-
-        Raises:
-            InputError: a segment of the training data is too long.
-        """
-        self._check_lengths(corpus)
+        """Build the vocabularies of both parts."""
         self.labels.build_vocabulary(corpus)
         self.segments.build_vocabulary(corpus)
 
@@ -329,7 +334,8 @@ class SegmentLinear(Scorer):
         """Take the labels of segments. Raises InputError for a scheme that does not show where segments begin."""
         self.labels.bind_labels(labels)
         candidates = self.segments.candidates
-        self.extent = widest([self.labels.extent, *([] if candidates is None else [candidates.extent])])
+        own = [self.segments.extent, *([] if candidates is None else [candidates.extent])]
+        self.extent = widest([self.labels.extent, *own])
         self.register_buffer("table", labels.segment_labels.clone(), persistent=False)
 
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:

@@ -275,7 +275,11 @@ class Tagger(BaseTagger):
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
-        return self.scorer.encode_inputs(corpus)
+        return self.scorer.encode_inputs(self.with_scorer_columns(corpus))
+
+    def with_scorer_columns(self, corpus: Corpus) -> Corpus:
+        """Return a corpus with the attributes of documents that the scorer reads as further columns."""
+        return self.features.with_documents(corpus, self.scorer.columns)
 
     def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
         """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
@@ -684,8 +688,11 @@ class Tagger(BaseTagger):
         if self.init_from is not None:
             initialize_from(self, self.init_from, data)
             return
-        self.scorer.build_vocabulary(data.corpus("train"))
-        super().build_vocabulary(data)
+        train = data.corpus("train")
+        self.scorer.check_data(train)
+        self.features = data.fit_features(self.features)
+        self.scorer.build_vocabulary(self.with_scorer_columns(train))
+        self.allocate(data.label_set())
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part but the features, as plain JSON types."""

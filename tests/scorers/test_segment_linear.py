@@ -181,9 +181,9 @@ def test_errors(features):
     known = [["Anna", "B-PER"], *[["Anna", "I-PER"]] * 3, ["met", "?"]]
     rows = {"word": [word for word, _ in known], "label": ["O"] * 5, "allowed": [text for _, text in known]}
     incomplete = Corpus.from_sentences([rows])
-    SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=4)).build_vocabulary(incomplete)
+    SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=4)).check_data(incomplete)
     with pytest.raises(InputError, match="token 1: a segment of 4 tokens"):
-        SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=D)).build_vocabulary(incomplete)
+        SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=D)).check_data(incomplete)
     with pytest.raises(InputError, match=r"w\[3\]"):
         SegmentFeatures(["w[3]"])
     with pytest.raises(InputError, match="go"):

@@ -249,7 +249,7 @@ class OtherMentions(DocumentAttribute):
         values = shifted(corpus, found.numbers, self.at, len(strings) - 2)
         capital = capitalised(corpus)
         chosen = np.full(corpus.tokens, len(strings) - 1)
-        chosen[capital] = _most_frequent(mention_groups(corpus)[capital], values[capital], len(strings) - 1)
+        chosen[capital] = most_frequent_of_others(mention_groups(corpus)[capital], values[capital], len(strings) - 1)
         return Factorized(strings, chosen.astype(np.int32))
 
 
@@ -261,7 +261,7 @@ class _Leaders(NamedTuple):
     first: np.ndarray  # position of the first occurrence
 
 
-def _most_frequent(groups: np.ndarray, values: np.ndarray, none: int) -> np.ndarray:
+def most_frequent_of_others(groups: np.ndarray, values: np.ndarray, none: int) -> np.ndarray:
     """Return the most frequent value (n,) of the other members of each one's group; `none` without other members."""
     best, second = (_Leaders(*(x[groups] for x in leaders)) for leaders in _leaders(groups, values, none))
     count = best.times - (best.value == values)
