@@ -81,7 +81,7 @@ BASES = {"how_to/guided_tagging": ROOT / "configs" / "overlays" / "data" / "embe
 BEFORE = {  # of a page and block, the blocks that it says it comes after
     ("how_to/choose_a_learner", number): before
     for number, before in {2: (1,), 3: (1,), 5: (4,), 6: (4,), 7: (1, 4), 8: (1,)}.items()
-} | {("how_to/segments", 1): (0,)}
+} | {("how_to/segments", 2): (0,)}
 
 each_page = pytest.mark.parametrize("page", PAGES)
 
