@@ -146,6 +146,7 @@ def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) 
 
     A label that cannot continue a segment begins one. The score is -inf if a segment has more than D tokens.
     """
+    _check_shapes(lattice)
     _, T, D, C = lattice.segment.shape
     chain = Lattice(*lattice[:3])
     chain = chain if lattice.first is None else separate_sentences(chain, lattice.first)
@@ -193,6 +194,7 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
         tensor([[1., 0., -inf],
                 [-inf, -inf, 6.]])
     """
+    _check_shapes(lattice)
     if not is_stationary(lattice.edge):
         raise InputError("scores of segments need one matrix of label pairs for all tokens: remove features.edge")
     unary, edge, lengths = validate_lattice(Lattice(*lattice[:3]))
@@ -215,6 +217,15 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
     if lattice.first is not None:
         found, pair = _separated(found, pair, lattice.first)
     return SegmentLattice(unary.new_zeros(B, T, len(pair)), found, pair, lengths)
+
+
+def _check_shapes(lattice: LatticeWithSegments) -> None:
+    """Raise InputError for scores of segments, or first tokens of sentences, of a wrong shape."""
+    (B, T), C, found = lattice.unary.shape[:2], len(lattice.labels) - 1, tuple(lattice.segment.shape)
+    if len(found) != 4 or not found[2] or found != (B, T, found[2], C):
+        raise InputError(f"segment: expected shape ({B}, {T}, D, {C}) with D >= 1, got {found}")
+    if lattice.first is not None and lattice.first.shape != (B, T):
+        raise InputError(f"first: expected shape ({B}, {T}), got {tuple(lattice.first.shape)}")
 
 
 def _separated(segment: Tensor, pair: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
@@ -249,7 +260,7 @@ def windows(values: Tensor, D: int) -> Tensor:
                 [2., 3.],
                 [3., 0.]])
     """
-    return pad(values, (0, 0, 0, D - 1)).unfold(1, D, 1).transpose(2, 3)
+    return pad(values, (0, 0, 0, D)).unfold(1, D, 1)[:, : values.shape[1]].transpose(2, 3)
 
 
 def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:

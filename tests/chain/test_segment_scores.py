@@ -229,6 +229,26 @@ def test_other_functions_refuse_scores_of_segments():
         viterbi(lattice._replace(edge=lattice.edge + torch.zeros(B, T, 1, 1)))
 
 
+def test_wrong_shapes():
+    _, lattice = make("IOB2")
+    segment, first = lattice.segment, torch.zeros(B, T, dtype=torch.bool)
+    for wrong in (segment[:, 1:], segment[:1], segment[..., :1], segment[:, :, :0], segment[..., 0]):
+        with pytest.raises(InputError, match="segment"):
+            viterbi(lattice._replace(segment=wrong))
+        with pytest.raises(InputError, match="segment"):
+            path_score(lattice._replace(segment=wrong), torch.zeros(B, T, dtype=torch.int64))
+    with pytest.raises(InputError, match="first"):
+        log_partition(lattice._replace(first=first[:, 1:]))
+
+
+def test_no_tokens():
+    _, lattice = make("IOB2")
+    empty = lattice._replace(unary=lattice.unary[:, :0], segment=lattice.segment[:, :0], lengths=lattice.lengths * 0)
+    assert [x.tolist() for x in viterbi(empty)] == [[0.0] * B, [[]] * B]
+    assert marginals(empty).shape == max_marginals(empty).shape == empty.unary.shape
+    assert entropy(empty).tolist() == log_partition(empty).tolist() == [0.0] * B
+
+
 def test_schemes_without_beginnings():
     with pytest.raises(InputError, match="IOB1"):
         LabelSet.from_corpus(["I-A"], "IOB1").segment_labels  # noqa: B018
