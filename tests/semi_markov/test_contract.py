@@ -121,6 +121,15 @@ def test_samples(device):
             assert share == pytest.approx(math.exp(s - log_z), abs=0.03)
 
 
+def test_probabilities_add_up_at_large_scores():
+    token, segment, pair = torch.zeros(1, 3, 2), torch.full((1, 1, 1, 2), 1e30), torch.zeros(2, 2)
+    _, segments, tokens, pairs = operator("reference", "semi_markov_sums")(token, segment, pair, torch.tensor([3]))
+    assert segments.tolist() == [[[[0.5, 0.5]]] * 3]
+    assert tokens.tolist() == [[[0.5, 0.5]] * 3]
+    assert pairs.tolist() == [[[0.5, 0.5]] * 2]
+    assert semi_markov_entropy(token, segment, pair, torch.tensor([3])).item() == pytest.approx(3 * math.log(2))
+
+
 def test_invalid_scores():
     token, segment, pair, lengths = make("normal", 2, 2, 3, torch.float32)
     token[1, 0, 0] = torch.nan
@@ -131,9 +140,10 @@ def test_invalid_scores():
     for device in ("cpu", "reference"):
         total, segments, *_ = operator(device, "semi_markov_sums")(token, segment, pair, lengths)
         best = operator(device, "semi_markov_best")(token, segment, pair, lengths)
+        fits = torch.arange(3).unsqueeze(1) + torch.tensor([1, 2]) <= lengths.view(B, 1, 1)
+        fits[[0, 2, 3]] = False  # sequences without invalid scores
+        assert torch.equal(segments.isnan(), fits.unsqueeze(3).expand_as(segments))
         assert torch.equal(best.isnan(), segments.isnan())
         assert total.isnan().tolist() == [False, True, False, False]
-        assert segments[1].isnan().any()
-        assert not segments[2].isnan().any()
     with pytest.raises(InputError, match="sequence 3 of 4"):
         semi_markov_sums(token, segment, pair, torch.tensor([0, 1, 2, 4]))

@@ -21,6 +21,7 @@ class Scores(NamedTuple):
     """Scores in double precision that tokens of all sequences share in shape, -inf where a segment does not fit."""
 
     whole: Tensor  # (B, T, D, C), score of each segment by itself: its tokens, less their levels, and its own
+    fits: Tensor  # (B, T, D) bool, segments within the sequence
     pair: Tensor  # (C, C)
     lengths: Tensor  # (B,) int64
     levels: Tensor  # (B, T), what was subtracted from the scores of each token; 0 in the padding
@@ -62,7 +63,7 @@ def prepare(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Sc
     invalid = (~(own.detach() < torch.inf)).flatten(1).any(1) | (~(added.detach() < torch.inf)).flatten(1).any(1)
     possible = fits.unsqueeze(3) & (added > -torch.inf)
     whole = torch.where(possible, torch.where(possible, whole, 0) + added, -torch.inf)
-    return Scores(whole, high_precision(pair), lengths, levels, invalid | several)
+    return Scores(whole, fits, high_precision(pair), lengths, levels, invalid | several)
 
 
 def scores_after(scores: Scores, reduce: Reduce) -> Tensor:
@@ -121,28 +122,67 @@ def scores_from(scores: Scores, after: Tensor) -> Tensor:
     return scores.whole + torch.stack([padded[:, d + 1 : d + 1 + T] for d in range(D)], 2)
 
 
+class Choices(NamedTuple):
+    """Scores of the choices by which a segmentation is drawn from left to right, and probabilities of segments.
+
+    Probabilities are products of those of choices, so that they add up to 1 whatever the size of the scores.
+    """
+
+    first: Tensor  # (B, 1, C) types of the first segment; (B, 0, C) without tokens
+    types: Tensor  # (B, T, C, C) types of the segment that begins at a token, by type of the one before it
+    sizes: Tensor  # (B, T, C, D) numbers of tokens of the segment that begins at a token, by type
+    joined: Tensor  # (B, T, C, C) probabilities of `types`
+    segments: Tensor  # (B, T, D, C) probabilities of segments
+    ended: Tensor  # (B, T, C) probabilities of the types of segments that end before a token
+
+
+def _choices(scores: Scores) -> Choices:
+    B, T, D, C = scores.whole.shape
+    sizes = scores_from(scores, scores_after(scores, log_sum)).transpose(2, 3)
+    begun, steps = log_sum(sizes), torch.arange(T, device=scores.whole.device)
+    types = scores.pair + begun.unsqueeze(2)
+    start, joined = torch.where(steps.view(T, 1) == 0, _softmax(begun), 0), _softmax(types)
+
+    def step(ring: Tensor, here: Rows) -> tuple[Tensor, Tensor]:
+        start, joined, shares = here
+        begins = start + (ring[:, 0].unsqueeze(2) * joined).sum(1)
+        each = begins.unsqueeze(1) * shares.transpose(1, 2)
+        return torch.cat([ring[:, 1:], torch.zeros_like(ring[:, :1])], 1) + each, each
+
+    inputs = tuple(x.transpose(0, 1) for x in (start, joined, _softmax(sizes)))
+    segments = scan(step, scores.whole.new_zeros(B, D, C), inputs).transpose(0, 1)
+    segments = torch.where(scores.fits.unsqueeze(3), segments, 0)  # also in invalid sequences
+    return Choices(begun[:, :1], types, sizes, joined, segments, _ended_before(segments))
+
+
+def _ended_before(segments: Tensor) -> Tensor:
+    """Return the sums (B, T, C) of the entries (B, T, D, C) of all segments that end before a token."""
+    T, D = segments.shape[1:3]
+    parts = [
+        torch.nn.functional.pad(segments[:, : max(T - d, 0), d - 1], (0, 0, min(d, T), 0)) for d in range(1, D + 1)
+    ]
+    return torch.stack(parts).sum(0)
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    """Return the softmax along the last dimension, 0 where nothing is possible."""
+    possible = scores.detach().amax(-1, keepdim=True) > -torch.inf
+    return torch.where(possible, torch.where(possible, scores, 0).softmax(-1), 0)
+
+
 def semi_markov_sums(
     token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Implement `structperc.ops.semi_markov_sums`."""
     scores = prepare(token, segment, pair, lengths)
-    B, T, _, C = scores.whole.shape
-    after = scores_after(scores, log_sum)
-    before, through = scores_before(scores, log_sum), scores_from(scores, after)
-    nonempty = scores.lengths > 0
-    level = log_sum(log_sum(through[:, 0].transpose(1, 2))) if T else through.new_zeros(B)
-    total = torch.where(nonempty, level + scores.levels.sum(1), 0).masked_fill(scores.invalid, torch.nan)
-    less = torch.where(level > -torch.inf, level, 0)
-    segments = _probabilities(through + before.unsqueeze(2), less)
-    tokens, pairs = _tokens_of_segments(segments), through.new_zeros(B, C, C)
-    if T > 1:
-        ended = _ended_before(scores, before)  # (B, T, C), of the tokens before t
-        begun = log_sum(through.transpose(2, 3))
-        joined = ended[:, 1:].unsqueeze(3) + scores.pair + begun[:, 1:].unsqueeze(2)
-        pairs = _probabilities(joined, less).sum(1)
-    segments = segments.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
-    wrong, real = (scores.invalid & nonempty).view(-1, 1, 1), real_tokens(scores.lengths, T).unsqueeze(2)
-    tokens, pairs = tokens.masked_fill(wrong & real, torch.nan), pairs.masked_fill(wrong, torch.nan)
+    found, invalid, nonempty = _choices(scores), scores.invalid, scores.lengths > 0
+    level = log_sum(found.first).sum(1)
+    total = torch.where(nonempty, level + scores.levels.sum(1), 0).masked_fill(invalid, torch.nan)
+    segments, tokens = found.segments, _tokens_of_segments(found.segments)
+    pairs = (found.ended.unsqueeze(3) * found.joined).sum(1)
+    wrong = (invalid & nonempty).view(-1, 1, 1)
+    segments = segments.masked_fill(wrong.unsqueeze(3) & scores.fits.unsqueeze(3), torch.nan)
+    tokens, pairs = tokens.masked_fill(wrong & scores.fits[:, :, :1], torch.nan), pairs.masked_fill(wrong, torch.nan)
     dtype = token.dtype
     return total.to(dtype), segments.to(dtype), tokens.to(dtype), pairs.to(dtype)
 
@@ -182,29 +222,13 @@ def _tokens_of_segments(segments: Tensor) -> Tensor:
     return torch.stack(parts).sum(0)
 
 
-def _probabilities(scores: Tensor, less: Tensor) -> Tensor:
-    shown = scores > -torch.inf
-    return torch.where(shown, (torch.where(shown, scores, 0) - less.view(-1, *[1] * (scores.dim() - 1))).exp(), 0)
-
-
-def _ended_before(scores: Scores, before: Tensor) -> Tensor:
-    """Return the log-sums (B, T, C) of all segmentations of the tokens before t whose last segment is of type c."""
-    T, D = scores.whole.shape[1:3]
-    begun = before.unsqueeze(2) + scores.whole
-    parts = [
-        torch.nn.functional.pad(begun[:, : max(T - d, 0), d - 1], (0, 0, min(d, T), 0), value=-torch.inf)
-        for d in range(1, D + 1)
-    ]
-    return log_sum(torch.stack(parts, 3))
-
-
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
     """Implement `structperc.ops.semi_markov_best`."""
     scores = prepare(token, segment, pair, lengths)
     before, through = scores_before(scores, _highest), scores_from(scores, scores_after(scores, _highest))
     level = scores.levels.sum(1).view(-1, 1, 1, 1)
     best = torch.where(through > -torch.inf, before.unsqueeze(2) + through + level, -torch.inf)
-    best = best.masked_fill(scores.invalid.view(-1, 1, 1, 1) & (scores.whole > -torch.inf), torch.nan)
+    best = best.masked_fill(scores.invalid.view(-1, 1, 1, 1) & scores.fits.unsqueeze(3), torch.nan)
     return best.to(token.dtype)
 
 
@@ -388,28 +412,16 @@ def semi_markov_entropy(token: Tensor, segment: Tensor, pair: Tensor, lengths: T
         tensor([1.7918])
     """
     scores = prepare(token, segment, pair, lengths)
-    B, T = scores.levels.shape
-    if not T:
-        return token.new_zeros(B)
-    after = scores_after(scores, log_sum)
-    before, through = scores_before(scores, log_sum), scores_from(scores, after)
-    begun = log_sum(through.transpose(2, 3))
-    less = log_sum(begun[:, 0])
-    less = torch.where(less > -torch.inf, less, 0)
-    total = _entropies(begun[:, 0]) + (_probabilities(before + begun, less) * _entropies(through.transpose(2, 3))).sum(
-        (1, 2)
-    )
-    if T > 1:
-        ended = _probabilities(_ended_before(scores, before)[:, 1:] + after[:, 1:T], less)
-        total = total + (ended * _entropies(scores.pair + begun[:, 1:].unsqueeze(2))).sum((1, 2))
+    found = _choices(scores)
+    of_sizes, of_types = found.segments.sum(2) * _entropies(found.sizes), found.ended * _entropies(found.types)
+    total = _entropies(found.first).sum(1) + (of_sizes + of_types).sum((1, 2))
     return total.masked_fill(scores.invalid & (scores.lengths > 0), torch.nan).to(token.dtype)
 
 
 def _entropies(scores: Tensor) -> Tensor:
     """Return the entropies of softmax distributions along the last dimension, 0 where nothing is possible."""
-    sums = log_sum(scores)
-    possible = scores > -torch.inf
-    logs = torch.where(
-        possible, torch.where(possible, scores, 0) - torch.where(sums > -torch.inf, sums, 0).unsqueeze(-1), 0
-    )
+    possible, highest = scores > -torch.inf, scores.detach().amax(-1, keepdim=True)
+    shifted = torch.where(possible, scores - torch.where(highest > -torch.inf, highest, 0), -torch.inf)
+    sums = log_sum(shifted).unsqueeze(-1)
+    logs = torch.where(possible, torch.where(possible, shifted, 0) - torch.where(sums > -torch.inf, sums, 0), 0)
     return -torch.where(possible, logs.exp() * logs, 0).sum(-1)
