@@ -253,6 +253,8 @@ class _Runs:
 
     def __init__(self, values: Mapping[str, np.ndarray]) -> None:
         self._values = values
+        missing = {name: own == NO_KEY for name, own in values.items()}
+        self._missing = {name: np.append(0, own.cumsum()) for name, own in missing.items() if own.any()}
         self._keys: dict[tuple[str, int], np.ndarray] = {}
         self._starts, self._length = np.zeros(0, np.int64), 0
 
@@ -263,13 +265,17 @@ class _Runs:
             keys[starts] = mixed(keys[starts] ^ self._values[name][starts + length - 1])
 
     def keys(self, name: str, initial: int, starts: np.ndarray) -> np.ndarray:
-        """Return the keys (n,) of segments."""
+        """Return the keys (n,) of segments, NO_KEY for those with a token without a value."""
         if (name, initial) not in self._keys:
             keys = np.full(len(self._values[name]), np.uint64(initial))
             for i in range(self._length):
                 keys[self._starts] = mixed(keys[self._starts] ^ self._values[name][self._starts + i])
             self._keys[name, initial] = keys
-        return self._keys[name, initial][starts]
+        found = self._keys[name, initial][starts]
+        if name in self._missing:
+            before = self._missing[name]
+            found[before[starts + self._length] > before[starts]] = NO_KEY
+        return found
 
 
 class _Segments(NamedTuple):

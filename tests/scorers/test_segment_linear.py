@@ -20,7 +20,8 @@ from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear
 from structperc.taggers.base import BaseTagger
 from tests.tiny import Sentences, sentences
 
-TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2]", "go[phrase]|length", "c2[last]"]
+TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2]", "go[phrase]|length"]
+TEMPLATES += ["c2[last]", "c2[all]"]
 D = 3
 CLUSTERS = {"New": "001", "York": "011"}
 SENTENCES = [["He", "saw", "New", "York"], ["NEW", "york"], ["New", "York", "saw", "He", "saw"]]
@@ -44,12 +45,13 @@ def naive(words, start, stop):
     inside = words[start:stop]
     lower = [word.lower() for word in inside]
     kind = "exact" if inside in (["New", "York"], ["new"]) else "folded" if lower in (["new", "york"], ["new"]) else ""
-    cluster = next((CLUSTERS[word] for word in (inside[-1], lower[-1]) if word in CLUSTERS), "")[:2]
+    clusters = [next((CLUSTERS[one][:2] for one in (word, word.lower()) if one in CLUSTERS), "") for word in inside]
     shapes = " ".join(word_shape(word) for word in inside)
     found = [f"length={len(inside)}", f"w[all]={' '.join(inside)}", f"wl[first]={lower[0]}|wl[last]={lower[-1]}"]
     found += [f"w[-1]={at(start - 1)}|shape[all]={shapes}", f"w[+2]={at(stop + 1)}"]
     phrases = [f"go[phrase]={kind}|length={len(inside)}"] if kind else []
-    return [*found, *phrases, *([f"c2[last]={cluster}"] if cluster else [])]
+    last = [f"c2[last]={clusters[-1]}"] if clusters[-1] else []
+    return [*found, *phrases, *last, *([f"c2[all]={' '.join(clusters)}"] if all(clusters) else [])]
 
 
 @pytest.mark.parametrize("features", [None], indirect=True)
