@@ -275,8 +275,8 @@ class Head(nn.Module, ABC):
             scores, labels = found.scores[:, 0], found.labels[:, 0]
         else:
             scores, labels = self._search(_best, inputs, places, lattice)
-        if allowed is not None or forbidden is not None:
-            self._check_scores(scores, "forbidden" if allowed is None else "allowed")
+        if allowed is not None:
+            self._check_scores(scores, "allowed")
         return places.scatter(labels)
 
     @torch.no_grad()
@@ -541,8 +541,8 @@ class Head(nn.Module, ABC):
     def _check_gold(self, lattice: Lattice, places: TokenPositions, batch: Batch) -> None:
         """Check legal gold labels further, on a CPU; for subclasses."""
 
-    def _check_scores(self, scores: Tensor, limit: str) -> None:
-        """Check the scores (B,) of the best label sequences within limits, `allowed` or `forbidden`; for subclasses."""
+    def _check_scores(self, scores: Tensor, name: str) -> None:
+        """Check the scores (B,) of the best label sequences with allowed labels, of argument `name`; for subclasses."""
 
     def _check_parts(self) -> None:
         name = type(self.criterion).__name__

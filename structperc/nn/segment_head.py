@@ -139,9 +139,9 @@ class SegmentHead(Head):
                 f"{self.max_length}; increase max_length"
             )
 
-    def _check_scores(self, scores: Tensor, limit: str) -> None:
+    def _check_scores(self, scores: Tensor, name: str) -> None:
         if scores.is_cpu and not torch.compiler.is_compiling() and bool((impossible := scores == -torch.inf).any()):
             raise InputError(
-                f"{limit}: row {int(impossible.nonzero()[0])}: nothing is left with segments of at most "
+                f"{name}: row {int(impossible.nonzero()[0])}: nothing is left with segments of at most "
                 f"{self.max_length} tokens, max_length of SegmentHead; allow more labels, or increase max_length"
             )

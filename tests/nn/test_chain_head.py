@@ -90,10 +90,11 @@ def test_likelihood_by_enumeration(kind):
         scored = ranked(head, logits, row)
         gold = tuple(GOLD[row][KEPT[row]].tolist())
         wanted.append(log_z(scored) - next(score for score, y in scored if y == gold))
-    for gold, mask in ((LABELLED, None), (GOLD, KEPT.to(kind)), (LABELLED, torch.ones_like(KEPT).to(kind))):
+    for gold, mask in ((LABELLED, None), (GOLD, (3 * KEPT).to(kind)), (LABELLED, torch.ones_like(KEPT).to(kind))):
         assert head(logits, gold, mask, reduction="none").tolist() == pytest.approx(wanted, abs=1e-5)
         assert head(logits, gold, mask, reduction="sum").item() == pytest.approx(sum(wanted), abs=1e-4)
         assert head(logits, gold, mask).item() == pytest.approx(sum(wanted) / 4, abs=1e-5)  # one row has no tokens
+    assert head(logits[-1:], GOLD[-1:], KEPT[-1:].to(kind)).item() == 0
 
 
 def test_labels_lists_and_probabilities_by_enumeration():
@@ -160,6 +161,7 @@ def test_nonlocal_features_by_enumeration():
         for name, w in zip(PhraseConsistency().names(["X"]), head.nonlocal_features[0].weight, strict=True)
     }
     assert list(weight) == ["phrase(X,X)"]
+    assert (head.search.k, plain.search.k, plain.decoder.k) == (20, 1, 100)
     chosen = head.decode(logits, KEPT, words=WORDS)
     for row in range(len(KEPT)):
         scored = ranked(plain, logits, row)
@@ -167,6 +169,8 @@ def test_nonlocal_features_by_enumeration():
         assert chosen[row].tolist() == placed(row, max(totals)[1])
         (total,) = head.kbest(logits, 1, KEPT, words=WORDS).scores[row].tolist()
         assert total == pytest.approx(max(totals)[0], abs=1e-4)
+    few = some_head(nonlocal_features=[PhraseConsistency()], decoder=KBest(1))
+    assert few.kbest(logits, 3, KEPT, words=WORDS).valid[0].all()  # more than its decoder lists
     head(logits, LABELLED, words=WORDS).backward()
     assert head.nonlocal_features[0].weight.grad is not None
 
@@ -425,9 +429,14 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
             "gold: row 1, position 2: IOB2",
         ),
         (lambda head: head(X, GOOD, reduction="max"), "reduction "),
+        (lambda head: some_head(MCELoss())(X, X == 0), "gold: MCELoss needs complete labels"),
         (
             lambda head: some_head(PerceptronLoss()).marginals(X),
             "PerceptronLoss has scores, not probabilities",
+        ),
+        (
+            lambda head: some_head(nonlocal_features=[PhraseConsistency()]).marginals(X),
+            "with non-local features has scores, not probabilities",
         ),
         (lambda head: some_head(MCELoss(), search=KBest(1)), "search.k is 1, but MCELoss"),
         (lambda head: some_head(LocalAndNonlocal(1, local_unit="sentence")), "local_unit sentence"),
@@ -517,4 +526,6 @@ def test_entities_have_positions_in_the_row():
     (found,) = head.entities(logits, torch.tensor([[True, False, True]]), min_probability=0.01)
     assert [(one.start, one.end, one.best) for one in found.spans] == [(0, 1, False), (0, 3, True), (2, 3, False)]
     sure = head.segment_confidence(logits, torch.tensor([[1, 0, 2]]), torch.tensor([[True, False, True]]))
-    assert found.spans[1].probability == pytest.approx(float(sure[0, 0]))
+    assert sure[0].tolist() == pytest.approx(
+        [found.spans[1].probability, math.nan, found.spans[1].probability], nan_ok=True
+    )

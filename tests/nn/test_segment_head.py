@@ -77,16 +77,18 @@ def names(segments):
 
 def test_losses_and_labels():
     head, vectors = some_head(), some_vectors()
-    losses, best = head(vectors, GOLD, KEPT, reduction="none"), head.decode(vectors, KEPT)
-    for row, kept in enumerate(KEPT):
-        found = listed(head, vectors, row)
-        gold = LABELS.decode(GOLD[row][kept])
-        (own,) = (score for score, one in found if names(one) == gold)
-        log_z = torch.tensor([score for score, _ in found]).logsumexp(0).item()
-        assert losses[row].item() == pytest.approx(log_z - own, abs=1e-5)
-        assert LABELS.decode(best[row][kept]) == names(found[0][1])
-        assert (best[row][~kept] == -100).all()
-    torch.testing.assert_close(head(vectors, GOLD, KEPT), losses.sum() / 4)
+    best = head.decode(vectors, KEPT)
+    for labels in (GOLD, torch.full_like(GOLD, 2)):  # 2: O everywhere, no segment in the batch
+        losses = head(vectors, labels, KEPT, reduction="none")
+        for row, kept in enumerate(KEPT):
+            found = listed(head, vectors, row)
+            gold = LABELS.decode(labels[row][kept])
+            (own,) = (score for score, one in found if names(one) == gold)
+            log_z = torch.tensor([score for score, _ in found]).logsumexp(0).item()
+            assert losses[row].item() == pytest.approx(log_z - own, abs=1e-5)
+            assert LABELS.decode(best[row][kept]) == names(found[0][1])
+            assert (best[row][~kept] == -100).all()
+        torch.testing.assert_close(head(vectors, labels, KEPT), losses.sum() / 4)
 
 
 def test_probabilities_of_entities():
@@ -284,10 +286,12 @@ def test_only_the_whole_segment_tells_the_type():
 def test_precision_and_state():
     head = some_head().float()
     vectors = some_vectors().bfloat16()
+    assert "max_length=2" in repr(head)
     with torch.autocast("cpu", torch.bfloat16):
         assert head(vectors, GOLD, KEPT).dtype == torch.float32
     other = SegmentHead(LABELS, H, D, hidden=4)
     other.load_state_dict(head.state_dict())
+    assert head.state_dict().keys() == {*dict(head.named_parameters()), "_extra_state"}  # older states can be loaded
     assert torch.equal(other(vectors, GOLD, KEPT), head(vectors, GOLD, KEPT))
     with pytest.raises(InputError, match="label 0 is B-X"):
         SegmentHead(["O", "B-X", "I-X", "B-Y", "I-Y"], H, D, hidden=4).load_state_dict(head.state_dict())
@@ -310,18 +314,19 @@ def test_decode_is_exported_for_any_sizes():
 
 
 def test_wrong_input():
-    head, vectors, gold = some_head(), torch.zeros(1, T, H), torch.tensor([[-100, 2, 0, 1, 1]])
-    with pytest.raises(InputError, match=r"row 0, position 2: .* 3 tokens, but max_length .* 2"):
-        head(vectors, gold)
+    head, vectors, gold = some_head(), torch.zeros(1, T, H), torch.tensor([[0, 1, 2, 2, 2], [-100, 2, 0, 1, 1]])
+    with pytest.raises(InputError, match=r"row 1, position 2: .* 3 tokens, but max_length .* 2"):
+        head(vectors.expand(2, -1, -1), gold)
     with pytest.raises(InputError, match=r"row 0, position 1: .* no I-X"):
         head(vectors, torch.tensor([[-100, 1, 2, 2, 2]]))
     with pytest.raises(InputError, match=r"vectors: .*expected \(B, T, 3\)"):
         head.decode(torch.zeros(1, T, H + 1))
     with pytest.raises(InputError, match=r"gold: .* expected \(1, 5, 5\)"):
         head(vectors, torch.ones(1, T, 3, dtype=torch.bool))
-    only = torch.nn.functional.one_hot(torch.tensor([[0, 1, 1, 2, 2]]), 5).bool()  # B-X I-X I-X O O
-    for call in (lambda: head(vectors, only), lambda: head.decode(vectors, allowed=only)):
-        with pytest.raises(InputError, match=r"row 0: .* at most 2 tokens"):
+    only = torch.nn.functional.one_hot(torch.tensor([[2] * T, [0, 1, 1, 2, 2]]), 5).bool()  # B-X I-X I-X O O
+    two = vectors.expand(2, -1, -1)
+    for call in (lambda: head(two, only), lambda: head.decode(two, allowed=only)):
+        with pytest.raises(InputError, match=r"row 1: .* at most 2 tokens"):
             call()
     with pytest.raises(InvalidScoreError, match="vectors: NaN at row 0, position 4, dimension 0"):
         head.decode(some_vectors())
@@ -331,5 +336,6 @@ def test_wrong_input():
         SegmentHead(["O", "I-X", "B-X"], H, scheme="IOB1")
     with pytest.raises(InputError, match="I-X"):
         SegmentHead(["O", "B-X"], H)
-    with pytest.raises(InputError, match="max_length"):
-        SegmentHead(LABELS, H, max_length=0)
+    for name in ("width", "max_length", "hidden"):
+        with pytest.raises(InputError, match=f"{name} must be at least 1"):
+            SegmentHead(**{"labels": LABELS, "width": H, name: 0})
