@@ -1,5 +1,6 @@
 """Features of segments against plain strings, and a tagger that learns them."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -13,7 +14,9 @@ from structperc.criteria import HingeLoss, MarginLoss, TokenCrossEntropyLoss
 from structperc.data.words import word_shape
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
-from structperc.features.hashing import string_hash
+from structperc.features.arrays import NO_FEATURE
+from structperc.features.hashing import NO_KEY, string_hash
+from structperc.features.segment_index import HashedSegmentIndex, compress_names, expand_names
 from structperc.online import SegmentLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
@@ -24,7 +27,7 @@ TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2
 TEMPLATES += ["c2[last]", "c2[all]"]
 D = 3
 CLUSTERS = {"New": "001", "York": "011"}
-SENTENCES = [["He", "saw", "New", "York"], ["NEW", "york"], ["New", "York", "saw", "He", "saw"]]
+SENTENCES = [["He", "saw", "New", "York"], ["NEW", "york"], ["New", "York", "saw", "He", "saw"], ["NEW", "York"]]
 
 
 @pytest.fixture(params=[None, 8])
@@ -108,6 +111,14 @@ def test_hashed_features():
     many.build_vocabulary(corpus)
     assert names < set(many.feature_names(range(many.n_features)))
     assert "and" in " ".join(features.feature_names(range(len(kept))))
+    every = HashedSegmentIndex(4, np.arange(16, dtype=np.int32), np.zeros(0, np.int32), compress_names([]), 0, 0)
+    assert every.find(np.array([NO_KEY, 19], np.uint64)).tolist() == [NO_FEATURE, 3]  # no value in one of the parts
+
+
+def test_names_are_compressed():
+    for names in ([], ["w[all]=New York", "w[all]=\udc80"]):
+        assert expand_names(compress_names(names)) == names
+    assert expand_names(compress_names(["w[all]=a\nb", "length=1"])) == ["w[all]=a b", "length=1"]
 
 
 def make_tagger(data, features=None, **options):
@@ -176,7 +187,7 @@ def test_saved_tagger(features, tmp_path):
 
 
 @pytest.mark.parametrize("features", [None], indirect=True)
-def test_errors(features):
+def test_errors(features, tmp_path):
     made = [[("a", "B-X"), *[("b", "I-X")] * 3]]
     with pytest.raises(InputError, match="4 tokens"):
         make_tagger(Sentences(made))
@@ -186,10 +197,14 @@ def test_errors(features):
     SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=4)).check_data(incomplete)
     with pytest.raises(InputError, match="token 1: a segment of 4 tokens"):
         SegmentLinear(SparseLinear(), SegmentFeatures(["length"], max_length=D)).check_data(incomplete)
-    with pytest.raises(InputError, match=r"w\[3\]"):
-        SegmentFeatures(["w[3]"])
+    for place in ("3", "+0"):
+        with pytest.raises(InputError, match=rf"w\[{re.escape(place)}\]"):
+            SegmentFeatures([f"w[{place}]"])
     with pytest.raises(InputError, match="go"):
         SegmentFeatures(["go[phrase]"])
+    (tmp_path / "none.txt").write_text("\n \n")
+    with pytest.raises(InputError, match=r"none\.txt: no phrases"):
+        SegmentFeatures(["go[phrase]"], gazetteers={"go": str(tmp_path / "none.txt")}).build_vocabulary(incomplete)
     with pytest.raises(InputError, match="hash_bits"):
         SegmentFeatures(["length"], hash_bits=3)
     with pytest.raises(InputError, match="cutoff"):
