@@ -14,6 +14,7 @@ from structperc.criteria import CRFLoss, HingeLoss
 from structperc.data.tag_schemes import spans
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
+from structperc.features import CaseElsewhere
 from structperc.ops import path_score
 from structperc.optim import Perceptron
 from structperc.reranking import LikelySegments
@@ -45,10 +46,9 @@ def first(data, tmp_path):
 
 
 @pytest.fixture
-def second(data, first, tmp_path):
-    segments = SegmentFeatures(
-        ["w[all]", "length"], D, cutoff=2, candidates=LikelySegments(str(tmp_path / "first"), THRESHOLD)
-    )
+def second(data, first, tmp_path, monkeypatch):
+    monkeypatch.setenv("MODELS", str(tmp_path))
+    segments = SegmentFeatures(["w[all]", "length"], D, cutoff=2, candidates=LikelySegments("$MODELS/first", THRESHOLD))
     features = FeatureExtractor(["w[0]"], progress=False)
     tagger = Tagger(features, SegmentLinear(SparseLinear(), segments), HingeLoss(), KBest(1), optimizer=Perceptron)
     tagger.build_vocabulary(data)
@@ -82,8 +82,9 @@ def likely(first, words):
 
 
 def test_likely_segments_of_all_label_sequences(first, second):
-    corpus, start = Corpus.from_sentences([{"word": words} for words in TEXT]), 0
-    found = second.scorer.segments.candidates.find(corpus, D)
+    rows, candidates, start = [{"word": words} for words in TEXT], second.scorer.segments.candidates, 0
+    corpus = Corpus.from_sentences(rows)
+    found = candidates.find(corpus, D)
     expected = np.zeros((corpus.tokens, D), bool)
     for words in TEXT:
         for t, n in likely(first, words):
@@ -92,6 +93,8 @@ def test_likely_segments_of_all_label_sequences(first, second):
     assert expected.any()
     assert not expected.all()
     assert np.array_equal(found, expected)
+    one_document = Corpus.from_sentences(rows, [0, 0, 0], "document")  # the first model was trained on sentences
+    assert np.array_equal(candidates.find(one_document, D), expected)
 
 
 def test_features_are_counted_in_candidates(data, first, second):
@@ -152,12 +155,32 @@ def test_saved_tagger_contains_the_first_model(data, second, tmp_path):
     assert further.tag(TEXT) == second.tag(TEXT)
 
 
+def test_extent_is_that_of_the_first_model(data, tmp_path):
+    features = FeatureExtractor(["case[0]"], documents={"case": CaseElsewhere()}, progress=False)
+    first = Tagger(features, SparseLinear(), CRFLoss(), KBest(1))
+    first.build_vocabulary(data)
+    first.save(tmp_path / "first")
+    candidates, again = LikelySegments(str(tmp_path / "first")), LikelySegments("none")
+    candidates.build_vocabulary(data.corpus("train"))
+    again.load_state(candidates.to_state())
+    assert (candidates.extent, again.extent) == ("document", "document")
+    assert candidates.source_files() == [str(tmp_path / "first")]
+    with pytest.raises(InputError, match="weights of the first model are damaged"):  # they are not loaded yet
+        again.find(data.corpus("train"), D)
+
+
 def test_errors(data, first, tmp_path):
     with pytest.raises(InputError, match="threshold"):
         LikelySegments("first", threshold=1.0)
+    assert LikelySegments("first", threshold=0.0).threshold == 0
     with pytest.raises(InputError, match="none"):
         LikelySegments("none").build_vocabulary(data.corpus("train"))
     first.criterion = HingeLoss()
     first.save(tmp_path / "first")
-    with pytest.raises(InputError, match="HingeLoss"):
+    with pytest.raises(InputError, match=r"/first: .*HingeLoss"):
         LikelySegments(str(tmp_path / "first")).build_vocabulary(data.corpus("train"))
+    plain = Tagger(FeatureExtractor(["bias"], progress=False), SparseLinear(), CRFLoss(), KBest(1))
+    plain.build_vocabulary(Sentences([[("a", "N"), ("b", "V")]], scheme="none"))
+    plain.save(tmp_path / "plain")
+    with pytest.raises(InputError, match=r"/plain: its labels have no tag scheme"):
+        LikelySegments(str(tmp_path / "plain")).build_vocabulary(data.corpus("train"))

@@ -106,13 +106,30 @@ def test_hashed_features():
         for (words, i), own in zip(tokens, torch.tensor_split(lists.ids, lists.offsets[1:-1]), strict=True):
             buckets = naive_buckets(words, i, i + n, 4) if i + n <= len(words) else []
             assert own.tolist() == [kept.index(bucket) for bucket in buckets if bucket in kept]
-    names = {"w[all]=New York", "w[all]=saw", "wl[first]=new|length=2"}
-    many = SegmentFeatures(["w[all]", "wl[first]|length"], max_length=2, cutoff=1, hash_bits=20)
-    many.build_vocabulary(corpus)
-    assert names < set(many.feature_names(range(many.n_features)))
     assert "and" in " ".join(features.feature_names(range(len(kept))))
     every = HashedSegmentIndex(4, np.arange(16, dtype=np.int32), np.zeros(0, np.int32), compress_names([]), 0, 0)
     assert every.find(np.array([NO_KEY, 19], np.uint64)).tolist() == [NO_FEATURE, 3]  # no value in one of the parts
+
+
+def test_names_of_hashed_features():
+    """Without collisions they are those of plain strings."""
+
+    def names_of(words, start, stop):
+        return [f"w[all]={' '.join(words[start:stop])}", f"wl[first]={words[start].lower()}|length={stop - start}"]
+
+    corpus = Corpus.from_sentences([{"word": words} for words in SENTENCES])
+    features = SegmentFeatures(["w[all]", "wl[first]|length"], max_length=2, hash_bits=20)
+    features.build_vocabulary(corpus)
+    places = [(words, i) for words in SENTENCES for i in range(len(words))]
+    counts = Counter(
+        name for words, i in places for n in (1, 2)[: len(words) - i] for name in names_of(words, i, i + n)
+    )
+    known = {name for name, count in counts.items() if count >= 2}
+    assert {*expand_names(features.names.numpy())} == known
+    for n, lists in enumerate(features.encode_inputs(corpus), 1):
+        for (words, i), own in zip(places, torch.tensor_split(lists.ids, lists.offsets[1:-1]), strict=True):
+            expected = names_of(words, i, i + n) if i + n <= len(words) else []
+            assert features.feature_names(own.tolist()) == [name for name in expected if name in known]
 
 
 def test_names_are_compressed():
