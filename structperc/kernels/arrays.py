@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
 from numpy import ndarray
+
+NO_SEGMENTS = np.empty((0, 0))
 
 
 class FeatureArrays(NamedTuple):
@@ -33,6 +36,7 @@ class WeightTables(NamedTuple):
     node: ndarray  # (F, L)
     edge: ndarray  # (G, L * L)
     transition: ndarray  # (L, L) or (0, 0)
+    segment: ndarray = NO_SEGMENTS  # (H, C), of features of segments
 
 
 class TagSchemeMasks(NamedTuple):

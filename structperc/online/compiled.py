@@ -119,14 +119,21 @@ def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
     """Return Phi(gold) - Phi(rival) as distinct keys (n,) int64 and counts (n,) float64, and their workspace.
 
     gold and rival are (T,), labels of the tokens start, ..., stop - 1; alone is (T,) bool, True at tokens whose pair
-    with the token before has no features. A key is the index of a weight in the node
-    table, or sizes[0] + its index in the edge table, or sizes[0] + sizes[1] + its index in the transitions; sizes[2]
-    is the number of transitions, sizes[3] is L. Keys are in the order of their first use, so that those of a row are
-    neighbours. The workspace of `empty_workspace` grows if it is too small.
+    with the token before has no features. A key is the index of a weight in the node table, the edge table, the
+    transitions and the table of segments, one after the other; sizes are those of the first three, and L. Keys are in
+    the order of their first use, so that those of a row are neighbours. The workspace of `empty_workspace` grows if it
+    is too small.
     """
-    L = sizes[3]
-    workspace, size = grown_workspace(2 * _count_entries(start, stop, gold, rival, features), workspace)
+    workspace, size = grown_workspace(count_entries(start, stop, gold, rival, features), workspace)
     slots, keys, counts = workspace[0][:size], workspace[1], workspace[2]
+    n = add_changes(start, stop, gold, rival, alone, features, sizes, slots, keys, counts)
+    return keys[:n], counts[:n], workspace
+
+
+@subkernel_no_alloc
+def add_changes(start, stop, gold, rival, alone, features, sizes, slots, keys, counts):
+    """Add the changes of weights of labels to counts that are empty; return the number of keys."""
+    L = sizes[3]
     n = np.int64(0)
     for t in range(stop - start):
         token, g, r = start + t, gold[t], rival[t]
@@ -149,7 +156,7 @@ def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
         if sizes[2]:
             n = add_to_count(sizes[0] + sizes[1] + g, 1.0, slots, keys, counts, n)
             n = add_to_count(sizes[0] + sizes[1] + r, -1.0, slots, keys, counts, n)
-    return keys[:n], counts[:n], workspace
+    return n
 
 
 @subkernel_no_alloc
@@ -159,8 +166,8 @@ def _value(weights, place):
 
 
 @subkernel_no_alloc
-def _count_entries(start, stop, gold, rival, features):
-    """Return the number of features at the tokens and pairs at which two label sequences differ."""
+def count_entries(start, stop, gold, rival, features):
+    """Return how many changes `add_changes` adds at most: two for each feature of tokens and pairs that differ."""
     total = 0
     for t in range(stop - start):
         token = start + t
@@ -168,7 +175,7 @@ def _count_entries(start, stop, gold, rival, features):
             total += features.node_ends[token + 1] - features.node_ends[token]
         if t and (gold[t] != rival[t] or gold[t - 1] != rival[t - 1]):
             total += features.edge_ends[token + 1] - features.edge_ends[token] + 1
-    return total
+    return 2 * total
 
 
 @subkernel_no_alloc
@@ -211,6 +218,7 @@ def apply_changes(keys, counts, scale, step, sizes, weights, sums, moved):
 def _add(keys, counts, scale, sizes, tables):
     """Add scale times the changes to the tables."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
+    segment, first = tables.segment.reshape(-1), sizes[0] + sizes[1] + sizes[2]
     for i in range(len(keys)):
         key = keys[i]
         if counts[i] == 0.0:
@@ -219,14 +227,17 @@ def _add(keys, counts, scale, sizes, tables):
             node[key] += scale * counts[i]
         elif key < sizes[0] + sizes[1]:
             edge[key - sizes[0]] += scale * counts[i]
-        else:
+        elif key < first:
             transition[key - sizes[0] - sizes[1]] += scale * counts[i]
+        else:
+            segment[key - first] += scale * counts[i]
 
 
 @subkernel_no_alloc
 def _mark(keys, counts, sizes, tables):
     """Set the tables to 1 wherever there is a change."""
     node, edge, transition = tables.node.reshape(-1), tables.edge.reshape(-1), tables.transition.reshape(-1)
+    segment, first = tables.segment.reshape(-1), sizes[0] + sizes[1] + sizes[2]
     for i in range(len(keys)):
         key = keys[i]
         if counts[i] == 0.0:
@@ -235,8 +246,10 @@ def _mark(keys, counts, sizes, tables):
             node[key] = 1
         elif key < sizes[0] + sizes[1]:
             edge[key - sizes[0]] = 1
-        else:
+        elif key < first:
             transition[key - sizes[0] - sizes[1]] = 1
+        else:
+            segment[key - first] = 1
 
 
 # -- passes over a batch --------------------------------------------------------------------------------------
@@ -296,20 +309,21 @@ def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]
 
 
 @cache
-def local_update(size: Callable[..., float]) -> Any:
+def local_update(size: Callable[..., float], collect: Any) -> Any:
     """Return the compiled update of the local weights of one sequence with a given rival.
 
-    Its arguments are units (one sequence), features, weights, sums, moved, rival (T,), alone (T,) (see
-    `collect_changes`), the loss, the squared norm of the change of other weights, numbers and step. It returns the step
-    size. A weight of the sequence is a factor of the loss and of the changes.
+    `collect` is `collect_changes`, or that of `compiled_segments`. The arguments are units (one sequence), features
+    (those of `collect`), weights, sums, moved, rival (T,), alone (T,), the loss, the squared norm of the change of
+    other weights, numbers and step. The result is the step size. A weight of the sequence is a factor of the loss and
+    of the changes.
     """
     size = subkernel_no_alloc(size)
 
     @kernel
     def update(units, features, weights, sums, moved, rival, alone, loss, norm, numbers, step):
         sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
-        gold, workspace = units.gold, empty_workspace()
-        keys, counts, _ = collect_changes(0, len(gold), gold, rival, alone, features, sizes, workspace)
+        gold = units.gold
+        keys, counts, _ = collect(0, len(gold), gold, rival, alone, features, sizes, empty_workspace())
         factor = units.weights[0] if len(units.weights) else 1.0
         scale = factor * size(factor * loss, factor * factor * (norm + squared_norm(counts)), *numbers)
         apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)

@@ -11,24 +11,17 @@ from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_two_sums, score
 from structperc.kernels.slices import longest_sequence
 from structperc.online.compiled import (
+    add_changes,
     add_costs,
     add_to_count,
     apply_changes,
-    collect_changes,
     count_differences,
+    count_entries,
     empty_workspace,
     grown_workspace,
     path_score,
     squared_norm,
 )
-
-
-class SegmentTables(NamedTuple):
-    """Weights of features of segments, sums for their averages, and marks of moved ones; without rows if not stored."""
-
-    weights: ndarray  # (F, C)
-    sums: ndarray
-    moved: ndarray
 
 
 class Suffixes(NamedTuple):
@@ -43,22 +36,22 @@ class Suffixes(NamedTuple):
 
 
 @cache
-def segment_learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
-    """Return the compiled loop over the units of a batch, as `learning_pass` does.
+def learning_pass(should_update: Callable[..., bool], size: Callable[..., float]) -> Any:
+    """Return the compiled loop over the units of a batch, as that of `compiled`.
 
-    Its arguments are those of `learning_pass`, with `SegmentArrays` after the features and `SegmentTables` after the
-    tables of the labels' scorer.
+    Its features are those of the tokens, and `SegmentArrays`.
     """
     should_update, size = subkernel_no_alloc(should_update), subkernel_no_alloc(size)
 
     @kernel
-    def learn(units, features, segments, weights, sums, moved, tables, scheme, rule, costs, numbers, step, losses):
+    def learn(units, features, weights, sums, moved, scheme, rule, costs, numbers, step, losses):
+        tokens, segments = features
         L, C, D, updates, wrong = weights.node.shape[1], len(segments.table) - 1, len(segments.ends), 0, 0
         T = longest_sequence(units.bounds)
         unary, edges = np.empty((T, L), weights.node.dtype), np.empty((1, L, L), weights.node.dtype)
         scores, searched = np.empty((T, D, C), weights.node.dtype), np.empty_like(unary)
         rival, best, alone = np.empty(T, np.int64), np.empty(T, np.int64), np.arange(T) == 0
-        suffixes, workspace, more_workspace = _suffixes(T, segments.table), empty_workspace(), empty_workspace()
+        suffixes, workspace = _suffixes(T, segments.table), empty_workspace()
         sizes = weights.node.size, weights.edge.size, weights.transition.size, L
         for u in range(len(losses)):
             start, stop = units.bounds[u], units.bounds[u + 1]
@@ -66,8 +59,8 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
             losses[u] = 0.0
             if length == 0:
                 continue
-            score(start, stop, units, features, weights, scheme, unary, edges)
-            _score_segments(start, length, segments, tables.weights, scores)
+            score(start, stop, units, tokens, weights, scheme, unary, edges)
+            _score_segments(start, length, segments, weights.segment, scores)
             gap = path_score(unary, edges, gold, length) + _sum_of_segments(gold, segments, scores)
             searched[:length] = unary[:length]
             if len(costs.table):
@@ -95,39 +88,11 @@ def segment_learning_pass(should_update: Callable[..., bool], size: Callable[...
                 return updates, wrong
             updates += 1
             keys, counts, workspace = collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
-            more_keys, more_counts, more_workspace = _collect(start, gold, rival, segments, more_workspace)
-            norm = squared_norm(counts) + squared_norm(more_counts)
-            scale = factor * size(losses[u], factor * factor * norm, *numbers)
+            scale = factor * size(losses[u], factor * factor * squared_norm(counts), *numbers)
             apply_changes(keys, counts, scale, step + u, sizes, weights, sums, moved)
-            _move(more_keys, more_counts, scale, step + u, tables)
         return updates, wrong
 
     return learn
-
-
-@cache
-def segment_update(size: Callable[..., float]) -> Any:
-    """Return the compiled update of the local weights of one sequence with a given rival, as `local_update` does.
-
-    Its arguments are those of `local_update`, with `SegmentArrays` after the features and `SegmentTables` after the
-    tables of the labels' scorer.
-    """
-    size = subkernel_no_alloc(size)
-
-    @kernel
-    def update(units, features, segments, weights, sums, moved, tables, rival, alone, loss, norm, numbers, step):
-        sizes = weights.node.size, weights.edge.size, weights.transition.size, weights.node.shape[1]
-        gold, workspace = units.gold, empty_workspace()
-        keys, counts, _ = collect_changes(0, len(gold), gold, rival, alone, features, sizes, workspace)
-        more_keys, more_counts, _ = _collect(0, gold, rival, segments, empty_workspace())
-        norm += squared_norm(counts) + squared_norm(more_counts)
-        factor = units.weights[0] if len(units.weights) else 1.0
-        scale = factor * size(factor * loss, factor * factor * norm, *numbers)
-        apply_changes(keys, counts, scale, step, sizes, weights, sums, moved)
-        _move(more_keys, more_counts, scale, step, tables)
-        return scale
-
-    return update
 
 
 @subkernel_no_alloc
@@ -280,40 +245,29 @@ def _best_wrong_path(unary, edge, scores, gold, segments, suffixes, labels):
 
 
 @subkernel
-def _collect(start, gold, rival, segments, workspace):
-    """Return the changes of weights of segments as distinct keys (n,) int64 and counts (n,), and their workspace."""
-    C, needed = len(segments.table) - 1, 0
+def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace):
+    """Return the changes as `collect_changes` of `compiled` does, with those of the weights of segments."""
+    (tokens, segments), needed = features, count_entries(start, stop, gold, rival, features[0])
     for labels in (gold, rival[: len(gold)]):
         t = 0
         while t < len(gold):
-            stop = _next_segment(labels, t, segments)
-            d, at = min(stop - t, len(segments.ends)) - 1, start + t
+            end = _next_segment(labels, t, segments)
+            d, at = min(end - t, len(segments.ends)) - 1, start + t
             needed += segments.ends[d, at + 1] - segments.ends[d, at]
-            t = stop
+            t = end
     workspace, size = grown_workspace(needed, workspace)
     slots, keys, counts = workspace[0][:size], workspace[1], workspace[2]
-    n, change = np.int64(0), 1.0
+    n, change = add_changes(start, stop, gold, rival, alone, tokens, sizes, slots, keys, counts), 1.0
+    first, C = sizes[0] + sizes[1] + sizes[2], len(segments.table) - 1
     for labels in (gold, rival[: len(gold)]):
         t = 0
         while t < len(gold):
-            stop, kind = _next_segment(labels, t, segments), segments.kinds[labels[t]]
+            end, kind = _next_segment(labels, t, segments), segments.kinds[labels[t]]
             if kind < C:
-                d, at = stop - t - 1, start + t
+                d, at = end - t - 1, start + t
                 for place in range(segments.ends[d, at], segments.ends[d, at + 1]):
-                    n = add_to_count(np.int64(segments.ids[place]) * C + kind, change, slots, keys, counts, n)
-            t = stop
+                    key = first + np.int64(segments.ids[place]) * C + kind
+                    n = add_to_count(key, change, slots, keys, counts, n)
+            t = end
         change = -1.0
     return keys[:n], counts[:n], workspace
-
-
-@subkernel_no_alloc
-def _move(keys, counts, scale, step, tables):
-    """Add scale times the changes to the weights, and scale * step times the changes to the sums of their averages."""
-    weights, sums, moved = tables.weights.reshape(-1), tables.sums.reshape(-1), tables.moved.reshape(-1)
-    for i in range(len(keys)):
-        if counts[i] != 0.0:
-            weights[keys[i]] += scale * counts[i]
-            if len(sums):
-                sums[keys[i]] += scale * step * counts[i]
-            if len(moved):
-                moved[keys[i]] = 1

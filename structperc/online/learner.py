@@ -1,8 +1,9 @@
-"""Learning sequence by sequence with a sparse scorer: tensors of a batch in, numbers of updates and errors out."""
+"""Learning sequence by sequence with sparse scores: tensors of a batch in, numbers of updates and errors out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,12 +11,14 @@ from numpy import ndarray
 from torch import Tensor
 
 from structperc.chain import Constraints
+from structperc.chain.segment_scores import segment_kinds
 from structperc.criteria import Costs, UpdateRule
 from structperc.criteria.base import ComparisonUnit
-from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.arrays import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
 from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
-from structperc.scorers import SparseLinear
+from structperc.scorers import SegmentLinear, SparseLinear
+from structperc.scorers.segment_linear import candidate_mask
 from structperc.structures import FlatBatch
 
 NO_WEIGHTS = np.empty(0)
@@ -107,7 +110,7 @@ class OnlineLearner(SequenceLearner):
     bits if weights are whole numbers, otherwise the same up to rounding.
 
     Args:
-        scorer: scorer to train, on a CPU.
+        scorer: scorer to train, on a CPU: a `SparseLinear`, or a `SegmentLinear` that has one for its labels.
         constraints: constraints of the tag scheme.
         rule: update rule of the criterion.
         optimizer: optimizer of all weights of the scorer; it stores the sums of their averages and counts the steps.
@@ -135,7 +138,11 @@ class OnlineLearner(SequenceLearner):
     """
 
     def __init__(
-        self, scorer: SparseLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+        self,
+        scorer: SparseLinear | SegmentLinear,
+        constraints: Constraints,
+        rule: UpdateRule,
+        optimizer: AveragedOptimizer,
     ) -> None:
         self.scorer, self.constraints, self.rule, self.optimizer = scorer, constraints, rule, optimizer
 
@@ -151,19 +158,19 @@ class OnlineLearner(SequenceLearner):
         Returns:
             Losses, and numbers of updates and of wrong tokens.
         """
-        from structperc.online.compiled import learning_pass  # imports numba
-
         group, rule = self.optimizer.param_groups[0], self.rule
-        step_size, units = self.optimizer.step_size_rule(group), units_of(batch, rule.unit)
-        losses = np.zeros(len(units.bounds) - 1)
-        costs = cost_rows(batch, rule.costs, self.scorer.node.shape[1])
-        updates, wrong = learning_pass(rule.should_update, step_size.size)(
+        step_size, units = self.optimizer.step_size_rule(group), _units(batch, rule.unit)
+        losses, (compiled, features) = np.zeros(len(units.bounds) - 1), _compiled(batch, self.scorer)
+        weights, sums, moved = _weight_tables(self.scorer, self.optimizer)
+        updates, wrong = compiled.learning_pass(rule.should_update, step_size.size)(
             units,
-            features_of(batch),
-            *weight_tables(self.scorer, self.optimizer),
+            features,
+            weights,
+            sums,
+            moved,
             TagSchemeMasks(*(getattr(self.constraints, name).numpy() for name in TagSchemeMasks._fields)),
             RuleOptions(rule.exclude_gold, float(rule.threshold), rule.costs.least if rule.costs else 0.0),
-            costs,
+            _cost_rows(batch, rule.costs, weights.node.shape[1]),
             step_size.numbers,
             group["steps"],
             losses,
@@ -176,7 +183,7 @@ class OnlineLearner(SequenceLearner):
 def update_local_weights(
     batch: FlatBatch,
     rival: Tensor,
-    scorer: SparseLinear,
+    scorer: SparseLinear | SegmentLinear,
     optimizer: AveragedOptimizer,
     loss: float,
     norm: float,
@@ -190,7 +197,7 @@ def update_local_weights(
     Args:
         batch: one sequence with gold labels.
         rival: labels of the rival (T,) int64.
-        scorer: scorer whose weights move, on a CPU.
+        scorer: scorer whose weights move, as for `OnlineLearner`.
         optimizer: optimizer of the weights.
         loss: loss of the sequence.
         norm: squared norm of the change of other weights.
@@ -219,13 +226,14 @@ def update_local_weights(
 
     group = optimizer.param_groups[0]
     step_size = optimizer.step_size_rule(group)
-    batch = scorer.add_features(batch)
-    return local_update(step_size.size)(
-        units_of(batch, "sequence"),
-        features_of(batch),
-        *weight_tables(scorer, optimizer),
+    batch = _labels_scorer(scorer).add_features(batch)
+    compiled, features = _compiled(batch, scorer)
+    return local_update(step_size.size, compiled.collect_changes)(
+        _units(batch, "sequence"),
+        features,
+        *_weight_tables(scorer, optimizer),
         rival.numpy(),
-        tokens_alone(batch, unit),
+        _tokens_alone(batch, unit),
         loss,
         norm,
         step_size.numbers,
@@ -233,27 +241,45 @@ def update_local_weights(
     )
 
 
-def weight_tables(
-    scorer: SparseLinear, optimizer: AveragedOptimizer
+def _labels_scorer(scorer: SparseLinear | SegmentLinear) -> SparseLinear:
+    """Return the scorer of labels."""
+    labels = scorer.labels if isinstance(scorer, SegmentLinear) else scorer
+    assert isinstance(labels, SparseLinear)
+    return labels
+
+
+def _compiled(batch: FlatBatch, scorer: SparseLinear | SegmentLinear) -> tuple[ModuleType, Any]:
+    """Return the module of compiled functions for a scorer, and the features of a batch that they take."""
+    from structperc.online import compiled, compiled_segments  # import numba
+
+    if isinstance(scorer, SegmentLinear):
+        return compiled_segments, (_features(batch), _segments(batch, scorer))
+    return compiled, _features(batch)
+
+
+def _weight_tables(
+    scorer: SparseLinear | SegmentLinear, optimizer: AveragedOptimizer
 ) -> tuple[WeightTables, WeightTables, WeightTables]:
     """Return tables of weights, sums of their averages and marks of moved weights; views, empty if not stored."""
-    kept = optimizer.param_groups[0]["average"]
+    kept, labels = optimizer.param_groups[0]["average"], _labels_scorer(scorer)
+    segment = scorer.weight if isinstance(scorer, SegmentLinear) else None
+    L, parameters = labels.node.shape[1], (labels.node, labels.edge, labels.transition, segment)
+
+    def tables(get: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
+        found = [None if p is None else get(p) for p in parameters]
+        empty = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L, 1)]
+        return WeightTables(
+            *((none if x is None else x).detach().numpy() for x, none in zip(found, empty, strict=True))
+        )
+
     return (
-        _tables(scorer, lambda p: p, scorer.node.dtype),
-        _tables(scorer, lambda p: optimizer.sums(p) if kept else None, torch.float64),
-        _tables(scorer, optimizer.moved_marks.get, torch.uint8),
+        tables(lambda p: p, labels.node.dtype),
+        tables(lambda p: optimizer.sums(p) if kept else None, torch.float64),
+        tables(optimizer.moved_marks.get, torch.uint8),
     )
 
 
-def _tables(scorer: SparseLinear, get: Callable[[Tensor], Tensor | None], dtype: torch.dtype) -> WeightTables:
-    """Return the tensors of a scorer's parameters as arrays, without rows if there is no such parameter."""
-    L = scorer.node.shape[1]
-    tables = [None if p is None else get(p) for p in (scorer.node, scorer.edge, scorer.transition)]
-    empty = [torch.empty(0, width, dtype=dtype) for width in (L, L * L, L)]
-    return WeightTables(*((none if x is None else x).detach().numpy() for x, none in zip(tables, empty, strict=True)))
-
-
-def cost_rows(batch: FlatBatch, costs: Costs | None, L: int) -> CostRows:
+def _cost_rows(batch: FlatBatch, costs: Costs | None, L: int) -> CostRows:
     """Return the costs of the labels of all tokens.
 
     Sequences without padding are one row of gold labels: legal gold segments do not cross the boundaries of sentences.
@@ -263,7 +289,7 @@ def cost_rows(batch: FlatBatch, costs: Costs | None, L: int) -> CostRows:
     return CostRows(*(part.numpy() for part in costs.rows(batch.gold, L)))
 
 
-def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
+def _units(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     """Return the sequences of a batch, or their sentences."""
     ends, first = boundaries(batch.lengths).numpy(), batch.first.numpy()
     bounds = ends if unit == "sequence" else np.append(first.nonzero()[0], ends[-1])
@@ -271,12 +297,12 @@ def units_of(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights)
 
 
-def tokens_alone(batch: FlatBatch, unit: ComparisonUnit) -> ndarray:
+def _tokens_alone(batch: FlatBatch, unit: ComparisonUnit) -> ndarray:
     """Return a mask (n,) of the tokens of one sequence whose pairs with the tokens before have no features."""
     return batch.first.numpy() if unit == "sentence" else np.arange(len(batch.gold)) == 0
 
 
-def features_of(batch: FlatBatch) -> FeatureArrays:
+def _features(batch: FlatBatch) -> FeatureArrays:
     """Return the features of all tokens of a batch."""
     none = Ragged(batch.nodes.ids[:0], torch.zeros_like(batch.nodes.offsets))
     return FeatureArrays(*_arrays(batch.nodes), *_arrays(none if batch.edges is None else batch.edges))
@@ -285,3 +311,16 @@ def features_of(batch: FlatBatch) -> FeatureArrays:
 def _arrays(features: Ragged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     weights = torch.empty(0, dtype=torch.float32) if features.weights is None else features.weights
     return features.ids.numpy(), features.offsets.numpy(), weights.numpy()
+
+
+def _segments(batch: FlatBatch, scorer: SegmentLinear) -> SegmentArrays:
+    """Return the features of all segments of a batch."""
+    own, D = scorer.labels.n_inputs, scorer.segments.max_length
+    inputs, pruned = batch.inputs[own : own + D], batch.inputs[own + D :]
+    before = np.cumsum([0, *(len(one.ids) for one in inputs)])[:-1]
+    ends = np.stack([one.offsets.numpy() + first for one, first in zip(inputs, before, strict=True)])
+    kinds, begins = segment_kinds(scorer.table, _labels_scorer(scorer).node.shape[1])
+    ids = torch.cat([one.ids for one in inputs]).numpy()
+    candidates = candidate_mask(pruned[0], D, training=True) if pruned else torch.ones(0, D, dtype=torch.bool)
+    labels = scorer.table.numpy(), kinds.numpy(), begins.numpy()
+    return SegmentArrays(ids, ends.astype(np.int64), candidates.numpy(), *labels)

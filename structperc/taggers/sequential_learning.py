@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pytorch_lightning as pl
@@ -14,17 +14,15 @@ from torch.optim import Optimizer
 
 from structperc.chain import Constraints
 from structperc.criteria import CandidateLoss, Criterion, Decision, PairwiseLoss, UpdateRule
-from structperc.criteria.base import best, losses
+from structperc.criteria.base import ComparisonUnit, best, losses
 from structperc.datamodules.distributed import all_gather_tensors, all_reduce_max, process_group
 from structperc.datamodules.encoded import single_sequence, split_flat
 from structperc.online import (
     BatchResult,
     OnlineLearner,
-    SegmentLearner,
     SequenceLearner,
     merge_results,
     update_local_weights,
-    update_segment_weights,
 )
 from structperc.ops.registration import COMPILED
 from structperc.optim import AveragedOptimizer
@@ -59,14 +57,13 @@ def sequence_learner(
     if isinstance(criterion, CandidateLoss):
         rule = criterion.local_rule()
         local = rule and _local_learner(scorer, constraints, rule, optimizer)
-        unit = "sentence" if criterion.independent_sentences else "sequence"
-        update: Any = update_segment_weights if isinstance(scorer, SegmentLinear) else update_local_weights
-        move = partial(update, scorer=scorer, optimizer=optimizer, unit=unit)
+        unit: ComparisonUnit = "sentence" if criterion.independent_sentences else "sequence"
+        move = partial(update_local_weights, scorer=scorer, optimizer=optimizer, unit=unit)
         return CandidateLearner(compare, criterion, move, nonlocal_weights, optimizer, local)
     return None
 
 
-def _is_sparse(scorer: Scorer) -> bool:
+def _is_sparse(scorer: Scorer) -> TypeGuard[SparseLinear | SegmentLinear]:
     """Return True for a scorer of sparse features of labels, and of segments, whose weights compiled code can move."""
     if type(scorer) is SegmentLinear:
         labels = scorer.labels
@@ -78,11 +75,8 @@ def _is_sparse(scorer: Scorer) -> bool:
 
 
 def _local_learner(
-    scorer: Scorer, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
+    scorer: SparseLinear | SegmentLinear, constraints: Constraints, rule: UpdateRule, optimizer: AveragedOptimizer
 ) -> SequenceLearner:
-    if isinstance(scorer, SegmentLinear):
-        return SegmentLearner(scorer, constraints, rule, optimizer)
-    assert isinstance(scorer, SparseLinear)
     learner = OnlineLearner(scorer, constraints, rule, optimizer)
     return VectorLearner(learner, scorer) if isinstance(scorer, VectorLinear) else learner
 
@@ -115,7 +109,7 @@ class CandidateLearner(SequenceLearner):
         compare: Returns the gold labels and candidates of a batch with their scores, with gradients of the non-local
             weights only: for the search with the criterion's cost, and for the search without it.
         criterion: Compares the gold labels with one of the candidates.
-        move: Moves the local weights: `update_local_weights` or `update_segment_weights` of a scorer.
+        move: Moves the local weights: `update_local_weights` of a scorer.
         nonlocal_weights: Weights of the non-local features.
         optimizer: Optimizer of all these weights, with a step-size rule.
         local: Learns the sentences of a sequence; None: the criterion compares candidates only.

@@ -17,7 +17,7 @@ from structperc.errors import InputError
 from structperc.features.arrays import NO_FEATURE
 from structperc.features.hashing import NO_KEY, string_hash
 from structperc.features.segment_index import HashedSegmentIndex, compress_names, expand_names
-from structperc.online import SegmentLearner
+from structperc.online import OnlineLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
 from structperc.taggers.base import BaseTagger
@@ -164,7 +164,7 @@ def test_compiled_learning_makes_the_updates_of_gradients(criterion, candidates)
     optimizers = [Perceptron(tagger.parameters()) for tagger in (compiled, plain)]
     rows = EncodedCorpus(corpus, compiled.features, compiled.labels, compiled.inputs(corpus))
     learner = compiled.sequence_learner(optimizers[0])
-    assert isinstance(learner, SegmentLearner)
+    assert isinstance(learner, OnlineLearner)
     order = [*range(25)] * 2
     learned = learner.learn(rows.flat(order))
     losses, wrong = [], 0
