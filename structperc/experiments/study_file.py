@@ -110,7 +110,9 @@ def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequenc
             raise InputError(f"{place}{key}: expected {type_name(types[key])}, got {value!r}")
     seeds = given.get("seeds", [0])
     if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
-        raise InputError(f"{place}seeds: write different whole numbers from 0 on, as in [1, 2, 3], not {seeds}")
+        raise InputError(
+            f"{place}seeds: write different whole numbers from 0 to 2**32 - 1, as in [1, 2, 3], not {seeds}"
+        )
     for option in given.get("options", []):
         key, equals, _ = option.partition("=")
         if not (key.startswith("--") and equals):
@@ -177,15 +179,16 @@ def check_study(study: Study) -> Task:
 def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
     """Return digests of the words and of the gold labels of a split; that of segments is independent of their scheme.
 
+    Sentences without a word do not count.
+
     Raises InputError for data without this split or its gold labels.
     """
     data.corpus("train")
     corpus: Corpus = data.corpus(split)
     if "label" not in corpus.columns:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
-    sentences = [sentence for sentence in corpus.sentences_of(corpus.columns["word"]) if sentence]
-    labels = corpus.sentences_of(corpus.columns["label"])
-    return _digest(sentences), _digest(labels if data.scheme == "none" else list(map(to_iob2, labels)))
+    words, labels = (list(filter(len, corpus.sentences_of(corpus.columns[name]))) for name in ("word", "label"))
+    return _digest(words), _digest(labels if data.scheme == "none" else list(map(to_iob2, labels)))
 
 
 def _check_same_task(first: Task, other: Task, split: str) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.experiments.study_file import read_study
+from structperc.experiments.study_file import digests, read_study
 from tests.errors import refusal
+from tests.tiny import Sentences, sentences
 
 GOOD = """
 seeds: [1, 2]
@@ -62,6 +64,7 @@ def test_folders_of_rows(write, name):
         ("seeds: [1, 2]", "seeds: []", "study.yaml: seeds: "),
         ("seeds: [1, 2]", "seeds: [1, 1]", "study.yaml: seeds: "),
         ("seeds: [1, 2]", "seeds: [-1]", "study.yaml: seeds: "),
+        ("seeds: [1, 2]", "seeds: [4294967296]", "study.yaml: seeds: "),
         ("seeds: [1, 2]", "seeds: [yes]", "study.yaml: seeds: "),
         ("seeds: [1, 2]", "seeds: 3", "study.yaml: seeds: "),
         ("seeds: [7]", "seeds: [x]", "study.yaml: rows.two.seeds: "),
@@ -131,3 +134,21 @@ def test_invalid_study(write, text):
 def test_missing_study(tmp_path):
     with pytest.raises(InputError, match=r"none.yaml: "):
         read_study(str(tmp_path / "none.yaml"))
+
+
+class Unlabelled(Sentences):
+    """Sentences whose development data have no labels."""
+
+    def read(self, split):
+        return super().read(split) if split == "train" else (split, Corpus.from_sentences([{"word": ["Anna"]}]))
+
+
+def test_split_without_gold_labels():
+    with pytest.raises(InputError, match="the dev split has no gold labels"):
+        digests(Unlabelled(sentences(2)), "dev")
+
+
+def test_empty_sentences_do_not_count():
+    made = sentences(3)
+    assert digests(Sentences([*made[:1], [], *made[1:]]), "train") == digests(Sentences(made), "train")
+    assert digests(Sentences(made[:2]), "train") != digests(Sentences(made), "train")

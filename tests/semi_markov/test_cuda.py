@@ -87,6 +87,10 @@ def test_invalid_scores():
     pair = pair.clone()
     pair[1, 0] = torch.inf
     assert results("cuda", (*clean[:2], pair, lengths), "viterbi")[0].isnan().equal(wrong)
+    token, segment, pair, lengths = make(70, 1, 2, (1, 2), [2, 1], torch.float32)
+    pair = pair.clone()
+    pair[69, 0] = torch.inf  # not in the first slab
+    assert results("cuda", (token, segment, pair, lengths), "viterbi")[0].isnan().tolist() == [True, False]
 
 
 @pytest.mark.parametrize(("B", "T"), [(0, 3), (2, 0)])
