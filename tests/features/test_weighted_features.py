@@ -43,8 +43,8 @@ def test_write_and_read(tokens):
 
 def test_syntax_of_crfsuite():
     assert (
-        format_weighted_features([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc", 1)])
-        == "w\\:the\tlen:3.0\ta\\\\b\\tc"
+        format_weighted_features([("w:the", 1.0), ("len", 3), ("none", 0.0), ("a\\b\tc\nd", 1), ("", 1)])
+        == "w\\:the\tlen:3.0\ta\\\\b\\tc\\nd\t:1.0"
     )
 
 

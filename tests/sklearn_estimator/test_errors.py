@@ -203,11 +203,22 @@ def test_numbers_of_numpy_are_numbers():
     [
         ([1.0], "X has 2 sentences, sample_weight the shape (1,); give one number for each sentence"),
         ([1, -2], "sample_weight, sentence 2: -2.0 must be a finite number >= 0"),
+        ([1, np.inf], "sample_weight, sentence 2: inf must be a finite number >= 0"),
+        ([np.nan, 1], "sample_weight, sentence 1: nan must be a finite number >= 0"),
         (["a", 1], "sample_weight: expected a number for each sentence, got ['a', 1]"),
     ],
 )
 def test_wrong_weights(weights, message):
     assert refusal(lambda: SequenceTagger().fit(WORDS, LABELS, sample_weight=weights)) == message
+
+
+def test_table_instead_of_sentences():
+    class Frame(list):
+        columns = ("word",)  # a DataFrame iterates over the names of its columns
+
+    assert refusal(lambda: SequenceTagger().fit(Frame(["word"]), LABELS)).startswith(
+        "X is a list of sentences, not a Frame"
+    )
 
 
 def test_weights_twice():

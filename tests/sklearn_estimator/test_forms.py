@@ -31,6 +31,16 @@ def test_features_equal_python_crfsuite(token):
         assert weight in [own for other, own in found if other == name]
 
 
+def test_sets_in_order_and_bytes():
+    assert [name for name, _ in features_of(set("hgfedcba"))] == list("abcdefgh")  # in each process
+    assert list(features_of({b"w": b"the"})) == [("w:the", 1.0)]
+
+
+def test_sentences_without_tokens_have_all_columns():
+    columns = {"word": ["a"], "pos": ["N"]}
+    assert parse_sentences([[], columns]).rows == [{"word": [], "pos": []}, columns]
+
+
 def trained(X, y, **options):
     return SequenceTagger("averaged_perceptron", random_state=1, max_iterations=3, **options).fit(X, y)
 
