@@ -28,6 +28,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
     asked: ClassVar[list[tuple[str, dict]]] = []
     commits: ClassVar[list[dict[str, bytes]]] = []
     tokens: ClassVar[list[str | None]] = []
+    places: ClassVar[list[str]] = []  # of commits
     refused: ClassVar[dict[str, int]] = {}
 
     def log_message(self, *arguments):
@@ -37,13 +38,15 @@ class Hub(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         what = next(name for name in ("create", "validate-yaml", "preupload", "commit") if f"/{name}" in self.path)
         if what in self.refused:
-            return self.answer(self.refused[what], {"error": "not\nfor you"})
+            return self.answer(self.refused[what], {"error": "not\nfor you", "url": "https://huggingface.co/me/x"})
         self.tokens.append(self.headers["Authorization"])
         if what == "commit":
+            self.places.append(self.path)
             lines = [json.loads(line) for line in body.splitlines()]
             files = [line["value"] for line in lines if line["key"] == "file"]
             self.commits.append({file["path"]: base64.b64decode(file["content"]) for file in files})
-            return self.answer(200, {"commitUrl": "https://huggingface.co/me/x/commit/1", "commitOid": "1" * 40})
+            found = {"commitUrl": "https://huggingface.co/me/x/commit/1", "commitOid": "1" * 40}
+            return self.answer(200, {**found, "pullRequestUrl": "https://huggingface.co/me/x/discussions/1"})
         content = json.loads(body)
         self.asked.append((what, content))
         if what == "create":
@@ -64,7 +67,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(monkeypatch):
-    for name, empty in (("asked", []), ("commits", []), ("tokens", []), ("refused", {})):
+    for name, empty in (("asked", []), ("commits", []), ("places", []), ("tokens", []), ("refused", {})):
         monkeypatch.setattr(Hub, name, empty)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -111,6 +114,25 @@ def test_pushed_model(hub, saved, tmp_path):
         (tmp_path / "had" / name).write_bytes(content)
     words = [["Anna", "saw", "Rome"]]
     assert Tagger.from_pretrained(tmp_path / "had").kbest(words, 3) == own.kbest(words, 3)
+
+
+def test_repository_that_exists(hub, saved):
+    hub.refused["create"] = 409
+    assert push_folder(saved, "me/x") == "https://huggingface.co/me/x/commit/1"
+
+
+def test_branch_and_pull_request(hub, saved):
+    push_folder(saved, "me/x", branch="dev", create_pr=True)
+    assert hub.places == ["/api/models/me/x/commit/dev?create_pr=1"]
+
+
+def test_revision_of_a_download(saved, monkeypatch):
+    def download(model, *, revision, allow_patterns, token):
+        assert (model, revision, {*allow_patterns}, token) == ("me/x", "v1", FILES, "secret")
+        return str(saved)
+
+    monkeypatch.setattr(publishing, "snapshot_download", download)
+    assert publishing.download("me/x", "v1", token="secret") == saved
 
 
 def test_save_pretrained_with_push(hub, saved, tmp_path):
@@ -182,7 +204,7 @@ def test_invalid_ids(hub, saved, repo):
     [
         ("model.safetensors", b"damaged", "model.safetensors is damaged"),
         ("model.json", None, "model.json is missing"),
-        ("README.md", None, "README.md"),
+        ("README.md", None, "README.md, the card of the model, is missing"),
         ("README.md", b"---\na: [\n---\n# x\n", "metadata cannot be read"),
         ("README.md", b"---\nmodel-index: [{results: [1]}]\n---\n# x\n", "metadata cannot be read"),
     ],
