@@ -109,7 +109,7 @@ def plan_input(
     form = text_options.form or ("columns" if named else None)
     if form is None:
         refuse_plain_text(tagger, lines, name)
-        form = detect_format(lines, len(tagger.features.columns), name)
+        form = detect_format(lines, len(tagger.columns), name)
     if form != "columns" and (option := column_option(reading)):
         raise InputError(f"{name}: --{option} is for files of columns; leave it out, or set --input columns")
     if form == "text":
@@ -231,7 +231,7 @@ def read_input(tagger: Predictor, file: str, reading: ReadOptions, text_options:
     """
     with closing(stream_text(expand_path(file), reading.encoding, keep_mark=True)) as pieces:
         known = text_options.form is not None or column_option(reading) is not None
-        needed = len(tagger.features.columns)
+        needed = len(tagger.columns)
         head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
         plan = plan_input(tagger, head, file, None, reading, text_options)._replace(whole=True)
         read = [block for block in blocks(head.pieces, nowhere) if block is not None]
@@ -278,7 +278,7 @@ def _record(
     words = strings(record, TOKENS_FIELD, place)
     if "" in words:
         raise InputError(f"{place}: field {TOKENS_FIELD!r}[{words.index('')}] is empty; leave it out")
-    columns = {role: strings(record, role, place) for role in tagger.features.columns if role != "word"}
+    columns = {role: strings(record, role, place) for role in tagger.columns if role != "word"}
     for role, values in columns.items():
         if len(values) != len(words):
             raise InputError(f"{place}: field {role!r} has {len(values)} strings for {len(words)} tokens")

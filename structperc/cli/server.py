@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
     )
     limits.check()
     tagger = load(options.model, options.trust)
-    columns = ["word", *tagger.features.columns]
+    columns = ["word", *tagger.columns]
     with suppress(InputError):  # a column that does not allow this value
         label_jobs(tagger, [SentencesJob([{column: ["."] for column in columns}], columns)])  # compiles all kernels
     app = application(tagger, limits, TOKENIZERS[options.tokens], SENTENCES[options.sentences])

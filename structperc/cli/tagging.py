@@ -178,7 +178,7 @@ class FileTagger:
         ):
             tagger, _ = self._load()
             known = text_options.form is not None or column_option(read_options) is not None
-            needed = len(tagger.features.columns)
+            needed = len(tagger.columns)
             head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
             plan = plan_input(tagger, head, file, self.output_options.form, read_options, text_options)
             given = blocks(head.pieces, nowhere if plan.whole else plan.ends)

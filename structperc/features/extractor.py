@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -259,6 +259,16 @@ class FeatureExtractor:
     def columns(self) -> list[str]:
         """Roles of the corpus columns that are read, the word first."""
         return [*self._sources.columns, *([] if self.weighted is None else [self.weighted.column])]
+
+    def columns_with(self, further: Iterable[str]) -> list[str]:
+        """Return the columns that new text needs if further ones are read, some of which are attributes of documents.
+
+        Example:
+            >>> from structperc.features import LineKind
+            >>> FeatureExtractor(["kind[0]", "pos[0]"], documents={"kind": LineKind()}).columns_with(["kind", "lemma"])
+            ['word', 'pos', 'lemma']
+        """
+        return list(dict.fromkeys([*self.columns, *(name for name in further if name not in self.documents)]))
 
     @property
     def user_objects(self) -> list[object]:

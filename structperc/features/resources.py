@@ -140,8 +140,8 @@ class Clusters:
 
     def attribute(self, name: str, key: str = "c") -> Attribute | None:
         """Return the attribute c4, c6, ... of clusters named c, the first 4, 6, ... bits; None for other names."""
-        match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
-        return partial(self._prefix, int(match[1])) if match else None
+        bits = cluster_bits(name, key)
+        return None if bits is None else partial(self._prefix, bits)
 
     def _prefix(self, bits: int, token: str) -> str:
         return self.path(token)[:bits]
@@ -174,3 +174,14 @@ def _read_clusters(path: str | Path) -> dict[str, str]:
             if found.setdefault(word, bits) != bits:
                 raise InputError(f"{path}:{number}: {word!r} has the path {bits}, but {found[word]} above; keep one")
     return found
+
+
+def cluster_bits(name: str, key: str = "c") -> int | None:
+    """Return the number of bits in the name of a prefix of clusters named `key`; None for other names.
+
+    Example:
+        >>> [cluster_bits(name) for name in ("c4", "c10", "case")]
+        [4, 10, None]
+    """
+    match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
+    return int(match[1]) if match else None

@@ -238,6 +238,11 @@ class Predictor(ABC):
         return self.unit == "document" or self.extent != "sequence"
 
     @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that new text must have, the word first."""
+        return self.features.columns
+
+    @property
     def extent(self) -> Extent:
         """Extent of the text that determines the scores of the labels of a token."""
         return self.features.extent
@@ -385,19 +390,19 @@ class Predictor(ABC):
             return None
         columns = "columns" if " " in self._further else "column"
         needed = f"this model requires the {columns} {self._further}, which plain text does not contain"
-        return f"{needed}; provide columns: {' '.join(self.features.columns)}"
+        return f"{needed}; provide columns: {' '.join(self.columns)}"
 
     @property
     def input_summary(self) -> str:
         """Description of the required input."""
         if not self._further:
             return "plain text, or one token per line"
-        return f"one token per line in the columns {' '.join(self.features.columns)}"
+        return f"one token per line in the columns {' '.join(self.columns)}"
 
     @property
     def _further(self) -> str:
         """Columns that are read besides the word, as an enumeration."""
-        *some, last = [role for role in self.features.columns if role != "word"] or [""]
+        *some, last = [role for role in self.columns if role != "word"] or [""]
         return f"{', '.join(some)} and {last}" if some else last
 
     def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:

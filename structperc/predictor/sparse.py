@@ -81,6 +81,11 @@ class SparsePredictor(Predictor):
         return self._probabilistic or self._temperature is not None
 
     @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that new text must have, the word first."""
+        return self.features.columns_with([] if self._segments is None else self._segments.columns)
+
+    @property
     def extent(self) -> Extent:
         """Extent of the text that determines the scores of the labels of a token."""
         return widest([self.features.extent, *([] if self._segments is None else [self._segments.extractor.extent])])

@@ -67,7 +67,7 @@ class FirstLabels(DocumentAttribute):
         TrainingPart(Corpus.from_sentences([]), batch_size=batch_size, seed=seed)  # checks the numbers
         self.first, self.jackknife = first, jackknife or JackKnife()
         self.batch_size, self.seed = batch_size, seed
-        self.attributes = () if first is None else tuple(first.features.columns)
+        self.attributes = () if first is None else tuple(first.columns)
         self.within = _within(first)
         self._training: tuple[Corpus, list[str]] | None = None  # the training data and its labels
         self._last: tuple[Corpus, Tagger, Factorized] | None = None  # the last labels; templates and scorers read them
@@ -172,7 +172,7 @@ class FirstLabels(DocumentAttribute):
             self._saved = _check_training_labels(learned.get(TRAINING), arrays.get(TRAINING), len(self.first.labels))
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
-        self.attributes = tuple(self.first.features.columns)
+        self.attributes = tuple(self.first.columns)
         self.within = _within(self.first)
 
 

@@ -133,6 +133,11 @@ class Reranker(Tagger):
         return self.first.piece_counts(inputs)
 
     @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that new text must have, the word first."""
+        return self.first.columns
+
+    @property
     def extent(self) -> Extent:
         """Extent of the text that determines the scores of the first model."""
         return self.first.extent

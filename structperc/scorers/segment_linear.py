@@ -20,6 +20,7 @@ from structperc.data.text_files import expand_path
 from structperc.encoders import TextModule
 from structperc.errors import InputError
 from structperc.features import Clusters
+from structperc.features.resources import cluster_bits
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing, segment_ids
 from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
@@ -48,7 +49,7 @@ class SegmentFeatures(TextModule):
     one, at the first or second token before or after it ("w[-1]", "w[+1]"), `length`, and "NAME[phrase]", whether the
     segment is a phrase of a gazetteer, as it is or in lower case. "NAME[document]" and "NAME[corpus]" are what the
     labels of a first model say of most other mentions of its words, see `features.segment_mentions`. Attributes are
-    those of token templates: w, wl, shape, affixes such as s3, prefixes of clusters such as c6; columns of the data
+    those of token templates: w, wl, shape, affixes such as s3, prefixes of clusters such as c6; columns of the data;
     and attributes of documents that token templates read as well. A feature with an absent value is left out.
 
     Features that occur at least `cutoff` times among all segments of the training data have weights. They are numbered
@@ -104,7 +105,8 @@ class SegmentFeatures(TextModule):
             check_hashing(hash_bits, cutoff)
         self.candidates = candidates
         keys = SegmentKeys(templates, max_length, np.zeros(0, np.uint64), None)
-        self.columns, self.extent = keys.columns, keys.extent
+        self.columns = [name for name in keys.columns if clusters is None or cluster_bits(name) is None]
+        self.extent = keys.extent
         self.n_inputs = max_length + (candidates is not None)
         self._words: Clusters | None = None
         self._hash: dict[str, int] | None = None  # sizes of a hashed index

@@ -117,7 +117,7 @@ def application(
         return await _answered(request, TextJob(text, cut, own))
 
     async def tag(request: Request) -> Response:
-        columns = list(dict.fromkeys(["word", *tagger.features.columns]))
+        columns = list(dict.fromkeys(["word", *tagger.columns]))
         rows, own = await sentences_of(request, limits)
         return await _answered(request, SentencesJob(rows, columns, own))
 
@@ -126,7 +126,7 @@ def application(
 
     async def health(request: Request) -> Response:
         own = {"labels": list(tagger.labels.names), "scheme": tagger.labels.scheme}
-        return JSONResponse({"status": "ok", "version": __version__, "columns": tagger.features.columns, **own})
+        return JSONResponse({"status": "ok", "version": __version__, "columns": tagger.columns, **own})
 
     async def metrics(request: Request) -> Response:
         return Response(counters.text(), media_type=CONTENT_TYPE_LATEST)

@@ -432,7 +432,7 @@ class BaseTagger(pl.LightningModule, Predictor):
             InputError: The folder cannot be written, or weights are too large for float16.
         """
         config, tensors = self.to_state()
-        text = model_card(config, tensors, self.features.columns) if self.card is None else self.card
+        text = model_card(config, tensors, self.columns) if self.card is None else self.card
         with write_errors(folder), atomic_folder(Path(folder)) as fresh:
             write_folder(fresh, config, tensors, table)
             (fresh / CARD).write_text(text, encoding="utf-8")

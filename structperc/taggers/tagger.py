@@ -286,6 +286,11 @@ class Tagger(BaseTagger):
         return self.scorer.piece_counts(inputs)
 
     @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that new text must have, the word first."""
+        return self.features.columns_with(self.scorer.columns)
+
+    @property
     def extent(self) -> Extent:
         """Extent of the text that determines the scores of the labels of a token."""
         return widest([self.features.extent, self.scorer.extent])

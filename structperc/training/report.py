@@ -269,7 +269,7 @@ def write_card(folder: Path, tagger: BaseTagger, data: SequenceDataModule, recor
     sections = [*_data_section(data), *_scores_section(record.evaluations), *_training_section(record)]
     config, tensors = tagger.to_state()
     results = [*hub_results(data, record.evaluations)]
-    text = model_card(config, tensors, tagger.features.columns, record.name, sections, results)
+    text = model_card(config, tensors, tagger.columns, record.name, sections, results)
     tagger.card = text.replace(str(Path.home()), "~")  # it contains the name of the user
     write_lines(folder / CARD, [tagger.card])
 

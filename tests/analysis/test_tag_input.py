@@ -19,14 +19,13 @@ MARKED, PLAIN, TEXT, OBJECTS = (
 
 
 def cut(text, extent="sequence", unit="sentence", output_format=None, form=None, sentences="rules"):
-    features = SimpleNamespace(columns=["word"])
     known = {
         "extent": extent,
         "unsupported_reason": None,
         "training_files": {},
         "labels": LabelSet(("O", "B-PER", "I-PER")),
     }
-    tagger = SimpleNamespace(features=features, unit="sentence", check_reads_words_only=lambda: None, **known)
+    tagger = SimpleNamespace(columns=["word"], unit="sentence", check_reads_words_only=lambda: None, **known)
     begun = read_head(iter([text, "more"]), lambda lines: True)
     return plan_input(
         tagger, begun, "file", output_format, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from structperc import Corpus, FeatureExtractor, Tagger
+from structperc import Corpus, FeatureExtractor, Tagger, load
 from structperc.analysis.weight_ranking import weights
 from structperc.chain import KBest
 from structperc.criteria import HingeLoss, MarginLoss, TokenCrossEntropyLoss
@@ -235,3 +235,20 @@ def test_errors(features, tmp_path):
     rows = EncodedCorpus(corpus, tagger.features, tagger.labels, tagger.inputs(corpus))
     with pytest.raises(InputError, match=r"SegmentLinear\.labels"):
         tagger.scorer(rows[[0]])
+
+
+def test_column_that_only_segments_read(tmp_path):
+    (tmp_path / "clusters.tsv").write_text("001\tAnna\t1\n", encoding="utf-8")
+    data, corpus = Sentences([]), Sentences(sentences(12)).corpus("train")
+    data.rows = corpus.replace_column("pos", [word[0] for word in corpus.columns["word"]]).to_dataset()
+    segments = SegmentFeatures(["pos[all]", "c2[first]"], D, clusters=str(tmp_path / "clusters.tsv"))
+    tagger = make_tagger(data, segments)
+    for p in tagger.parameters():
+        torch.nn.init.normal_(p)
+    tagger.save(tmp_path / "model")
+    text = [{"word": ["Anna", "met"], "pos": ["A", "m"]}]
+    for model in (load(tmp_path / "model"), tagger):
+        assert model.columns == ["word", "pos"]
+        assert model.tag(text) == tagger.tag(text)
+        with pytest.raises(InputError, match="pos"):
+            model.annotate("Anna met Rome.")
