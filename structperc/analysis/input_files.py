@@ -113,7 +113,7 @@ def _with_reading(tagger: Predictor, file: str, reading: ReadOptions) -> tuple[C
     if corpus is None:
         if not reading.columns and not (lines and header_names(lines[0])):
             refuse_plain_text(tagger, lines, file)
-            check_not_text(lines, len(tagger.features.columns), file)
+            check_not_text(lines, len(tagger.columns), file)
         assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
@@ -135,7 +135,7 @@ def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> Non
     """Raise InputError for lines that look like running text, if the tagger requires more than words."""
     if tagger.unsupported_reason is None or field_count(
         lines, DEFAULT_READING.line_format(tagger.training_files)
-    ) <= len(tagger.features.columns):
+    ) <= len(tagger.columns):
         return
     if looks_like_text(lines) and not all(is_json(line) for _, line in nonblank_lines(lines)):
         raise InputError(f"{file}: {tagger.unsupported_reason}, a token per line")
@@ -209,7 +209,7 @@ def column_roles(
     a column that the tagger reads as something else.
     """
     line_format = reading.line_format(tagger.training_files)
-    inputs, width = tagger.features.columns, field_count(lines, line_format)
+    inputs, width = tagger.columns, field_count(lines, line_format)
     names = header_names(lines[0]) if lines else None
     if reading.columns:
         skipped = [SKIPPED] * (width - len(reading.columns))
@@ -242,7 +242,7 @@ def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
 
 
 def _by_position(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
-    inputs = tagger.features.columns
+    inputs = tagger.columns
     roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
     _check_input_columns(tagger, values, roles, file)
     labels = [i for i in range(len(inputs), width) if values[i] == {"O"} or tagger.labels.share_known(values[i]) > HALF]
@@ -295,7 +295,7 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         columns = trained.get("columns") or _usual_columns(tagger, row, file)
     if TEXT in columns:
         tagger.check_reads_words_only()
-    elif missing := [role for role in ("word", *tagger.features.columns) if role not in columns]:
+    elif missing := [role for role in ("word", *tagger.columns) if role not in columns]:
         raise InputError(f"{file}: no column for {missing[0]!r}; add {missing[0]}=COLUMN to --columns")
     reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
@@ -328,7 +328,7 @@ def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _usual_columns(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict[str, str]:
     """Return roles and columns by their usual names in a row; text is used only without words."""
-    known = dict.fromkeys([*tagger.features.columns, *(role for role in USUAL_NAMES if role != SENTENCE)])
+    known = dict.fromkeys([*tagger.columns, *(role for role in USUAL_NAMES if role != SENTENCE)])
     predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`
     among = candidate_columns({name: value for name, value in row.items() if name not in predicted}, known)
     left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}

@@ -167,7 +167,7 @@ class JackKnife:
         corpus = data.corpus("train")
         text_modules = [module for module in first.modules() if isinstance(module, TextModule)]  # may read any column
         gold = [role for role in ("label", ALLOWED, WEIGHT) if role in corpus.columns]
-        columns = corpus.columns if text_modules else [*first.features.columns, *gold]
+        columns = corpus.columns if text_modules else [*first.columns, *gold]
         places = [expand_path(place) for module in text_modules for place in module.source_files()]
         about = {
             "format": FORMAT,
