@@ -42,7 +42,7 @@ def run(smoke: bool) -> list[dict]:
 
 
 def _rows(tagger: Tagger, what: str, smoke: bool, targets: tuple[str | None, str | None]) -> list[dict]:
-    columns = tagger.features.columns
+    columns = tagger.columns
     sentence = {role: SENTENCE if role == "word" else ["O"] * len(SENTENCE) for role in columns}
     size = f"the model of {what}: {tagger.features.n_node_features} node features"
     with tempfile.TemporaryDirectory() as folder:

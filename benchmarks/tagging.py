@@ -40,7 +40,7 @@ def run(smoke: bool) -> list[dict]:
     size = f"{corpus.tokens} tokens of {name}, {features.n_node_features} node features, plain transitions"
     with tempfile.TemporaryDirectory() as folder:
         text = str(Path(folder) / "text")
-        write_conll(text, corpus, tagger.features.columns)
+        write_conll(text, corpus, tagger.columns)
         ours, peer = corpus.tokens / _from_memory(tagger, text, times), _peer(data, features, times)
         rows = [_row("tagging from memory, strings to strings", size, ours, MEMORY, peer)]
         rows.append(_row("structperc tag, file to file", size, corpus.tokens / _command(tagger, text, times), FILE))
@@ -76,7 +76,7 @@ def _from_memory(tagger: Tagger, text: str, times: int) -> float:
     """Seconds from sentences as {column: strings} to labels."""
     blocks = Path(text).read_text(encoding="utf-8").split("\n\n")
     rows = (zip(*(line.split(" ") for line in block.split("\n")), strict=True) for block in blocks if block)
-    sentences = [dict(zip(tagger.features.columns, map(list, columns), strict=True)) for columns in rows]
+    sentences = [dict(zip(tagger.columns, map(list, columns), strict=True)) for columns in rows]
     tagger.tag(sentences[:10])  # loads what is compiled
     return min(_seconds(tagger.tag, sentences) for _ in range(times))
 
