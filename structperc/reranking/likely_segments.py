@@ -1,6 +1,7 @@
 """Segments that are likely under a first model as the candidates of a model with features of segments."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ class LikelySegments(SegmentCandidates):
         Raises:
             InputError: the saved first model is damaged.
         """
-        first = self._tagger()
+        first, text = self._tagger(), {role: values for role, values in corpus.columns.items() if role != "label"}
+        corpus = replace(corpus, columns=text)  # labels may be of another scheme than those of the first model
         sequences = corpus.by_sentence() if first.unit == "sentence" else corpus  # the unit of its training
         found = np.zeros((corpus.tokens, max_length), bool)
         for span in first.predict(sequences, min_probability=self.threshold).spans or []:

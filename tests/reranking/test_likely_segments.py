@@ -95,6 +95,8 @@ def test_likely_segments_of_all_label_sequences(first, second):
     assert np.array_equal(found, expected)
     one_document = Corpus.from_sentences(rows, [0, 0, 0], "document")  # the first model was trained on sentences
     assert np.array_equal(candidates.find(one_document, D), expected)
+    labelled = corpus.replace_column("label", ["U-NEW"] * corpus.tokens)  # a scheme and a type of the second model
+    assert np.array_equal(candidates.find(labelled, D), expected)
 
 
 def test_features_are_counted_in_candidates(data, first, second):
