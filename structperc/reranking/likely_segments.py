@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from structperc.data.splits import Extent
 from structperc.data.text_files import expand_path
 from structperc.errors import InputError
 from structperc.scorers import SegmentCandidates
+from structperc.taggers.model_format import model_errors
 from structperc.taggers.tagger import Tagger
 
 STATE = {"tagger": dict[str, Any], "bytes": int, "extent": Extent}
@@ -95,11 +95,9 @@ class LikelySegments(SegmentCandidates):
         if not self._first:
             if self._config is None:
                 raise RuntimeError("LikelySegments has no first model yet; call build_vocabulary")
-            try:
+            with model_errors("LikelySegments: first model"):
                 tensors = load(self.weights.cpu().numpy().tobytes())
-            except SafetensorError as error:
-                raise InputError(f"LikelySegments: the weights of the first model are damaged ({error})") from None
-            self._first = [Tagger.from_state(self._config, tensors, Builder())]
+                self._first = [Tagger.from_state(self._config, tensors, Builder())]
         return self._first[0]
 
     def source_files(self) -> list[str]:

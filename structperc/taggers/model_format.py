@@ -47,8 +47,8 @@ class ModelConfig(NamedTuple):
 
 
 @contextmanager
-def model_errors(path: Path) -> Iterator[None]:
-    """Turn errors within the block into InputErrors of one line that names the folder."""
+def model_errors(path: Path | str) -> Iterator[None]:
+    """Turn errors within the block into InputErrors of one line that names the folder, or the part with the model."""
     try:
         yield
     except InputError as error:

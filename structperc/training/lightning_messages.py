@@ -85,7 +85,7 @@ DEFAULTS = {name: option.default for name, option in inspect.signature(pl.Traine
 ADVICE = {  # part of an error message -> option, advice
     "sparse gradients": (
         "model.optimizer",
-        "; use structperc.optim.LazyAdamW, or set sparse_grad: false of SparseLinear in model.scorer",
+        "; use structperc.optim.LazyAdamW, or set sparse_grad: false of all linear scorers in model.scorer",
     ),
     "does not allow for gradient clipping": (
         "model.optimizer",

@@ -167,7 +167,13 @@ def test_extent_is_that_of_the_first_model(data, tmp_path):
     again.load_state(candidates.to_state())
     assert (candidates.extent, again.extent) == ("document", "document")
     assert candidates.source_files() == [str(tmp_path / "first")]
-    with pytest.raises(InputError, match="weights of the first model are damaged"):  # they are not loaded yet
+    with pytest.raises(InputError, match="first model"):  # its weights are not loaded yet
+        again.find(data.corpus("train"), D)
+    state = candidates.to_state()
+    damaged = {**state["tagger"], "scorer": {"class_path": "structperc.scorers.SegmentLinear", "init_args": {}}}
+    again.load_state({**state, "tagger": damaged})
+    again.weights = candidates.weights
+    with pytest.raises(InputError, match="first model"):
         again.find(data.corpus("train"), D)
 
 
