@@ -305,8 +305,12 @@ def shrink(options: Namespace) -> None:
 def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | None") -> list[str]:
     from pathlib import Path
 
+    from structperc.scorers import SegmentLinear
+
     size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
     features = tagger.features.n_node_features + tagger.features.n_edge_features
+    if isinstance(tagger.scorer, SegmentLinear):
+        features += tagger.scorer.segments.n_features
     weights = sum(int(parameter.count_nonzero()) for parameter in tagger.parameters())
     score = (
         [] if corpus is None else [f"{100 * _scores(tagger, corpus, tagger.predict(corpus)).compute()['score']:.2f}"]

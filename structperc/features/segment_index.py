@@ -49,6 +49,11 @@ class SegmentIndex(NamedTuple):
         """Return the numbers (n,) int32 of keys (n,) uint64, NO_FEATURE for others."""
         return find_keys(self.keys, keys).astype(np.int32)
 
+    def subset(self, keep: np.ndarray) -> "SegmentIndex":
+        """Return the index of the features for which keep (F,) bool is true, renumbered in the same order."""
+        names = compress_names(self.feature_names(np.flatnonzero(keep).tolist())) if len(self.names) else self.names
+        return SegmentIndex(self.keys[keep], names)
+
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of features, such as "w[all]=New York"."""
         if not len(self.names):  # a model of an older version
@@ -95,6 +100,12 @@ class HashedSegmentIndex(NamedTuple):
         """Return the numbers (n,) int32 of keys (n,) uint64, NO_FEATURE for others and NO_KEY."""
         found = find_keys(self.buckets, bucket_numbers(keys, self.bits))
         return np.where(keys == NO_KEY, NO_FEATURE, found).astype(np.int32)
+
+    def subset(self, keep: np.ndarray) -> "HashedSegmentIndex":
+        """Return the index of the buckets for which keep (F,) bool is true, renumbered in the same order."""
+        kept = self._named_buckets().subset(keep)
+        named, names = kept.sample.buckets, compress_names(kept.sample.names)
+        return self._replace(buckets=kept.buckets.numbers, named=named, names=names)
 
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the known names of features, such as "w[all]=New York and 2 more" or "bucket 1234"."""

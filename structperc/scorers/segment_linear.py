@@ -136,15 +136,32 @@ class SegmentFeatures(TextModule):
         extractor, candidates = self._extractor(phrases), np.logical_or(*self._candidates(corpus))
         self.register_buffer("phrases", torch.from_numpy(phrases.view(np.int64)))
         if self.hash_bits is None:
-            exact = SegmentIndex.fit(extractor, corpus, candidates, self.cutoff)
-            self._hash, arrays = None, {"keys": exact.keys.view(np.int64), "names": exact.names}
+            index: SegmentIndex | HashedSegmentIndex = SegmentIndex.fit(extractor, corpus, candidates, self.cutoff)
         else:
-            hashed = HashedSegmentIndex.fit(extractor, corpus, candidates, self.cutoff, self.hash_bits)
-            self._hash = {"named": len(hashed.named), "distinct": hashed.distinct, "occupied": hashed.occupied}
-            arrays = {"keys": hashed.buckets, "names": hashed.names, "named": hashed.named}
-            logger.info("segment features: %s", hashed.summary())
-        for name, array in arrays.items():
-            self.register_buffer(name, torch.from_numpy(array))
+            index = HashedSegmentIndex.fit(extractor, corpus, candidates, self.cutoff, self.hash_bits)
+            logger.info("segment features: %s", index.summary())
+        self._hash, tensors = _index_state(index)
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor)
+
+    def subset(self, keep: np.ndarray) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return the state and the tensors of a part of the features, renumbered in the same order.
+
+        Args:
+            keep: (F,) bool, True for features to keep.
+
+        Example:
+            >>> from structperc.data import Corpus
+            >>> from structperc.scorers import SegmentFeatures
+            >>> features = SegmentFeatures(["w[all]"], max_length=2, cutoff=1)
+            >>> features.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"]}]))
+            >>> state, tensors = features.subset(np.array([True, False, True]))
+            >>> state["features"], torch.equal(tensors["keys"], features.keys[[0, 2]])
+            (2, True)
+        """
+        sizes, tensors = _index_state(self._index().subset(keep))
+        numbers = {"features": len(tensors["keys"]), "names": len(tensors["names"]), "hash": sizes}
+        return {**(self.to_state() or {}), **numbers}, tensors
 
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of features, such as "w[all]=New York".
@@ -246,6 +263,15 @@ class SegmentFeatures(TextModule):
 
     def _extractor(self, phrases: np.ndarray) -> SegmentKeys:
         return SegmentKeys(self.templates, self.max_length, phrases, self._words)
+
+
+def _index_state(index: SegmentIndex | HashedSegmentIndex) -> tuple[dict[str, int] | None, dict[str, Tensor]]:
+    """Return the sizes of a hashed index, else None, and the tensors of an index."""
+    if isinstance(index, SegmentIndex):
+        return None, {"keys": torch.from_numpy(index.keys.view(np.int64)), "names": torch.from_numpy(index.names)}
+    arrays = {"keys": index.buckets, "names": index.names, "named": index.named}
+    sizes = {"named": len(index.named), "distinct": index.distinct, "occupied": index.occupied}
+    return sizes, {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _longest_known_segment(corpus: Corpus) -> tuple[int, int]:

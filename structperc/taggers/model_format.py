@@ -158,7 +158,7 @@ def _checksum(config: dict[str, Any]) -> str:
 TableType = Literal["float32", "float16", "int8"]
 TABLES = "tables"  # entry of a configuration: {name: {"width": type, "rows": number including rows of zeros}}
 ENTRY = {"width": TableType, "rows": int}
-QUANTIZED_TABLES = ("scorer.node", "scorer.edge")
+QUANTIZED_TABLES = ("scorer.node", "scorer.edge", "scorer.labels.node", "scorer.weight")  # the last: SegmentLinear
 ROWS = ".rows"  # ends the name of the row numbers in the file, ascending, (n,) int32; missing if all are in it
 SCALE = ".scale"  # ends the name of the factors of the rows of an int8 table, (n,) float32
 LEVELS = 127  # on both sides of 0

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from structperc.builder import Builder
+from structperc.constructors import OPTIONS, STATE
 from structperc.errors import InputError
-from structperc.scorers import SparseLinear, VectorLinear
+from structperc.scorers import SegmentLinear, SparseLinear, VectorLinear
 from structperc.taggers.model_format import (
     CONFIG,
     FEATURE_PREFIX,
@@ -48,6 +49,7 @@ def write_folder(
     `table` is the type of the feature weights in the file. Raises OSError if they cannot be written.
     """
     weights = {name: tensors[name].numpy() for name in QUANTIZED_TABLES if name in tensors}
+    weights = {name: table for name, table in weights.items() if table.ndim == 2}  # a user's scorer may have others
     arrays, tables = quantize_tables(weights, table)
     others = {name: tensor for name, tensor in tensors.items() if name not in weights}
     tensors = {**others, **{name: torch.from_numpy(array) for name, array in arrays.items()}}
@@ -135,11 +137,11 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
     By default the copy predicts the same labels. Training that starts from it has no weights for removed features.
 
     Args:
-        tagger: A tagger with a `SparseLinear` scorer.
-        below: Weights of nodes and edges with a smaller absolute value count as 0.
+        tagger: A tagger with a `SparseLinear` scorer, or a `SegmentLinear` that has one for its labels.
+        below: Weights of features with a smaller absolute value count as 0.
 
     Raises:
-        InputError: `below` is negative, the scorer is not `SparseLinear`, or no feature would remain.
+        InputError: `below` is negative, the scorer is another one, or no feature of tokens would remain.
 
     Example:
         >>> from structperc.sklearn import SequenceTagger
@@ -150,12 +152,13 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
         (True, True)
     """
     scorer = tagger.scorer
+    labels, prefix = (scorer.labels, "scorer.labels.") if isinstance(scorer, SegmentLinear) else (scorer, "scorer.")
     if not below >= 0:
         raise InputError(f"--below must be >= 0, got {below}")
-    if not isinstance(scorer, SparseLinear) or isinstance(scorer, VectorLinear):
-        raise InputError(f"{type(scorer).__name__} cannot be pruned; only SparseLinear can")
-    weights_of = {"node": scorer.node} if scorer.edge is None else {"node": scorer.node, "edge": scorer.edge}
-    tables = {kind: table.where(table.abs() >= below, 0.0) for kind, table in weights_of.items()}
+    if not isinstance(labels, SparseLinear) or isinstance(labels, VectorLinear):
+        raise InputError(f"{type(labels).__name__} cannot be pruned; only SparseLinear and SegmentLinear can")
+    weights_of = {"node": labels.node} if labels.edge is None else {"node": labels.node, "edge": labels.edge}
+    tables = {kind: _without_small(table, below) for kind, table in weights_of.items()}
     rows = {kind: table.any(1) for kind, table in tables.items()}
     if tagger.features.shared:
         n = len(rows["edge"])  # weighted features come after those of templates
@@ -168,9 +171,30 @@ def prune(tagger: Any, below: float = 0.0) -> Any:
         features = features.subset(kind, keep.cpu().numpy())
     config, tensors = tagger.to_state()
     arrays = {FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in features.state_arrays().items()}
-    replaced = tuple(f"scorer.{kind}" for kind in rows)
+    replaced = tuple(f"{prefix}{kind}" for kind in rows)
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith((FEATURE_PREFIX, *replaced))}
-    kept = {f"scorer.{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
+    kept = {f"{prefix}{kind}": tables[kind][keep].cpu() for kind, keep in rows.items() if keep.any()}
     config = {**config, "features": features.state_dict_json()}
+    if isinstance(scorer, SegmentLinear):
+        config["scorer"], segments = _prune_segments(scorer, config["scorer"], below)
+        kept |= segments
     build = Builder.trusting(tagger, *features.user_objects)
     return type(tagger).from_state(config, {**weights, **kept, **arrays}, build)
+
+
+def _prune_segments(
+    scorer: SegmentLinear, config: dict[str, Any], below: float
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the configuration and the tensors of a scorer without the features of segments whose weights are all 0."""
+    table = _without_small(scorer.weight, below)
+    keep = table.any(1)
+    state, tensors = scorer.segments.subset(keep.cpu().numpy())
+    segments = {**config[OPTIONS]["segments"], STATE: state}
+    named = {f"scorer.segments.{name}": tensor for name, tensor in tensors.items()}
+    config = {**config, OPTIONS: {**config[OPTIONS], "segments": segments}}
+    return config, {**named, "scorer.weight": table[keep].cpu()}
+
+
+def _without_small(table: Tensor, below: float) -> Tensor:
+    """Return weights with zeros for those of a smaller absolute value."""
+    return table.where(table.abs() >= below, 0.0)

@@ -17,7 +17,7 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor, format_weighted_features
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.predictor import SparsePredictor
-from structperc.scorers import Neural, SparseLinear
+from structperc.scorers import Neural, SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers.model_format import dequantize_tables, quantize_tables
 from structperc.taggers.saving import prune
@@ -31,6 +31,8 @@ KINDS = {
     "no edges": {},
     "bag": {"weighted_column": "bag", "edge": NODE},
     "hashed bag": {"weighted_column": "bag", "edge": NODE, "hash_bits": 7},
+    "segments": {},
+    "hashed segments": {"hash_bits": 7},
 }
 
 
@@ -45,10 +47,17 @@ def corpus(seed, count=30):
     return Corpus.from_sentences(rows)
 
 
+def scorer_with_segments(hash_bits):
+    features = SegmentFeatures(["w[all]", "wl[first]|length"], max_length=6, cutoff=1, hash_bits=hash_bits)
+    features.build_vocabulary(corpus(0))
+    return SegmentLinear(SparseLinear(), features)
+
+
 def tagger_of(kind, **more):
     features = FeatureExtractor(NODE, **{"cutoff": 1, "progress": False, **KINDS[kind]})
     features.fit(corpus(0))
-    tagger = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(2), **more)
+    scorer = scorer_with_segments(KINDS[kind].get("hash_bits")) if "segments" in kind else SparseLinear()
+    tagger = Tagger(features, scorer, PerceptronLoss(), KBest(2), **more)
     tagger.allocate(LabelSet.from_corpus(["O", "B-PER", "B-LOC"], "IOB2"))
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -68,6 +77,26 @@ def test_pruning_keeps_labels(kind, tmp_path):
     light, new = structperc.load(tmp_path / "model"), corpus(5)
     assert isinstance(light, SparsePredictor) == ("bag" not in kind)
     assert light.label(new) == small.label(new) == tagger.label(new)
+
+
+@pytest.mark.parametrize("kind", ["segments", "hashed segments"])
+def test_pruning_of_segments(kind):
+    tagger = tagger_of(kind)
+    scorer, small = tagger.scorer, prune(tagger, 0.5).scorer
+    weight = torch.where(scorer.weight.abs() < 0.5, 0.0, scorer.weight)
+    rows = weight.any(1)
+    assert torch.equal(small.weight, weight[rows])
+    kept = scorer.segments.feature_names(rows.nonzero().flatten().tolist())
+    assert small.segments.feature_names(range(small.segments.n_features)) == kept
+
+
+def test_segments_without_weights_are_gone(tmp_path):
+    tagger = tagger_of("segments")
+    tagger.scorer.weight.data.zero_()
+    small = prune(tagger)
+    assert small.scorer.segments.n_features == 0
+    small.save(tmp_path / "model")
+    assert structperc.load(tmp_path / "model").label(corpus(5)) == small.label(corpus(5)) == tagger.label(corpus(5))
 
 
 @pytest.mark.parametrize("kind", ["indexed", "hashed"])
@@ -120,15 +149,15 @@ def test_only_weights_of_features_can_be_pruned():
 
 
 @pytest.mark.parametrize("width", ["float16", "int8"])
-@pytest.mark.parametrize("kind", ["indexed", "hashed"])
+@pytest.mark.parametrize("kind", ["indexed", "hashed", "segments"])
 def test_quantised_tables_are_float32_after_loading(kind, width, tmp_path):
     tagger = tagger_of(kind)
     tagger.save(tmp_path / "model", width)
     stored = load_file(tmp_path / "model" / "model.safetensors")
-    assert stored["scorer.node"].dtype == width
     loaded = Tagger.load(tmp_path / "model")
-    for name in ("node", "edge"):
-        given, found = (getattr(one.scorer, name).detach() for one in (tagger, loaded))
+    for name in ("scorer.labels.node", "scorer.weight") if kind == "segments" else ("scorer.node", "scorer.edge"):
+        assert stored[name].dtype == width
+        given, found = (one.state_dict()[name] for one in (tagger, loaded))
         assert found.dtype == torch.float32
         largest = given.abs().amax(1, keepdim=True)
         error = given.abs() * 2**-11 if width == "float16" else largest / 254 * 1.0001
@@ -163,9 +192,10 @@ def test_table_without_rows_of_zeros():
 def test_rows_of_zeros_in_saved_models(kind, tmp_path):
     tagger = tagger_of(kind)
     tagger.save(tmp_path / "model")
-    stored = load_file(tmp_path / "model" / "model.safetensors")
-    assert len(stored["scorer.node"]) == int(tagger.scorer.node.any(1).sum()) < len(tagger.scorer.node)
-    assert torch.equal(Tagger.load(tmp_path / "model").scorer.node, tagger.scorer.node)
+    stored, state = load_file(tmp_path / "model" / "model.safetensors"), tagger.state_dict()
+    for name in ("scorer.labels.node", "scorer.weight") if "segments" in kind else ("scorer.node",):
+        assert len(stored[name]) == int(state[name].any(1).sum()) < len(state[name])
+        assert torch.equal(Tagger.load(tmp_path / "model").state_dict()[name], state[name])
 
 
 def test_weights_beyond_float16(tmp_path):
