@@ -32,6 +32,7 @@ class Studies:
         self.wrong = {}  # (row, seed) -> number of sentences whose first token is wrong; by default 0
         self.words = "w"
         self.labels = {}  # row -> the gold label of the first token of each sentence
+        self.marked = set()  # rows whose predictions mark a document before each third sentence
         self.rows = {"base": {}, "other": {}}
         self.top = {"seeds": [1, 2], "options": SMALL}
 
@@ -55,6 +56,8 @@ class Studies:
         wrong, label = self.wrong.get(key, 0), self.labels.get(key[0], "B-X")
         found = ["O" if i < wrong else label for i in range(SENTENCES)]
         lines = [f"{self.words} {label} {one}\n{self.words} O O\n\n" for one in found]
+        if key[0] in self.marked:
+            lines = [("" if i % 3 else "-DOCSTART- O O\n\n") + line for i, line in enumerate(lines)]
         (run / "predictions" / "dev.conll").write_text("".join(lines))
         return None
 
@@ -236,6 +239,14 @@ def test_test_over_seeds_and_documents(studies):
     kept = json.loads((studies.root / "study.json").read_text())["rows"][1]["numbers"]
     assert kept["p_seeds"] == pytest.approx(wanted)
     assert kept["p_documents"] == pytest.approx(p)
+
+
+def test_rows_with_different_documents_have_no_test_over_them(studies):
+    studies.marked = {"other"}
+    studies.scores = {("base", 1): 0.4, ("base", 2): 0.3}
+    assert "p documents" not in studies()
+    assert studies.column("study.csv", "p_seeds") == ["", pytest.approx(ttest_rel([0.5, 0.5], [0.4, 0.3]).pvalue)]
+    assert studies.column("runs.csv", "p_tokens") == ["", "", 1, 1]
 
 
 def test_row_of_one_seed(studies):
