@@ -16,8 +16,9 @@ from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.synthetic import synthetic_splits
+from structperc.data.words import word_shape
 from structperc.datamodules import cache, encoded
-from structperc.datamodules.cache import CorpusCache, CorpusStore, is_cacheable
+from structperc.datamodules.cache import CorpusCache, CorpusStore, corpus_digest, file_digest, is_cacheable
 from structperc.datamodules.encoded import EncodedCorpus, encode_arrays
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
@@ -179,6 +180,7 @@ def test_own_attributes_are_not_cached(text, tmp_path, own):
     corpus = data(text).corpus("train")
     features = made(documents={"case": CaseElsewhere(), "own": own()})
     assert not is_cacheable(features)
+    assert not is_cacheable(FeatureExtractor(["own[0]"], attributes={"own": word_shape}))
     if own is OfNobodyKnowsWhat:
         store = CorpusCache(str(tmp_path))
         store.arrays(corpus, store.fit_features(features, corpus), data(text).label_set())
@@ -275,8 +277,11 @@ def test_key_of_arrays(text, tmp_path, monkeypatch):
     look(corpus.replace_column("pos", ["X"] * corpus.tokens))
     look(corpus.replace_column("label", ["O"] * corpus.tokens))
     look(corpus.replace_column("chunk", ["X"] * corpus.tokens))  # which no template reads
+    look(corpus.replace_column("weight", ["0.5"] * corpus.tokens))
+    look(corpus.replace_column("allowed", ["?"] * corpus.tokens))
     look(corpus.slice(0, 5))
     look(labels=LabelSet((*labels.names, "B-X", "I-X")))
+    look(labels=LabelSet(labels.names, "IOB1"))
     look(features=features.subset("node", np.arange(features.n_node_features) > 0))
     for phrases in ("Lindal", "Lindal\nRome"):
         list_of_names.write_text(phrases)
@@ -285,7 +290,28 @@ def test_key_of_arrays(text, tmp_path, monkeypatch):
         look(features=CorpusStore().fit_features(own, corpus))
     monkeypatch.setattr(cache, "__version__", "another")
     look()
-    assert seen == [1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
+    assert seen == [1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+
+
+def test_digests_of_corpora():
+    rows = [["ab", "c"]], [["a", "bc"]], [["a", "b", "a"]], [["a", "b", "b"]], [["a", "b"], ["a"]]
+    corpora = [Corpus.from_sentences([{"word": words} for words in sentences]) for sentences in rows]
+    corpora.append(Corpus.from_sentences([{"word": words} for words in rows[-1]], [0, 0], "document"))
+    assert len({corpus_digest(corpus, ["word"]) for corpus in corpora}) == len(corpora)
+
+
+def test_digests_of_files_and_folders(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("1")
+    (tmp_path / "b").write_text("2")
+    before = file_digest(tmp_path)
+    (tmp_path / "b").rename(tmp_path / "c")
+    renamed = file_digest(tmp_path)
+    (tmp_path / "c").write_text("3")
+    assert len({before, renamed, file_digest(tmp_path)}) == 3
+    (tmp_path / "c").write_text("2")
+    (tmp_path / "c").rename(tmp_path / "b")
+    assert file_digest(tmp_path) == before
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------
