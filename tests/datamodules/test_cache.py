@@ -294,7 +294,7 @@ def test_key_of_arrays(text, tmp_path, monkeypatch):
 
 
 def test_digests_of_corpora():
-    rows = [["ab", "c"]], [["a", "bc"]], [["a", "b", "a"]], [["a", "b", "b"]], [["a", "b"], ["a"]]
+    rows = [["ab", "c"]], [["a", "bc"]], [["a", "b", "a"]], [["a", "b", "b"]], [["a", "b"], ["a"]], [["a"], ["b", "a"]]
     corpora = [Corpus.from_sentences([{"word": words} for words in sentences]) for sentences in rows]
     corpora.append(Corpus.from_sentences([{"word": words} for words in rows[-1]], [0, 0], "document"))
     assert len({corpus_digest(corpus, ["word"]) for corpus in corpora}) == len(corpora)

@@ -131,6 +131,22 @@ def test_costs_of_segments(name, words):
     assert (tagger.cost.labels, costs.labels) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "number"),
+    [
+        ("margin", "C", 9.0),
+        ("passive_aggressive", "C", 0.001),
+        ("passive_aggressive", "cost", 9.0),
+        ("softmax_margin", "cost", 9.0),
+        ("softmax_margin", "c2", 9.0),
+    ],
+)
+def test_options_of_algorithms_change_the_weights(name, option, number, words):
+    X, y = words[0][:10], words[1][:10]
+    plain, changed = (quick(algorithm=name, templates=["w[0]"], **more).fit(X, y) for more in ({}, {option: number}))
+    assert not torch.equal(weights(plain), weights(changed))
+
+
 def test_hashed_features(dicts, words):
     for X, y in (dicts, words):
         hashed, indexed = (quick(hash_bits=bits).fit(X, y) for bits in (20, None))
