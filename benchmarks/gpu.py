@@ -36,6 +36,16 @@ class Call(NamedTuple):
     more: tuple[Any, ...] = ()
 
 
+class Kind(NamedTuple):
+    """A kind of lattices: random ones, and the operators and functions of them that are checked."""
+
+    tables: Callable[..., tuple[Tensor, ...]]  # of a size
+    operators: Callable[[int, int], list[Call]]  # for B sequences of T tokens
+    decode: Callable[..., tuple[Tensor, ...]]
+    kbest: Callable[..., Any]
+    gradients: Callable[..., tuple[Tensor, ...]]  # of a loss or a sum, and that
+
+
 SEARCHES = [Call("viterbi"), Call("kbest", (20,))]
 OPERATORS = [*SEARCHES, Call("best_before_and_after"), Call("forward_backward", (True,)), Call("local_log_partition")]
 
@@ -59,20 +69,24 @@ def check_label_counts() -> str:
     sizes = range(2, 131) if GPU else (2, 17)
     for L in sizes:
         for stationary in (True, False):
-            lattice = tables(3, 6, L, stationary)
-            for call in OPERATORS:
-                for x, y in zip(results(call, lattice), results(call, lattice, "reference"), strict=True):
-                    torch.testing.assert_close(x, y, **(NEAR if x.is_floating_point() else EXACT))
+            compare_with_reference(OPERATORS, tables(3, 6, L, stationary))
     return f"{len(sizes)} numbers of labels, {len(OPERATORS)} operators, one matrix and edges of each token"
 
 
-def check_repeats() -> str:
+def compare_with_reference(calls: list[Call], lattice: tuple[Tensor, ...]) -> None:
+    """Compare operators with the reference on a lattice."""
+    for call in calls:
+        for x, y in zip(results(call, lattice), results(call, lattice, "reference"), strict=True):
+            torch.testing.assert_close(x, y, **(NEAR if x.is_floating_point() else EXACT))
+
+
+def check_repeats(kind: Kind, runs: int, sizes: list[tuple[int, ...]]) -> str:
     """Compare the bits of repeated runs, gradients included."""
-    runs, sizes = (100, [(64, 50, 9), (32, 50, 45)]) if GPU else (3, [(3, 5, 9)])
     for size in sizes:
-        first = None
+        first, calls = None, kind.operators(*size[:2])
         for _ in range(runs):
-            found = [*(x for call in OPERATORS for x in results(call, tables(*size))), *gradients(*tables(*size))]
+            found = [x for call in calls for x in results(call, kind.tables(*size))]
+            found += kind.gradients(*kind.tables(*size))
             first = first or found
             if not all(x.equal(y) for x, y in zip(first, found, strict=True)):
                 raise AssertionError(f"runs differ at {size}")
@@ -93,19 +107,18 @@ def crf_loss(lattice: Lattice) -> Tensor:
     return log_partition(lattice) - path_score(lattice, gold)
 
 
-def check_scratch_memory() -> str:
+def check_scratch_memory(kind: Kind, size: tuple[int, ...]) -> str:
     """Compare results with those of memory that is NaN wherever a kernel has not written."""
-    size = (64, 50, 9) if GPU else (3, 5, 9)
-    lattice = tables(*size)
-    expected = [x for call in OPERATORS for x in results(call, lattice)]
+    lattice, calls = kind.tables(*size), kind.operators(*size[:2])
+    expected = [x for call in calls for x in results(call, lattice)]
     torch.use_deterministic_algorithms(True)  # fills new memory with NaN, or the largest integer
     try:
-        found = [x for call in OPERATORS for x in results(call, lattice)]
+        found = [x for call in calls for x in results(call, lattice)]
     finally:
         torch.use_deterministic_algorithms(False)
     for x, y in zip(found, expected, strict=True):
         torch.testing.assert_close(x, y, **EXACT)
-    return f"{len(OPERATORS)} operators at {size}"
+    return f"{len(calls)} operators at {size}"
 
 
 def check_chunks() -> str:
@@ -135,10 +148,10 @@ def chunks_of(tokens: int) -> Iterator[None]:
         chunks.chunk_length = choice
 
 
-def check_graphs() -> str:
-    """Capture a decode, and a loss with gradient, in a CUDA graph; compare a replay on other scores."""
-    for what, function in (("decode", decode), ("loss with gradient", gradients)):
-        given, other = tables(64, 50, 9), tables(64, 50, 9)
+def check_graphs(kind: Kind, size: tuple[int, ...]) -> str:
+    """Capture a search, and a sum with gradient, in a CUDA graph; compare a replay on other scores."""
+    for what, function in (("search", kind.decode), ("sum with gradient", kind.gradients)):
+        given, other = kind.tables(*size), kind.tables(*size)
         other[0].mul_(-1)
         expected = function(*other)
         replay, found = captured(function, given)
@@ -148,12 +161,20 @@ def check_graphs() -> str:
         replay()
         for x, y in zip(found, expected, strict=True):
             torch.testing.assert_close(x, y, **EXACT, msg=lambda text, what=what: f"{what}: {text}")
-    return "decode, and loss with gradient"
+    return f"search, and sum with gradient, at {size}"
 
 
 def decode(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
     """Return the score and the labels of the best label sequences."""
     return viterbi(Lattice(unary, edge, lengths))
+
+
+def best_20(unary: Tensor, edge: Tensor, lengths: Tensor) -> Any:
+    """Return the 20 best label sequences."""
+    return kbest(Lattice(unary, edge, lengths), 20)
+
+
+CHAIN = Kind(tables, lambda B, T: OPERATORS, decode, best_20, gradients)
 
 
 def captured(function: Callable[..., Any], given: tuple[Tensor, ...]) -> tuple[Callable[[], None], Any]:
@@ -192,38 +213,43 @@ def check_compilations() -> str:
     return "58 lengths, no compilation"
 
 
-def check_synchronisation() -> str:
-    """Run searches and a loss with gradient while torch forbids reads by the host."""
-    lattice = tables(64, 50, 9)
-
-    def run() -> None:
-        decode(*lattice)
-        kbest(Lattice(*lattice), 20)
-        gradients(*lattice)
-
-    run()
+def check_synchronisation(kind: Kind, size: tuple[int, ...]) -> str:
+    """Run searches and a sum with gradient while torch forbids reads by the host."""
+    lattice, functions = kind.tables(*size), (kind.decode, kind.kbest, kind.gradients)
+    for function in functions:
+        function(*lattice)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        run()
+        for function in functions:
+            function(*lattice)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    return "viterbi, kbest, loss with gradient"
+    return "search, k best, sum with gradient"
 
 
-CHECKS: list[Callable[[], str]] = [check_label_counts, check_repeats, check_scratch_memory, check_chunks]
-CHECKS += [check_graphs, check_compilations, check_synchronisation] if GPU else []
+def shared_checks(kind: Kind, runs: int, sizes: list[tuple[int, ...]]) -> dict[str, Callable[[], str]]:
+    """Return the checks of any kind of lattices by name, at sizes of which the first is for all checks."""
+    found = {
+        "repeats": lambda: check_repeats(kind, runs, sizes),
+        "scratch memory": lambda: check_scratch_memory(kind, sizes[0]),
+    }
+    on_gpu = {
+        "graphs": lambda: check_graphs(kind, sizes[0]),
+        "synchronisation": lambda: check_synchronisation(kind, sizes[0]),
+    }
+    return {**found, **on_gpu} if GPU else found
 
 
-def run_checks(checks: list[Callable[[], str]]) -> bool:
+def run_checks(checks: dict[str, Callable[[], str]]) -> bool:
     """Run checks, print one line each, and return whether all passed."""
     passed = True
-    for check in checks:
+    for name, check in checks.items():
         start = time.perf_counter()
         try:
             found = f"passed: {check()}"
         except Exception as error:  # a report of all checks is wanted, whatever one of them finds
             passed, found = False, f"FAILED: {type(error).__name__}: {error}"
-        print(f"* {check.__name__}: {found} ({time.perf_counter() - start:.1f} s)", flush=True)
+        print(f"* {name}: {found} ({time.perf_counter() - start:.1f} s)", flush=True)
     return passed
 
 
@@ -302,7 +328,7 @@ def rows_at(B: int, T: int, L: int) -> Iterator[tuple[str, Callable[..., Any], C
     """Yield the name of a row, our function, that of plain tensors, and that of pytorch-crf or None."""
     peer = torch_crf(B, T, L)
     yield "Viterbi", decode, reference(viterbi), peer and (lambda *given: peer.decode(given[0]))
-    yield "k-best 20", lambda *given: kbest(Lattice(*given), 20), reference(lambda lattice: kbest(lattice, 20)), None
+    yield "k-best 20", best_20, reference(lambda lattice: kbest(lattice, 20)), None
     gold = torch.randint(L, (B, T), device=DEVICE)
 
     def peer_loss(unary: Tensor, *_: Tensor) -> None:
@@ -395,7 +421,19 @@ def precision(half: bool) -> Iterator[None]:
         yield
 
 
-SECTIONS = {"checks": lambda: run_checks(CHECKS), "small": run_small, "times": run_times, "encoder": run_encoder}
+def chain_checks() -> dict[str, Callable[[], str]]:
+    """Return the checks of chains by name."""
+    runs, sizes = (100, [(64, 50, 9), (32, 50, 45)]) if GPU else (3, [(3, 5, 9)])
+    own = {"numbers of labels": check_label_counts, "chunks": check_chunks}
+    return {**own, **shared_checks(CHAIN, runs, sizes), **({"compilations": check_compilations} if GPU else {})}
+
+
+SECTIONS = {
+    "checks": lambda: run_checks(chain_checks()),
+    "small": run_small,
+    "times": run_times,
+    "encoder": run_encoder,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m benchmarks.gpu", description="A section of benchmarks/gpu.sh.")

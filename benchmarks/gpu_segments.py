@@ -12,7 +12,20 @@ import torch
 from torch import Tensor
 
 from benchmarks import gpu
-from benchmarks.gpu import DEVICE, EXACT, GPU, NEAR, Call, captured, microseconds, on_cpu, once, results, shown
+from benchmarks.gpu import (
+    DEVICE,
+    GPU,
+    Call,
+    Kind,
+    captured,
+    compare_with_reference,
+    microseconds,
+    on_cpu,
+    once,
+    results,
+    shared_checks,
+    shown,
+)
 from structperc.ops import implementation
 from structperc.semi_markov import kbest, log_partition, viterbi
 from structperc.structures import Lattice, SegmentLattice
@@ -43,71 +56,8 @@ def check_type_counts() -> str:
     """Compare every operator with the reference, for several numbers of types and longest segments."""
     for C, D in KINDS:
         for shared in (True, False):
-            lattice = tables(3, 6, D, C, shared)
-            for call in operators(3, 6):
-                for x, y in zip(results(call, lattice), results(call, lattice, "reference"), strict=True):
-                    torch.testing.assert_close(x, y, **(NEAR if x.is_floating_point() else EXACT))
+            compare_with_reference(operators(3, 6), tables(3, 6, D, C, shared))
     return f"(C, D) = {KINDS}, segment scores by length and of each segment"
-
-
-def check_repeats() -> str:
-    """Compare the bits of repeated runs, gradients included."""
-    first = None
-    for _ in range(RUNS):
-        lattice = tables(*SMALL)
-        found = [*(x for call in operators(*SMALL[:2]) for x in results(call, lattice)), *gradients(*lattice)]
-        first = first or found
-        if not all(x.equal(y) for x, y in zip(first, found, strict=True)):
-            raise AssertionError(f"runs differ at {SMALL}")
-    return f"{RUNS} runs with equal bits at {SMALL}"
-
-
-def check_scratch_memory() -> str:
-    """Compare results with those of memory that is NaN wherever a kernel has not written."""
-    lattice, calls = tables(*SMALL), operators(*SMALL[:2])
-    expected = [x for call in calls for x in results(call, lattice)]
-    torch.use_deterministic_algorithms(True)  # fills new memory with NaN, or the largest integer
-    try:
-        found = [x for call in calls for x in results(call, lattice)]
-    finally:
-        torch.use_deterministic_algorithms(False)
-    for x, y in zip(found, expected, strict=True):
-        torch.testing.assert_close(x, y, **EXACT)
-    return f"{len(calls)} operators at {SMALL}"
-
-
-def check_graphs() -> str:
-    """Capture a search, and a log-partition with gradient, in a CUDA graph; compare a replay on other scores."""
-    for what, function in (("search", decode), ("log-partition with gradient", gradients)):
-        given, other = tables(*SMALL), tables(*SMALL)
-        other[0].mul_(-1)
-        expected = function(*other)
-        replay, found = captured(function, given)
-        with torch.no_grad():
-            for x, y in zip(given, other, strict=True):
-                x.copy_(y)
-        replay()
-        for x, y in zip(found, expected, strict=True):
-            torch.testing.assert_close(x, y, **EXACT, msg=lambda text, what=what: f"{what}: {text}")
-    return "search, and log-partition with gradient"
-
-
-def check_synchronisation() -> str:
-    """Run searches and a log-partition with gradient while torch forbids reads by the host."""
-    lattice = tables(*SMALL)
-
-    def run() -> None:
-        decode(*lattice)
-        kbest(SegmentLattice(*lattice), 20)
-        gradients(*lattice)
-
-    run()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        run()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    return "viterbi, kbest, log-partition with gradient"
 
 
 def decode(*lattice: Tensor) -> tuple[Tensor, ...]:
@@ -123,8 +73,13 @@ def gradients(*lattice: Tensor) -> tuple[Tensor, ...]:
     return value.detach(), *torch.autograd.grad(value, inputs)
 
 
-CHECKS: list[Callable[[], str]] = [check_type_counts, check_repeats, check_scratch_memory]
-CHECKS += [check_graphs, check_synchronisation] if GPU else []
+def best_20(*lattice: Tensor) -> Any:
+    """Return the 20 best segmentations."""
+    return kbest(SegmentLattice(*lattice), 20)
+
+
+SEGMENTS = Kind(tables, operators, decode, best_20, gradients)
+CHECKS = {"numbers of types": check_type_counts, **shared_checks(SEGMENTS, RUNS, [SMALL])}
 
 
 def run_small() -> bool:
@@ -164,8 +119,8 @@ def rows() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any], Callab
     yield "Viterbi", decode, gpu.decode, implementation("reference", "semi_markov_viterbi")
     yield (
         "k-best 20",
-        lambda *given: kbest(SegmentLattice(*given), 20),
-        lambda *given: gpu.kbest(Lattice(*given), 20),
+        best_20,
+        gpu.best_20,
         lambda *given: implementation("reference", "semi_markov_kbest")(*given, 20),
     )
     yield "log-partition with gradient", gradients, chain_gradients, implementation("reference", "semi_markov_sums")
