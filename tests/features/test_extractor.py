@@ -285,10 +285,25 @@ def test_a_missing_column_is_named(item):
 
 
 def test_too_many_combinations():
-    words = [str(i) for i in range(3000)]
+    words = [str(i) for i in range(1500)]  # with 12 other codes: 1512**6 is between 2**63 and 2**64
     extractor = FeatureExtractor(["|".join(f"w[{offset}]" for offset in range(6))], cutoff=1, progress=False)
     with pytest.raises(InputError, match="joins too many values"):
         extractor.fit(Corpus.from_sentences([{"word": words}]))
+
+
+def test_invalid_states():
+    extractor = FeatureExtractor(["w[0]"], cutoff=1, progress=False)
+    extractor.fit(Corpus.from_sentences(SENTENCES))
+    strings, arrays = extractor.state_dict_json(), extractor.state_arrays()
+    words, keys = strings["vocabularies"]["w"], arrays["node_keys"]
+    for values in ([*words[:-1], ""], [*words[:-1], words[0]]):
+        with pytest.raises(InputError, match=r"features\.vocabularies\.w"):
+            FeatureExtractor.from_state({**strings, "vocabularies": {"w": values}}, arrays, Builder())
+    with pytest.raises(InputError, match="missing 'w'"):
+        FeatureExtractor.from_state({**strings, "vocabularies": {}}, arrays, Builder())
+    for wrong in (keys[::-1], keys + 1, keys - keys.min() - 1, np.repeat(keys[:1], len(keys))):
+        with pytest.raises(InputError, match="out of range or order"):
+            FeatureExtractor.from_state(strings, {**arrays, "node_keys": wrong}, Builder())
 
 
 def test_fit_comes_first():
