@@ -4,6 +4,7 @@ import pytest
 
 from structperc.data.conll import read_conll, read_conll_corpus
 from structperc.data.corpus import Corpus
+from structperc.data.labels import LabelSet
 from structperc.data.normalise import (
     check_types,
     checked_corpus,
@@ -11,6 +12,7 @@ from structperc.data.normalise import (
     illegal_sentences,
     normalise_labels,
     rename_types,
+    warn_unknown_labels,
 )
 from structperc.data.read_options import ReadOptions
 from structperc.data.tag_schemes import convert, first_violation, rename, spans
@@ -212,6 +214,17 @@ def test_documents_need_marks(tmp_path):
     with pytest.raises(InputError, match="no document boundaries at all"):
         checked_corpus(corpus, documents, "IOB2", "at all")
     assert list(checked_corpus(corpus, documents._replace(unit="sentence"), "IOB2", "at all").columns) == ["word"]
+    single = Corpus.from_sentences([{"word": ["x"]}], unit="document")  # needs no mark
+    assert checked_corpus(single, documents, "IOB2", "at all") is single
+
+
+def test_labels_not_seen_in_training(caplog):
+    unseen = [f"B-{i:02}" for i in range(12)]
+    corpus = Corpus.from_sentences([{"word": ["w"] * 14, "label": ["O", *unseen, "B-11"]}], name="dev")
+    warn_unknown_labels(corpus, LabelSet(("O", "B-X", "I-X")))
+    (message,) = caplog.messages
+    assert message.startswith("dev: 13 tokens ")
+    assert message.endswith(": B-11 (2), " + ", ".join(f"{name} (1)" for name in unseen[:9]) + " and 2 more")
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
