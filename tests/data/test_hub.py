@@ -182,11 +182,21 @@ def test_columns_must_hold_lists(monkeypatch):
 def test_paths_are_never_tried(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ("eng.train", "/data/eng.train", "json", "a/b/c", "../x"):
-        with pytest.raises(InputError, match="`path`"):
+        with pytest.raises(InputError, match=r"must be the id OWNER/NAME .*`path`"):
             read_hub(path, COLUMNS)
     (tmp_path / "owner" / "tiny").mkdir(parents=True)
     with pytest.raises(InputError, match="owner/tiny"):
         read_hub("owner/tiny", COLUMNS)
+
+
+def test_configuration_split_and_commit_are_loaded(monkeypatch):
+    def load_dataset(hub, config, *, split, revision):
+        assert (hub, config, split, revision) == ("owner/tiny", "german", "dev", COMMIT)
+        return tiny()
+
+    monkeypatch.setattr(hub_module, "_commit", lambda hub, revision: COMMIT if revision == "v2" else None)
+    monkeypatch.setattr(hub_module.datasets, "load_dataset", load_dataset)
+    assert len(read_hub("owner/tiny", COLUMNS, split="dev", revision="v2", config="german")) == len(tiny())
 
 
 def test_programs_are_not_run(monkeypatch):
