@@ -148,7 +148,8 @@ class LatticeWithSegments(NamedTuple):
 
     The score of a label sequence is that of the lattice plus the scores of its segments. Labels show where segments
     begin and end; a segment of more than D tokens is impossible. The functions of `chain` support it, except for those
-    of label pairs.
+    of label pairs. Of equal label sequences the first in the order of their segments wins: at the first difference,
+    segments of one token by type, then O, then longer segments by type, the shorter one first.
 
     Example:
         >>> import torch

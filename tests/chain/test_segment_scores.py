@@ -229,6 +229,15 @@ def test_other_functions_refuse_scores_of_segments():
         viterbi(lattice._replace(edge=lattice.edge + torch.zeros(B, T, 1, 1)))
 
 
+def test_equal_scores():
+    """Segments of one token come first, then O, then longer segments."""
+    table = LabelSet(("O", "B-A", "I-A")).segment_labels
+    lattice = LatticeWithSegments(
+        torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]), torch.zeros(1, 2, 2, 1), table
+    )
+    assert kbest(lattice, 5).labels.tolist() == [[[1, 1], [1, 0], [0, 1], [0, 0], [1, 2]]]
+
+
 def test_wrong_shapes():
     _, lattice = make("IOB2")
     segment, first = lattice.segment, torch.zeros(B, T, dtype=torch.bool)
