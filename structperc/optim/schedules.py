@@ -54,7 +54,8 @@ class WarmupDecay(Schedule):
 
     With N steps in all, of which W are warm-up, the factor of lr at step s = 0, 1, ... is (s + 1) / W while s < W, and
     then end + (1 - end) * f(r), where r = (s - W) / (N - W) and f(r) is 1 - r (linear), (1 + cos(pi r)) / 2 (cosine)
-    or 1 (constant). No step has a rate of 0. N follows from the trainer's max_epochs or max_steps.
+    or 1 (constant). No step has a rate of 0. N follows from the smaller one of the trainer's max_epochs
+    and max_steps.
 
     Args:
         optimizer: optimizer whose groups have learning rates.

@@ -172,8 +172,9 @@ def test_workers_write_the_same(tagged):
 @pytest.mark.slow
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_end_when_interrupted(model, number):
-    with started(model, "-", "--workers", "2", start_new_session=True) as process:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_processes_end_when_interrupted(model, workers, number):
+    with started(model, "-", "--workers", workers, start_new_session=True) as process:
         give(process, "Anna\nsleeps\n\nRome\n\n")
         shown = arrives(process)
         while "Rome" not in shown:  # then the main process waits for more input
