@@ -7,6 +7,8 @@ arrays.py              features, weights and tag schemes as arrays
 scores.py              features and weights -> the lattice of a sequence
 viterbi.py             the best label sequence
 forward_backward.py    probabilities of labels
+semi_markov.py         the best segmentation
+semi_markov_sums.py    probabilities of segments
 inner_products.py      inner products of long vectors
 slices.py              slices of arrays copied into mini-batches
 

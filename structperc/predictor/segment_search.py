@@ -9,12 +9,10 @@ from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_order, score_in_order
 from structperc.kernels.semi_markov import (
     best_tables,
-    multiply_forwards,
     search_backwards,
-    sum_backwards,
-    sum_tables,
     trace_best_segmentation,
 )
+from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.kernels.slices import longest_sequence
 from structperc.kernels.viterbi import any_invalid
 from structperc.predictor.search import SequenceBounds
@@ -87,9 +85,8 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
     T, L, none = longest_sequence(bounds), inputs.weights.node.shape[1], np.zeros(inputs.weights.node.shape[1], dtype)
     buffers = _buffers(T, inputs)
     (_, D, K), pair = buffers.whole.shape, _pairs(inputs, buffers) / temperature
-    sums, shares, kinds, pairs = sum_tables(T, D, pair), np.empty((T, D, K)), np.empty((T, K)), np.empty((K, K))
-    nodes = np.empty((T, L))
-    sums.own[:] = 0.0
+    sums, shares, log_sums, nodes = sum_tables(T, D, pair), np.empty((T, D, K)), np.empty((T + 1, K)), np.empty((T, L))
+    results, no_tokens = SegmentSums(shares, np.empty((T, K)), np.empty((K, K)), log_sums), np.empty((0, K))
     for s in range(len(bounds) - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         if length == 0:
@@ -98,14 +95,12 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
         whole, own = buffers.whole[:length], labels[start : start + length]
         whole /= temperature
         shares[:] = 0.0
-        total = sum_backwards(length, buffers.whole, sums, shares)
-        if total > -np.inf:
-            multiply_forwards(length, buffers.whole, sums, shares, kinds, pairs)
+        total = sum_segmentations(length, no_tokens, buffers.whole, sums, results)
         _sum_labels(length, shares, inputs.segments.table, nodes)
         for t in range(length):
             tokens[start + t] = min(nodes[t, own[t]], 1.0)
         _confidences(own, inputs.segments, shares, confidences[start:])
-        _log_probabilities(own, inputs.segments, whole, pair, total, sums.after, logs[start:])
+        _log_probabilities(own, inputs.segments, whole, pair, total, log_sums, logs[start:])
         for t in range(length if threshold < 1 else 0):
             for d in range(min(D, length - t)):
                 for c in range(K // 2):

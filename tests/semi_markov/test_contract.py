@@ -12,7 +12,7 @@ from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_marko
 from tests.ops.lattices import operator
 from tests.semi_markov.enumeration import expected, labels_of, ranked
 
-KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned")
+KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned", "far")
 SIZES = ((1, 1, 2), (2, 2, 4), (3, 2, 3), (2, 5, 3))  # C, D, T; the last with D > T
 CASES = [("normal", *size) for size in SIZES[:3]] + [
     (kind, *SIZES[1 if kind == "poisoned" else 3]) for kind in KINDS[1:]
@@ -39,6 +39,8 @@ def make(kind, C, D, T, dtype=torch.float64):
         token, segment, pair = token.round(), segment.round(), pair.round()
     if kind == "equal":
         token, segment, pair = (torch.zeros_like(x) for x in (token, segment, pair))
+    if kind == "far":  # products of probabilities vanish
+        token, segment, pair = (200 * x.round() for x in (token, segment, pair))
     if kind == "impossible":
         for x in (token, segment, pair):
             x[torch.rand(x.shape) < 0.3] = -torch.inf
@@ -92,6 +94,38 @@ def test_sums(device):
             assert total[b].item() == pytest.approx(log_z, abs=near)
             assert entropies[b].item() == pytest.approx(entropy, abs=near)
             torch.testing.assert_close([x[b].double() for x in found], wanted, rtol=0, atol=near)
+
+
+def test_sums_of_many_tokens():
+    """Their products are scaled."""
+    torch.manual_seed(0)
+    token, segment, pair = torch.randn(2, 90, 9), torch.randn(2, 90, 4, 9), torch.randn(9, 9)
+    for given in (segment, segment[:1, :1]):
+        tables = (token.double(), given.double(), pair.double(), torch.tensor([90, 70]), True)
+        found, wanted = (operator(device, "semi_markov_log_partition")(*tables) for device in ("cpu", "reference"))
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_sums_that_vanish():
+    """What is hopeless up to some token may be the best of all, here type 1."""
+    never, one = -torch.inf, torch.zeros(1, 1, 1, 2)
+    token = torch.tensor([[[-300.0, 0]] * 4 + [[0, -800]]])
+    same = torch.tensor([[0, never], [never, 0]])
+    joined = torch.tensor([[0, never, never], [never, 0, -800], [never, never, 0]])  # 1 1 1 1 2
+    kinds = torch.tensor([[[-300, 0, never]] * 4 + [[0, never, 0]]])
+    size = 1100  # type 0 has 2^1099 segmentations, type 1 one segment
+    long, whole = torch.zeros(1, size, 2), torch.zeros(1, 1, size, 2)
+    long[0, :10, 0], whole[0, 0, :-1, 1] = -300, never
+    for scores, given, pair, log_z in (
+        (token, one, same, -800),
+        (kinds, one[..., :1].expand(1, 1, 1, 3), joined, -800),
+        (long, whole, same, 0),
+    ):
+        total, _, tokens, _ = operator("cpu", "semi_markov_log_partition")(
+            scores, given, pair, torch.tensor([scores.shape[1]]), True
+        )
+        assert total.item() == log_z
+        assert tokens[0, 0].tolist() == [0, 1, 0][: len(pair)]
 
 
 def test_gradients():

@@ -14,13 +14,11 @@ from structperc.errors import InvalidScoreError
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.semi_markov import (
     best_tables,
-    multiply_forwards,
     search_backwards,
     subtract_levels,
-    sum_backwards,
-    sum_tables,
     trace_best_segmentation,
 )
+from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.ops.cpu.checks import check_lengths, length_out_of_range
 from structperc.ops.cpu.kbest import keep_best
 from structperc.ops.cpu.threads import run_in_threads
@@ -294,16 +292,13 @@ def _write(n, length, token, given, pair, lists, labels, scores, valid):
 @kernel
 def _both_passes(start, stop, token, segment, pair, lengths, totals, segments, tokens, pairs):
     """Sum from right to left; the choices that this gives are probabilities, multiplied from left to right."""
-    T, D, with_gradient = token.shape[1], segment.shape[2], tokens.shape[1] > 0
-    sums = sum_tables(T, D, pair)
+    T, C, D = token.shape[1], token.shape[2], segment.shape[2]
+    sums, logs = sum_tables(T, D, pair), np.empty((0, C))
     for b in range(start, stop):
         length, given = lengths[b], segment[0 if len(segment) == 1 else b]
         if length_out_of_range(length, T):
             return True
         if length > 0:
-            level = subtract_levels(token[b], length, sums.own)
-            total = sum_backwards(length, given, sums, segments[b])
-            totals[b] = total + level
-            if with_gradient and total > -np.inf:
-                multiply_forwards(length, given, sums, segments[b], tokens[b], pairs[b])
+            results = SegmentSums(segments[b], tokens[b], pairs[b], logs)
+            totals[b] = sum_segmentations(length, token[b], given, sums, results)
     return False
