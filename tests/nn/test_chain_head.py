@@ -429,7 +429,7 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
             "gold: row 1, position 2: IOB2",
         ),
         (lambda head: head(X, GOOD, reduction="max"), "reduction "),
-        (lambda head: some_head(MCELoss())(X, X == 0), "gold: MCELoss needs complete labels"),
+        (lambda head: some_head(MCEFLoss())(X, X == 0), "gold: MCEFLoss needs complete labels"),
         (
             lambda head: some_head(PerceptronLoss()).marginals(X),
             "PerceptronLoss has scores, not probabilities",
