@@ -170,7 +170,7 @@ def test_nonlocal_features_by_enumeration():
         (total,) = head.kbest(logits, 1, KEPT, words=WORDS).scores[row].tolist()
         assert total == pytest.approx(max(totals)[0], abs=1e-4)
     few = some_head(nonlocal_features=[PhraseConsistency()], decoder=KBest(1))
-    assert few.kbest(logits, 3, KEPT, words=WORDS).valid[0].all()  # more than its decoder lists
+    assert few.kbest(logits, 3, KEPT, words=WORDS).valid[0].tolist() == [True] * 3  # more than its decoder lists
     head(logits, LABELLED, words=WORDS).backward()
     assert head.nonlocal_features[0].weight.grad is not None
 
