@@ -442,15 +442,22 @@ def _sum_types_in_logs(t, sums):
 
 @subkernel_no_alloc
 def _begin_in_logs(t, sums):
-    """Fill begins, and add to the pairs; empty the row of ended."""
-    ended, pairs, after, (C, W) = sums.ended, sums.pairs, sums.after, sums.pairs.shape
+    """Fill begins, and add to the pairs; empty the row of ended. Probabilities of the next type add up to 1."""
+    ended, pairs, begins, steps, (C, W) = sums.ended, sums.pairs, sums.begins, sums.sizes, sums.pairs.shape
     here = t % len(ended)
-    for j in range(0, W, WIDTH):
-        total, right = broadcast(0.0), load(sums.top, t * W + j)
-        for i in range(C):
-            level = after[t, i] if after[t, i] > -np.inf else 0.0
-            share = exp((load(sums.pair, i * W + j) + right) - level) * load_broadcast(ended, here * W + i)
-            store(pairs, i * W + j, load(pairs, i * W + j) + share)
-            total += share
-        store(sums.begins, j, total)
+    begins[0] = 0.0
+    for i in range(C):
+        highest, total = broadcast(-np.inf), broadcast(0.0)
+        for j in range(0, W, WIDTH):
+            highest = maximum(load(sums.pair, i * W + j) + load(sums.top, t * W + j), highest)
+        level = reduce_max(highest) if reduce_max(highest) > -np.inf else 0.0
+        for j in range(0, W, WIDTH):
+            weight = exp((load(sums.pair, i * W + j) + load(sums.top, t * W + j)) - level)
+            total += weight
+            store(steps, j, weight)
+        share = ended[here, i] / reduce_sum(total) if reduce_sum(total) > 0.0 else 0.0
+        for j in range(0, W, WIDTH):
+            own = load(steps, j) * share
+            store(pairs, i * W + j, load(pairs, i * W + j) + own)
+            store(begins, j, load(begins, j) + own)
     ended[here] = 0.0

@@ -159,6 +159,18 @@ def test_probabilities_add_up_at_large_scores():
     assert semi_markov_entropy(token, segment, pair, torch.tensor([3])).item() == pytest.approx(3 * math.log(2))
 
 
+def test_probabilities_of_tokens_add_up_at_ties_of_large_scores():
+    generator = torch.Generator().manual_seed(0)
+    token, segment, pair = (
+        torch.randint(-2, 3, shape, generator=generator) * 1e30 for shape in ((300, 4, 2), (300, 4, 2, 2), (2, 2))
+    )
+    _, _, tokens, pairs = operator("cpu", "semi_markov_log_partition")(
+        token, segment, pair, torch.full((300,), 4), True
+    )
+    torch.testing.assert_close(tokens.sum(2), torch.ones(300, 4))
+    assert pairs.sum((1, 2)).max() <= 3 + 1e-6
+
+
 def test_invalid_scores():
     token, segment, pair, lengths = make("normal", 2, 2, 3, torch.float32)
     token[1, 0, 0] = torch.nan
