@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from tests.docs.written import ROOT, blocks
+from tests.docs.written import ROOT, blocks, blocks_with_output
 
 GIVEN: dict[str, dict[str, Any]] = {  # names that the code of a page reads and does not define
     "README": {
@@ -65,17 +65,21 @@ def structperc_says(here) -> Callable[..., str]:
 
 @pytest.fixture(scope="module")
 def ran(here) -> Callable[[str], dict[str, Any]]:
-    """Runs the code of a page from top to bottom, once; -> its names. `print(...)  # text` must print that text."""
+    """Runs the code of a page from top to bottom, once; -> its names.
+
+    `print(...)  # text` must print that text, and code before a block of text must print this block.
+    """
 
     @cache
     def run(page: str) -> dict[str, Any]:
         names: dict[str, Any] = {"__name__": page, **GIVEN.get(page, {})}
         torch.manual_seed(0)
-        for number, code in enumerate(blocks(page, "python")):
+        for number, (code, text) in enumerate(blocks_with_output(page)):
             with redirect_stdout(StringIO()) as printed:
                 exec(compile(code, f"{page}.md, block {number}", "exec"), names)
             if expected := re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE):
                 assert printed.getvalue().splitlines() == expected
+            assert text in ("", printed.getvalue())
         return names
 
     return run

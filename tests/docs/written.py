@@ -23,6 +23,11 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
 
 
+def blocks_with_output(page: str) -> list[tuple[str, str]]:
+    """The Python code of a page, block by block, with the block of text right after it, or ""."""
+    return re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
+
+
 def commands(page: str) -> list[list[str]]:
     """Arguments of every `structperc ...` of a page, in its order: those of blocks, then those within sentences."""
     lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
