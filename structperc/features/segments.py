@@ -8,6 +8,7 @@ import numpy as np
 
 from structperc.data.corpus import Corpus, Factorized
 from structperc.data.splits import Extent
+from structperc.data.tag_schemes import parse_tag
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 from structperc.features.hashing import NO_KEY, mixed, string_hash
@@ -86,7 +87,7 @@ class SegmentKeys:
     Args:
         templates: templates of segments.
         max_length: D.
-        gazetteers: sorted keys of the phrases of all gazetteers, uint64.
+        phrases: sorted keys of the phrases of all gazetteers, uint64.
         clusters: word clusters of the attributes c4, c6, ...
 
     Raises:
@@ -165,11 +166,11 @@ class SegmentKeys:
                 numbers, first = np.unique(places[new], return_index=True)
                 for number, start in zip(numbers.tolist(), starts[new[first]].tolist(), strict=True):
                     a, b = bounds[sentence[start] : sentence[start] + 2]
-                    segment = _Mention(texts, start, length, a, b)
+                    segment = _SegmentText(texts, start, length, a, b)
                     found[number] = "|".join(self._part_name(part, segment) for part in parts)
         return found
 
-    def _part_name(self, part: SegmentPart, segment: "_Mention") -> str:
+    def _part_name(self, part: SegmentPart, segment: "_SegmentText") -> str:
         if part.place == LENGTH:
             return f"{LENGTH}={segment.length}"
         value = segment.value(part)
@@ -185,11 +186,19 @@ class SegmentKeys:
             name = part.attribute
             labels = Factorized(reading.values[name], reading.numbers[reading.columns[name]])
             texts = corpus.documents if part.place == DOCUMENT else np.zeros(len(corpus), np.int64)
-            try:
-                found[part] = MentionMajority(corpus, labels, np.repeat(texts, corpus.lengths))
-            except InputError as error:
-                raise InputError(f"segment template {name}[{part.place}]: {error}") from None
+            _check_labels(corpus, labels, f"{name}[{part.place}]")
+            found[part] = MentionMajority(corpus, labels, np.repeat(texts, corpus.lengths))
         return found
+
+
+def _check_labels(corpus: Corpus, labels: Factorized, template: str) -> None:
+    """Raise InputError for an attribute of which some values are not labels of segments."""
+    for number, label in enumerate(labels.distinct):
+        try:
+            parse_tag(label)
+        except InputError as error:
+            place = corpus.where(int((labels.numbers == number).argmax()))
+            raise InputError(f"{place}: segment template {template} reads labels of segments: {error}") from None
 
 
 def _strings(reading: Attributes) -> dict[str, Callable[[int], str]]:
@@ -220,8 +229,8 @@ class _Texts(NamedTuple):
     mentions: Mapping[SegmentPart, MentionMajority]
 
 
-class _Mention(NamedTuple):
-    """A segment of a corpus."""
+class _SegmentText(NamedTuple):
+    """A segment of a corpus, whose parts have values as strings."""
 
     texts: _Texts
     start: int

@@ -87,8 +87,9 @@ def test_templates_of_mentions_are_read_from_a_column():
     for lists in features.encode_inputs(corpus):
         numbers.update(features.feature_names(lists.ids.tolist()))
     assert numbers == wanted
-    with pytest.raises(InputError, match=r"first\[document\].*'X'"):
-        features.encode_inputs(corpus.replace_column("first", ["X"] * corpus.tokens))
+    wrong = ["O", "X", *["O"] * (corpus.tokens - 2)]
+    with pytest.raises(InputError, match=rf"{corpus.where(1)}: .*first\[document\].*'X'"):
+        features.encode_inputs(corpus.replace_column("first", wrong))
 
 
 def tagger(documents, templates):
