@@ -7,7 +7,7 @@ sources.py            values of attributes: attributes.py (surface), resources.p
 arrays.py             attribute values and feature ids of a corpus as arrays; encoded.py cuts mini-batches from ids
 exact_index.py        numbering with an id for each feature
 hashed_index.py       numbering with buckets that features share; hashing.py computes the hashes
-segments.py           templates of whole segments; segment_mentions.py what a first model says of their other mentions;
+segments.py           templates of whole segments; segment_mentions.py majorities of their other mentions;
                       segment_index.py numbers their features, exactly or hashed
 weighted_features.py  features that the data list with weights
 lookup.py             compiled lookup of ids; kernels.py other compiled loops

@@ -1,4 +1,4 @@
-"""What a first model says of the other mentions of a segment, for templates of segments."""
+"""Majority of the values of the other mentions of a segment, for templates of segments."""
 
 from itertools import pairwise
 from typing import NamedTuple

@@ -75,6 +75,15 @@ def search_backwards(length, given, tables):
 
 
 @subkernel_no_alloc
+def segment_end(labels, t, segments):
+    """Return the end of the segment of labels (T,) that begins at t; `segments` are `SegmentArrays`."""
+    stop = t + 1
+    while stop < len(labels) and not segments.begins[labels[stop]]:
+        stop += 1
+    return stop
+
+
+@subkernel_no_alloc
 def trace_best_segmentation(length, given, tables, labels):
     """Fill labels with the first best segmentation, and return whether there is one; scores are those of the search."""
     own, top, after, back = tables

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_two_sums, score
+from structperc.kernels.semi_markov import segment_end
 from structperc.kernels.slices import longest_sequence
 from structperc.online.compiled import (
     add_changes,
@@ -110,20 +111,11 @@ def _score_segments(start, length, segments, weights, scores):
 
 
 @subkernel_no_alloc
-def _next_segment(labels, t, segments):
-    """Return the end of the segment of labels (T,) that begins at t."""
-    stop = t + 1
-    while stop < len(labels) and not segments.begins[labels[stop]]:
-        stop += 1
-    return stop
-
-
-@subkernel_no_alloc
 def _sum_of_segments(labels, segments, scores):
     """Return the sum of the scores (T, D, C) of the segments of labels (T,), in float64; -inf if one is too long."""
     total, t = 0.0, 0
     while t < len(labels):
-        stop, kind = _next_segment(labels, t, segments), segments.kinds[labels[t]]
+        stop, kind = segment_end(labels, t, segments), segments.kinds[labels[t]]
         if kind < scores.shape[2]:
             if stop - t > scores.shape[1]:
                 return -np.inf
@@ -216,7 +208,7 @@ def _best_wrong_path(unary, edge, scores, gold, segments, suffixes, labels):
     starts, kinds, n = np.empty(length + 1, np.int64), np.empty(length, np.int64), 0
     t = 0
     while t < length:
-        stop, kind = _next_segment(gold, t, segments), segments.kinds[gold[t]]
+        stop, kind = segment_end(gold, t, segments), segments.kinds[gold[t]]
         starts[n], kinds[n] = t, kind + C + 1 if kind < C and stop - t > 1 else kind
         n, t = n + 1, stop
     starts[n] = length
@@ -251,7 +243,7 @@ def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
     for labels in (gold, rival[: len(gold)]):
         t = 0
         while t < len(gold):
-            end = _next_segment(labels, t, segments)
+            end = segment_end(labels, t, segments)
             d, at = min(end - t, len(segments.ends)) - 1, start + t
             needed += segments.ends[d, at + 1] - segments.ends[d, at]
             t = end
@@ -262,7 +254,7 @@ def collect_changes(start, stop, gold, rival, alone, features, sizes, workspace)
     for labels in (gold, rival[: len(gold)]):
         t = 0
         while t < len(gold):
-            end, kind = _next_segment(labels, t, segments), segments.kinds[labels[t]]
+            end, kind = segment_end(labels, t, segments), segments.kinds[labels[t]]
             if kind < C:
                 d, at = end - t - 1, start + t
                 for place in range(segments.ends[d, at], segments.ends[d, at + 1]):

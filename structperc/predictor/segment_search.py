@@ -7,11 +7,7 @@ import numpy as np
 from structperc.kernels.arrays import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_order, score_in_order
-from structperc.kernels.semi_markov import (
-    best_tables,
-    search_backwards,
-    trace_best_segmentation,
-)
+from structperc.kernels.semi_markov import best_tables, search_backwards, segment_end, trace_best_segmentation
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.kernels.slices import longest_sequence
 from structperc.kernels.viterbi import any_invalid
@@ -218,20 +214,11 @@ def _sum_labels(length, shares, labels, nodes):
 
 
 @subkernel_no_alloc
-def _end(labels, t, segments):
-    """Return the end of the segment of labels (T,) that begins at t."""
-    stop = t + 1
-    while stop < len(labels) and not segments.begins[labels[stop]]:
-        stop += 1
-    return stop
-
-
-@subkernel_no_alloc
 def _confidences(labels, segments, shares, found):
     """Write the probability of the segment of each of T tokens to found (T,)."""
     D, C, t = shares.shape[1], len(segments.table) - 1, 0
     while t < len(labels):
-        stop, c = _end(labels, t, segments), segments.kinds[labels[t]]
+        stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
         share = shares[t, stop - t - 1, _kind(c, stop - t, C)] if stop - t <= D else 0.0
         found[t:stop] = min(share, 1.0) if c < C else np.nan
         t = stop
@@ -243,7 +230,7 @@ def _log_probabilities(labels, segments, whole, pair, total, after, found):
     D, C, t, before = whole.shape[1], len(segments.table) - 1, 0, -1
     found[: len(labels)] = 0.0
     while t < len(labels):
-        stop, c = _end(labels, t, segments), segments.kinds[labels[t]]
+        stop, c = segment_end(labels, t, segments), segments.kinds[labels[t]]
         kind = _kind(c, stop - t, C)
         step = pair[before, kind] - after[t, before] if before >= 0 else -total
         own = whole[t, stop - t - 1, kind] + after[stop, kind] if stop - t <= D else -np.inf

@@ -1,4 +1,4 @@
-"""What a first model says of the other mentions of a segment, against a count over all pairs of segments."""
+"""Majorities of the other mentions of segments, against a count over all pairs of segments."""
 
 from collections import Counter
 
