@@ -87,11 +87,12 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
     A `Tagger` of sparse and local features, those of segments included, trained by `PerceptronLoss`, `MarginLoss`,
     `HingeLoss`, `CRFLoss` or a user's criterion that does not change the scores of labels, is returned as a
     `SparsePredictor`, which needs neither PyTorch nor Lightning: same labels and probabilities, a fraction of the time
-    and memory to load. Every other model, one whose model.json was changed by hand, and one with a bias other than
-    `LabelBias`, is returned as a tagger.
+    and memory to load. Every other model, one whose model.json was changed by hand, one with a bias other than
+    `LabelBias`, and a checkpoint are returned as taggers.
 
     Args:
-        path: folder of a saved model; only its files model.json and model.safetensors are read.
+        path: folder of a saved model; only its files model.json and model.safetensors are read. Or a checkpoint of a
+            trainer.
         trusted: names of modules with a user's classes and functions that the model may run; other code outside this
             library is refused.
         bias: name of a bias of the model (`Tagger.add_bias`), "none" for none; None: its default bias.
@@ -111,6 +112,8 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
         [['B-PER', 'O']]
     """
     folder, modules = Path(path), tuple(trusted)
+    if folder.is_file():  # a checkpoint, which PyTorch reads
+        return load_biased(folder, bias, modules)
     with model_errors(folder):
         config, found = read_configuration(folder), None
         decoder = _decoder(config.entries, bias)

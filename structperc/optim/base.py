@@ -1,8 +1,9 @@
 """The protocol between training and optimizers, and the base class of this package's optimizers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from structperc.errors import InputError
+
+TRAINING_WEIGHTS = "training_weights"  # in the state of each parameter
 
 
 class TrainingProtocol:
@@ -60,25 +63,34 @@ class TrainingProtocol:
     def begin_epoch(self, epoch: int) -> None:
         """Start an epoch, counted from 0; called on the optimizer itself, not on a wrapper."""
 
-    def use_evaluation_weights(self) -> dict[Tensor, Tensor]:
-        """Copy the evaluation weights to the parameters; return the training weights for `restore`."""
+    @property
+    def evaluating(self) -> bool:
+        """True while the parameters are the evaluation weights, and differ from the training weights."""
+        return False
+
+    def evaluation_state(self) -> dict[Tensor, Tensor]:
+        """Return the evaluation weights of those parameters that hold other weights now."""
         return {}
 
-    @staticmethod
-    @torch.no_grad()
-    def restore(training_weights: dict[Tensor, Tensor]) -> None:
-        """Copy training weights back to the parameters, bit for bit."""
-        for p, weights in training_weights.items():
-            p.copy_(weights)
+    def use_evaluation_weights(self) -> None:
+        """Set the parameters to the evaluation weights, and keep the training weights. Does nothing the second time."""
+
+    def use_training_weights(self) -> None:
+        """Set the parameters to the training weights that were kept, bit for bit."""
+
+    def keep_evaluation_weights(self) -> None:
+        """Continue with the evaluation weights as training weights."""
 
     @contextmanager
     def evaluation_weights(self) -> Iterator[None]:
-        """Return a context in which the parameters are the evaluation weights; it restores the training weights."""
-        training_weights = self.use_evaluation_weights()
+        """Return a context in which the parameters are the evaluation weights; it restores what they were before."""
+        before = self.evaluating
+        self.use_evaluation_weights()
         try:
             yield
         finally:
-            self.restore(training_weights)
+            if not before:
+                self.use_training_weights()
 
 
 def training_protocol(optimizer: Optimizer) -> TrainingProtocol:
@@ -126,30 +138,87 @@ class BaseOptimizer(Optimizer, TrainingProtocol, ABC):
         [1.0]
     """
 
+    _training_weights: Mapping[Tensor, Tensor] = MappingProxyType({})  # while parameters are evaluation weights
+
     @abstractmethod
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         """Return the evaluation weights of a parameter, in its dtype; None if they are the parameter itself."""
 
-    @torch.no_grad()
-    def use_evaluation_weights(self) -> dict[Tensor, Tensor]:
-        """Copy the evaluation weights to the parameters; return the training weights for `restore`."""
-        training_weights = {}
+    @property
+    def evaluating(self) -> bool:
+        """True while the parameters are the evaluation weights, and differ from the training weights."""
+        return bool(self._training_weights)
+
+    def _replaced(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield each parameter whose evaluation weights differ from its current weights, and these weights."""
+        if self._training_weights:
+            return
         for group in self.param_groups:
             for p in group["params"]:
                 weights = self._evaluation_weights(p, group)
                 if weights is not None:
-                    training_weights[p] = p.clone()
-                    p.copy_(weights)
-        return training_weights
+                    yield p, weights
+
+    @torch.no_grad()
+    def evaluation_state(self) -> dict[Tensor, Tensor]:
+        """Return the evaluation weights of those parameters that hold other weights now."""
+        return dict(self._replaced())
+
+    @torch.no_grad()
+    def use_evaluation_weights(self) -> None:
+        """Set the parameters to the evaluation weights, and keep the training weights. Does nothing the second time."""
+        kept = dict(self._training_weights)
+        for p, weights in self._replaced():
+            kept[p] = p.clone()
+            p.copy_(weights)
+        self._training_weights = kept
+
+    @torch.no_grad()
+    def use_training_weights(self) -> None:
+        """Set the parameters to the training weights that were kept, bit for bit."""
+        for p, weights in self._training_weights.items():
+            p.copy_(weights)
+        self._training_weights = {}
+
+    def keep_evaluation_weights(self) -> None:
+        """Continue with the evaluation weights as training weights."""
+        self.use_evaluation_weights()
+        self._training_weights = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, with the training weights of each parameter: a saved model has the evaluation weights."""
+        return self._with_training_weights(super().state_dict())
+
+    def _with_training_weights(self, saved: dict[str, Any]) -> dict[str, Any]:
+        state = dict(saved["state"])
+        for group, numbers in zip(self.param_groups, saved["param_groups"], strict=True):
+            for p, key in zip(group["params"], numbers["params"], strict=True):
+                weights = self._training_weights.get(p, p.detach())
+                state[key] = {**state.get(key, {}), TRAINING_WEIGHTS: weights}
+        return {**saved, "state": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state; its tensors keep their dtype, which torch would change to that of the parameter."""
+        """Load a state, and set the parameters to its training weights.
+
+        Its tensors keep their dtype, which torch would change to that of the parameter.
+        """
         super().load_state_dict({**state_dict, "state": {}})
+        state_dict = self._restore_training_weights(state_dict)
         for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
             for p, key in zip(group["params"], saved["params"], strict=True):
-                if key in state_dict["state"]:
-                    state = state_dict["state"][key].items()
-                    self.state[p] = {name: value.to(p.device, copy=True) for name, value in state}
+                if state := state_dict["state"].get(key):
+                    self.state[p] = {name: value.to(p.device, copy=True) for name, value in state.items()}
+
+    @torch.no_grad()
+    def _restore_training_weights(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Set the parameters to the training weights of a state; return the state without them."""
+        self._training_weights, states = {}, {key: dict(state) for key, state in saved["state"].items()}
+        for group, numbers in zip(self.param_groups, saved["param_groups"], strict=True):
+            for p, key in zip(group["params"], numbers["params"], strict=True):
+                weights = states.get(key, {}).pop(TRAINING_WEIGHTS, None)
+                if weights is not None:
+                    p.copy_(weights)
+        return {**saved, "state": {key: state for key, state in states.items() if state}}
 
 
 def check_options(

@@ -145,7 +145,7 @@ class FullBatch(BaseOptimizer):
 
     def _stop(self, reason: str) -> None:
         self.param_groups[0]["stop_reason"] = reason
-        self.use_evaluation_weights()
+        self.keep_evaluation_weights()
 
     def _check(self, objective: float, gradient: Tensor) -> None:
         """Restore the best weights and raise DivergenceError unless both are finite."""
@@ -154,7 +154,7 @@ class FullBatch(BaseOptimizer):
             check_finite(objective, name, self.divergence_hint)
             check_finite(gradient, name, self.divergence_hint, "gradient")
         except DivergenceError:
-            self.use_evaluation_weights()
+            self.keep_evaluation_weights()
             raise
 
     # -- weights ---------------------------------------------------------------------------------------------

@@ -112,12 +112,29 @@ class SequentialOptimizers(_Wrapper):
         """Choose the active optimizer for an epoch, counted from 0."""
         over = epoch >= self.first_epochs or training_protocol(self.active).stop_reason is not None
         if self.phase == 0 and over:
-            training_protocol(self.active).use_evaluation_weights()
+            training_protocol(self.active).keep_evaluation_weights()
             self.active.state.clear()  # not needed any more
             self._activate(1)
 
     def _evaluation_weights(self, p: Tensor, group: dict[str, Any]) -> Tensor | None:
         return self.active._evaluation_weights(p, group) if isinstance(self.active, BaseOptimizer) else None
+
+    @property
+    def evaluating(self) -> bool:
+        """True while the parameters are the evaluation weights of the active optimizer."""
+        return training_protocol(self.active).evaluating
+
+    def evaluation_state(self) -> dict[Tensor, Tensor]:
+        """Return the `evaluation_state` of the active optimizer."""
+        return training_protocol(self.active).evaluation_state()
+
+    def use_evaluation_weights(self) -> None:
+        """Use the evaluation weights of the active optimizer."""
+        training_protocol(self.active).use_evaluation_weights()
+
+    def use_training_weights(self) -> None:
+        """Use the training weights of the active optimizer."""
+        training_protocol(self.active).use_training_weights()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the active optimizer and the phase."""
@@ -220,10 +237,11 @@ class Averaging(_Wrapper):
         for key, p in zip(keys, self._parameters(), strict=True):
             if p in self.averages:
                 state.setdefault(key, {})["average"] = self.averages[p]
-        return {**saved, "state": state, "averaged": self.averaged}
+        return {**self._with_training_weights({**saved, "state": state}), "averaged": self.averaged}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue with the other optimizer's state and the averages that were saved."""
+        """Continue with the other optimizer's state, the averages and the training weights that were saved."""
+        state_dict = self._restore_training_weights(state_dict)
         state = {key: dict(own) for key, own in state_dict["state"].items()}
         averages = {key: own.pop("average") for key, own in state.items() if "average" in own}
         groups = state_dict["param_groups"]

@@ -42,6 +42,7 @@ from structperc.reranking.reranker import (
     train_first_models,
 )
 from structperc.structures import Batch, Candidates, Lattice
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
@@ -231,6 +232,7 @@ class GlobalReranker(Tagger):
 
     def on_fit_start(self) -> None:
         """Start the ranker with its examples, after the state of a checkpoint was restored."""
+        BaseTagger.on_fit_start(self)
         if self.examples is None:
             raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
         self.ranker.start(self.examples)

@@ -7,7 +7,7 @@ import inspect
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +16,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.seed import isolate_rng
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
 from structperc.builder import Builder, describe, describe_value, without_learned
 from structperc.chain import kbest, path_score
@@ -37,7 +36,7 @@ from structperc.reports.training_progress import progress_options
 from structperc.reranking.bayes_point import seed_all
 from structperc.reranking.candidate_lists import CandidateLists, ListBatch
 from structperc.spelling import counted
-from structperc.taggers.callbacks import use_evaluation_weights
+from structperc.taggers.hyperparameters import describe_optimizer, describe_schedule
 from structperc.taggers.tagger import Tagger
 
 BATCH = 16  # sequences listed at a time
@@ -173,7 +172,7 @@ class JackKnife:
             "format": FORMAT,
             "first": untrained_description(first),
             "optimizer": describe_optimizer(first.optimizer),
-            "lr_scheduler": describe_schedule(first),
+            "lr_scheduler": first.lr_scheduler and describe_schedule(first.optimizer, first.lr_scheduler),
             "parameter_groups": first.parameter_groups and vars(first.parameter_groups),
             "prior": first.prior and describe(first.prior),
             "teacher": first.teacher and describe(first.teacher),
@@ -259,7 +258,6 @@ class _Training:
             **{**self.options, **shown},
         )
         trainer.fit(tagger, datamodule=TrainingPart.from_corpus(corpus, self.data))
-        use_evaluation_weights(trainer)
         return tagger.eval()
 
 
@@ -409,22 +407,6 @@ class ListCache:
 def untrained_description(first: Tagger) -> dict[str, Any]:
     """Return the description of a tagger without the vocabularies of its text modules."""
     return without_learned(first.description())
-
-
-def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:
-    """Return {class_path, init_args} of the optimizers that `make` returns."""
-    made = make([nn.Parameter(torch.zeros(1))])
-    options = {name: value for name, value in made.param_groups[0].items() if name != "params"}
-    return {"class_path": class_path_of(type(made)), "init_args": options}
-
-
-def describe_schedule(first: Tagger) -> dict[str, Any] | None:
-    """Return {class_path, state} of a tagger's learning rate scheduler before the first step, if it has one."""
-    if first.lr_scheduler is None:
-        return None
-    made = first.lr_scheduler(first.optimizer([nn.Parameter(torch.zeros(1))]))
-    state = {name: str(value) for name, value in made.state_dict().items()}
-    return {"class_path": class_path_of(type(made)), "state": state}
 
 
 def _describe_callback(callback: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from torch import Tensor
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.datamodules import SequenceDataModule
-from structperc.optim import training_protocol
 from structperc.sklearn.sentences import WORD
 from structperc.taggers import Tagger
 from structperc.training.lightning_messages import at_level
@@ -78,8 +77,7 @@ def fit_tagger(
             limit_val_batches=0,
         )
         trainer.fit(tagger, datamodule=data)
-        with training_protocol(trainer.optimizers[0]).evaluation_weights():
-            return tagger_of(state_of(tagger)), trainer.current_epoch
+        return tagger_of(state_of(tagger)), trainer.current_epoch
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from structperc.builder import Builder
 from structperc.chain.minimum_risk import ProbableSegments
-from structperc.constructors import class_path_of
+from structperc.constructors import class_path_of, parameters_of
 from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import forbidden_spans
 from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
@@ -36,16 +36,26 @@ from structperc.lightning_internals import starts_commands
 from structperc.metrics import Evaluation
 from structperc.metrics.segments import check_beta
 from structperc.nn.inputs import padded_states
+from structperc.optim import training_protocol
 from structperc.predictor import Prediction, Predictor, ProbableSpan
 from structperc.predictor.base import check_min_probability
 from structperc.ragged import Ragged
 from structperc.structures import Batch, padded_places
 from structperc.taggers.callbacks import EvaluationWeights, PlateauScheduler, RandomStateCheckpoint, check_callbacks
-from structperc.taggers.checkpoint_files import check_vocabulary, replace_raw_weights
+from structperc.taggers.checkpoint_files import (
+    ARRAYS,
+    CONFIG,
+    MODEL,
+    check_resumable,
+    check_vocabulary,
+    read_model,
+)
 from structperc.taggers.contract_checks import check_contracts, check_options
 from structperc.taggers.hub import CARD, download, model_card, push_folder, read_card
+from structperc.taggers.hyperparameters import hyperparameters
 from structperc.taggers.model_format import (
     FEATURE_PREFIX,
+    FORMAT,
     TRAINING_FILES,
     TableType,
     arrays_of_features,
@@ -60,7 +70,7 @@ from structperc.taggers.saving import (
     saved_tensors,
     write_folder,
 )
-from structperc.taggers.sequential_learning import ParameterAveraging
+from structperc.taggers.sequential_learning import ParameterAveraging, sync_weights
 
 
 class LabelSequence(NamedTuple):
@@ -117,6 +127,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         self.unit = "sentence"  # or "document"
         self.training_files: Mapping[str, Any] = {}  # reading options, see `data.read_options`; empty: unknown
         self.card: str | None = None  # text of README.md in saved models; None: a default one
+        self.logged_options: dict[str, Any] = {}  # classes and options of all parts, once training begins
 
     @abstractmethod
     def allocate(self, labels: LabelSet) -> None:
@@ -386,9 +397,20 @@ class BaseTagger(pl.LightningModule, Predictor):
         return batch.rows, *self.predict_batch(batch)
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks that taggers need. Raises InputError for unsupported callbacks of the trainer."""
-        check_callbacks(self.trainer.callbacks)  # type: ignore[attr-defined]
-        return [ParameterAveraging(), EvaluationWeights(), RandomStateCheckpoint(), PlateauScheduler()]
+        """Return the callbacks that taggers need and that the trainer does not have yet, from an earlier call.
+
+        Raises InputError for unsupported callbacks of the trainer.
+        """
+        present = self.trainer.callbacks  # type: ignore[attr-defined]
+        check_callbacks(present)
+        needed = (ParameterAveraging, EvaluationWeights, RandomStateCheckpoint, PlateauScheduler)
+        return [kind() for kind in needed if not any(type(one) is kind for one in present)]
+
+    def on_fit_start(self) -> None:
+        """Set the hyperparameters that loggers get: the classes and options of all parts and of the optimizer."""
+        schedules = [one.scheduler for one in self.trainer.lr_scheduler_configs]
+        self.logged_options = hyperparameters(self, self.trainer.optimizers, schedules)
+        self.save_hyperparameters(self.logged_options)
 
     def on_train_start(self) -> None:
         """Begin the epoch within which a run is resumed: the trainer calls no `on_train_epoch_start` for it."""
@@ -398,19 +420,28 @@ class BaseTagger(pl.LightningModule, Predictor):
     # -- checkpoints -----------------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the `vocabulary` to a checkpoint; an epoch that was cut short is marked as unfinished."""
+        """Write the model and its evaluation weights into a checkpoint; mark an epoch that was cut short as unfinished.
+
+        Training weights are in the states of the optimizers. Processes that learn independently are synced first.
+        """
+        trainer = self.trainer
+        if sync_weights(self) and "optimizer_states" in checkpoint:  # copies of the numbers of steps
+            checkpoint["optimizer_states"] = [trainer.strategy.optimizer_state(one) for one in trainer.optimizers]
+        for optimizer in trainer.optimizers:
+            weights = training_protocol(optimizer).evaluation_state()
+            named = self.named_parameters(remove_duplicate=False)
+            checkpoint["state_dict"].update({name: weights[p] for name, p in named if p in weights})
         checkpoint["vocabulary"] = self.vocabulary()
-        mark_unfinished_epoch(checkpoint, self.trainer)
+        checkpoint[MODEL] = {CONFIG: {"format": FORMAT, **self.configuration()}, ARRAYS: self.feature_tensors()}
+        for name in self.logged_options:  # the model has them; LightningCLI would take them for options of its own
+            checkpoint[self.CHECKPOINT_HYPER_PARAMS_KEY].pop(name, None)
+        mark_unfinished_epoch(checkpoint, trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Raise InputError for a checkpoint of other labels or features; outside of training use evaluation weights."""
+        """Raise InputError for a checkpoint of other labels or features, or without what a training needs."""
         check_vocabulary(checkpoint, self.vocabulary())
-        if self.trainer.state.fn != TrainerFn.FITTING:
-            replace_raw_weights(checkpoint, self.optimized_names())
-
-    def optimized_names(self) -> list[str]:
-        """Return the names of the parameters in the order in which the optimizer has them."""
-        return [name for name, _ in self.named_parameters()]
+        if self.trainer.state.fn == TrainerFn.FITTING:
+            check_resumable(checkpoint)
 
     def vocabulary(self) -> dict[str, Any]:
         """Return label names, scheme, number of features and all other values that determine the sizes of weights."""
@@ -438,31 +469,72 @@ class BaseTagger(pl.LightningModule, Predictor):
             (fresh / CARD).write_text(text, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
+    def load(cls, path: str | Path, device: str = "cpu", trusted: Iterable[str] = ()) -> Self:
         """Return a saved tagger of this class, or of a class derived from it, ready to tag.
 
-        Only code of this library and of the `trusted` modules runs, and only the two files of the folder and its card
-        are read.
+        Only code of this library and of the `trusted` modules runs, and only the two files of the folder and its card,
+        or the checkpoint, are read.
 
         Args:
-            folder: Folder of a saved model.
+            path: Folder of a saved model, or checkpoint of a trainer.
             device: Device of the weights.
             trusted: Names of modules with user-defined parts.
 
         Raises:
             InputError: The folder has no model, a damaged one, one of another format or class, or one with classes of
-                modules that are not trusted.
+                modules that are not trusted; likewise for a checkpoint.
         """
-        path = Path(folder)
-        with model_errors(path):
-            config, tensors = read_folder(path, device)
+        place = Path(path)
+        checkpoint = read_model(place) if place.is_file() else None
+        with model_errors(place):
+            config, tensors = checkpoint or read_folder(place, device)
             tagger = cls.from_state(config, tensors, Builder(trusted))
-            tagger.to(device).card = read_card(path)
+            tagger.to(device).card = read_card(place)
+        return tagger
+
+    @classmethod
+    def load_from_checkpoint(  # type: ignore[override]  # hyperparameters are part of the model
+        cls,
+        checkpoint_path: str | Path,
+        map_location: Any = None,
+        hparams_file: None = None,
+        strict: bool | None = None,
+        weights_only: bool | None = None,
+        trusted: Iterable[str] = (),
+        **options: Any,
+    ) -> Self:
+        """Return the tagger of a trainer's checkpoint, as `load` does: parts, vocabulary and evaluation weights.
+
+        Args:
+            checkpoint_path: Checkpoint of a trainer.
+            map_location: Device of the weights; default: the CPU.
+            hparams_file: Must be None: a checkpoint has all options.
+            strict: Must not be False: weights always fit.
+            weights_only: Any value: reading a checkpoint runs no code.
+            trusted: Names of modules with user-defined parts.
+            options: Options of the constructor that are not part of a model, for further training, such as optimizer.
+
+        Raises:
+            InputError: See `load`; or an option that is unknown, or that is part of the model.
+        """
+        if hparams_file is not None or strict is False:
+            raise InputError("load_from_checkpoint: a checkpoint has all options; leave out hparams_file and strict")
+        tagger = cls.load(checkpoint_path, "cpu" if map_location is None else str(map_location), trusted)
+        fixed = {"features", *tagger.description()}
+        for name, value in options.items():
+            if name in fixed or name not in parameters_of(type(tagger)):
+                raise InputError(f"load_from_checkpoint: {name} is not an option of training; leave it out")
+            setattr(tagger, name, value)
         return tagger
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the saved state of the tagger: plain JSON types, and tensors by name."""
-        config = {
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in saved_tensors(self).items()}
+        return self.configuration(), {**tensors, **self.feature_tensors()}
+
+    def configuration(self) -> dict[str, Any]:
+        """Return labels, options of all parts and strings of the features, as plain JSON types."""
+        return {
             "class": class_path_of(type(self)),
             "labels": list(self.labels.names),
             "scheme": self.labels.scheme,
@@ -471,9 +543,11 @@ class BaseTagger(pl.LightningModule, Predictor):
             **self.description(),
             "features": self.features.state_dict_json(),
         }
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in saved_tensors(self).items()}
+
+    def feature_tensors(self) -> dict[str, Tensor]:
+        """Return the arrays of the features by name, as tensors."""
         arrays = self.features.state_arrays().items()
-        return config, {**tensors, **{FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in arrays}}
+        return {FEATURE_PREFIX + name: torch.from_numpy(array) for name, array in arrays}
 
     @classmethod
     def from_state(cls, config: dict[str, Any], tensors: dict[str, Tensor], build: Builder) -> Self:

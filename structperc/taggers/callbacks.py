@@ -10,7 +10,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import StochasticWeightAveraging, WeightAveraging
-from torch import Tensor
+from pytorch_lightning.trainer.states import TrainerFn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
@@ -34,60 +34,31 @@ KEY = "random_states"  # in checkpoints: a list with the states of each process
 
 
 class EvaluationWeights(pl.Callback):
-    """Uses the evaluation weights of the optimizers while the trainer validates, tests or predicts.
+    """Uses evaluation weights in the validations of a training, and from its end on.
 
-    Evaluation weights are averages, or in full-batch training the weights of lowest objective. Checkpoints are written
-    outside of these phases and hold raw weights and the optimizers' states, so that training resumes exactly.
+    Evaluation weights are averages, or in full-batch training the weights of lowest objective. The parameters of a
+    tagger are training weights only while a trainer fits it, and checkpoints hold both: evaluation weights in the
+    `state_dict`, training weights in the states of the optimizers (see `optim.BaseOptimizer`). Other validations, tests
+    and predictions therefore use the parameters as they are.
     """
-
-    def __init__(self) -> None:
-        self._raw: list[dict[Tensor, Tensor]] = []
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Replace the raw weights by the evaluation weights."""
-        self._raw = [training_protocol(optimizer).use_evaluation_weights() for optimizer in trainer.optimizers]
+        """Use the evaluation weights within a training."""
+        if trainer.state.fn == TrainerFn.FITTING:
+            for optimizer in trainer.optimizers:
+                training_protocol(optimizer).use_evaluation_weights()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Restore the raw weights."""
-        for raw in self._raw:
-            TrainingProtocol.restore(raw)
-        self._raw = []
+        """Use the training weights again within a training."""
+        if trainer.state.fn == TrainerFn.FITTING:
+            for optimizer in trainer.optimizers:
+                training_protocol(optimizer).use_training_weights()
 
-    on_test_start = on_predict_start = on_validation_start
-    on_test_end = on_predict_end = on_validation_end
+    on_train_end = on_fit_end = on_validation_start  # a training that has ended already has no on_train_end
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Restore the raw weights, so that a checkpoint of an interrupted run resumes exactly."""
-        self.on_validation_end(trainer, pl_module)
-
-
-def use_evaluation_weights(trainer: pl.Trainer) -> None:
-    """Replace the raw weights of a model after training by its evaluation weights.
-
-    These are the averaged weights if the optimizer averages, and those of the lowest objective in full-batch training.
-    Trainers use them in validation; call this before the model is saved or used directly.
-
-    Args:
-        trainer: The trainer that has trained the model.
-
-    Example:
-        >>> import pytorch_lightning as pl
-        >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
-        >>> from structperc.criteria import PerceptronLoss
-        >>> from structperc.datamodules import Synthetic
-        >>> from structperc.scorers import SparseLinear
-        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
-        >>> quiet = dict(logger=False, enable_checkpointing=False)
-        >>> trainer = pl.Trainer(max_epochs=1, enable_progress_bar=False, enable_model_summary=False, **quiet)
-        >>> trainer.fit(tagger, datamodule=Synthetic(train=2, dev=0, test=0))
-        >>> raw = tagger.scorer.node.clone()
-        >>> use_evaluation_weights(trainer)
-        >>> bool((tagger.scorer.node != raw).any())  # averages
-        True
-    """
-    for optimizer in trainer.optimizers:
-        training_protocol(optimizer).use_evaluation_weights()
+        """Use the evaluation weights after an interrupted training."""
+        self.on_validation_start(trainer, pl_module)
 
 
 RandomState = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Lightning checkpoints: raw weights and optimizer states in files, evaluation weights in loaded taggers."""
+"""Lightning checkpoints: files that hold the whole model, and the states of its training."""
 
 import io
 import re
@@ -12,17 +12,20 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
-from structperc.optim.perceptron import lazy_average
+from structperc.taggers.model_format import FORMAT
+from structperc.taggers.saving import CRITERION
 
+MODEL = "model"  # the configuration of the model and the arrays of its features, as in a saved model
+CONFIG, ARRAYS = "config", "arrays"
 ENTRIES = {  # entries of every checkpoint and their types
     "epoch": int,
     "global_step": int,
     "state_dict": dict,
     "loops": dict,
-    "callbacks": dict,
-    "optimizer_states": list,
     "vocabulary": dict,
+    MODEL: dict,
 }
+EARLIER = "the checkpoint was written by an earlier version, whose weights differ; train again"
 
 
 class CheckpointStorage(TorchCheckpointIO):
@@ -82,6 +85,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path}: damaged (the checksum of {damaged} is wrong); use another checkpoint, or train again"
         )
     for name, kind in ENTRIES.items():
+        if isinstance(saved, dict) and MODEL not in saved and "vocabulary" in saved:
+            raise InputError(f"{path}: {EARLIER}")
         if not isinstance(saved, dict) or not isinstance(saved.get(name), kind):
             raise InputError(f"{path}: not a checkpoint of structperc (it has no {name!r}); use one that fit wrote")
     for name, tensor in saved["state_dict"].items():
@@ -90,26 +95,43 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return saved
 
 
-def load_weights(tagger: Any, vocabulary: dict[str, Any], path: str | Path) -> int:
-    """Load the evaluation weights of a checkpoint (raw ones, if there are no others) into a tagger.
-
-    Args:
-        tagger: The tagger.
-        vocabulary: Its vocabulary, see `check_vocabulary`.
-        path: The checkpoint.
-
-    Returns:
-        The epoch, from 1, in which the checkpoint was written.
-    """
+def load_weights(tagger: Any, path: str | Path) -> int:
+    """Load the weights of a checkpoint of the same vocabulary into a tagger; return its epoch, from 1."""
     saved = read_checkpoint(path)
-    check_vocabulary(saved, vocabulary)
-    replace_raw_weights(saved, tagger.optimized_names())
+    check_vocabulary(saved, tagger.vocabulary())
     tagger.load_state_dict(saved["state_dict"])
     return saved["epoch"] + 1
 
 
+def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return the model of a checkpoint as `taggers.saving.read_folder` does: its configuration and its tensors.
+
+    Raises InputError as `read_checkpoint` does, and for a model of another format.
+    """
+    saved = read_checkpoint(path)
+    config, arrays = saved[MODEL].get(CONFIG), saved[MODEL].get(ARRAYS)
+    if not isinstance(config, dict) or not isinstance(arrays, dict):
+        raise InputError(f"{path}: the entry {MODEL!r} is damaged; use another checkpoint, or train again")
+    if config.get("format") != FORMAT:
+        found = config.get("format")
+        raise InputError(f"{path}: its model has format {found}, this version reads {FORMAT}: train the model again")
+    weights = {name: tensor for name, tensor in saved["state_dict"].items() if not name.startswith(CRITERION)}
+    return config, {**weights, **arrays}
+
+
+def check_resumable(checkpoint: dict[str, Any]) -> None:
+    """Raise InputError for a checkpoint without the states of its training."""
+    if "optimizer_states" not in checkpoint:
+        raise InputError(
+            "the checkpoint has only weights and cannot be resumed: use one that was saved with save_weights_only "
+            "False, or start a training from its model"
+        )
+
+
 def check_vocabulary(checkpoint: dict[str, Any], expected: dict[str, Any]) -> None:
     """Raise InputError if the checkpoint's weights belong to other labels or features."""
+    if MODEL not in checkpoint:
+        raise InputError(EARLIER)
     saved = checkpoint.get("vocabulary", {})
     for what in expected:
         if saved.get(what) != expected[what]:
@@ -117,24 +139,3 @@ def check_vocabulary(checkpoint: dict[str, Any], expected: dict[str, Any]) -> No
                 f"the checkpoint has {what} {saved.get(what)}, this training has {expected[what]}: "
                 "use the same configuration and data"
             )
-
-
-def replace_raw_weights(checkpoint: dict[str, Any], names: list[str]) -> None:
-    """Replace the raw weights of a checkpoint, in place, by the evaluation weights of its optimizer states.
-
-    These are the entry `best` or `average` of a state, or the average of its `sums`.
-
-    Args:
-        checkpoint: Content of the checkpoint.
-        names: Names of the parameters, in the order in which the optimizers received them.
-    """
-    weights = checkpoint["state_dict"]
-    for optimizer in checkpoint.get("optimizer_states", []):
-        for group in optimizer["param_groups"]:
-            for key in group["params"]:
-                state = optimizer["state"].get(key, {})
-                kept = state.get("best", state.get("average"))
-                if kept is not None:
-                    weights[names[key]] = kept
-                elif "sums" in state and group["steps"]:
-                    weights[names[key]] = lazy_average(weights[names[key]], state["sums"], group["steps"])

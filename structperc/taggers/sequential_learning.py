@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.trainer.states import TrainerFn, TrainerStatus
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -237,26 +238,21 @@ class ParameterAveragingLearner(SequenceLearner):
 
 
 class ParameterAveraging(pl.Callback):
-    """Syncs processes before weights are evaluated or saved, and at the end of an epoch."""
+    """Syncs processes before the validations of a training, and at the end of an epoch."""
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Sync before the weights are evaluated."""
-        _sync(pl_module)
+        sync_weights(pl_module)
 
     on_train_epoch_end = on_validation_start
 
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Sync before weights and optimizers are written; all processes save at the same time."""
-        if _sync(pl_module):  # the checkpoint has the tagger's weights and copies of optimizer states
-            checkpoint["optimizer_states"] = list(map(trainer.strategy.optimizer_state, trainer.optimizers))
 
-
-def _sync(tagger: pl.LightningModule) -> bool:
-    """Sync if the tagger learns by parameter averaging; return False if that was unnecessary."""
+def sync_weights(tagger: pl.LightningModule) -> bool:
+    """Sync a tagger that learns by parameter averaging within its training; return False if that was unnecessary."""
     learner = getattr(getattr(tagger, "training_method", None), "learner", None)
-    return isinstance(learner, ParameterAveragingLearner) and learner.sync()
+    state = tagger.trainer.state
+    fitting = state.fn == TrainerFn.FITTING and state.status == TrainerStatus.RUNNING
+    return fitting and isinstance(learner, ParameterAveragingLearner) and learner.sync()
 
 
 def sync_count(trainer: pl.Trainer) -> int:

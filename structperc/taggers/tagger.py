@@ -566,10 +566,6 @@ class Tagger(BaseTagger):
         groups = self.parameter_groups
         return self.optimizer(self.parameters()) if groups is None else groups.optimizer(self.optimizer, self)
 
-    def optimized_names(self) -> list[str]:
-        """Return the names of the parameters in the order in which the optimizer has them."""
-        return super().optimized_names() if self.parameter_groups is None else self.parameter_groups.names(self)
-
     def configure_optimizers(self) -> Optimizer | dict[str, Any]:  # type: ignore[override]  # a narrower type
         """Return the optimizer, for a trainer with the schedule of its learning rates if there is one."""
         optimizer = self.new_optimizer()
@@ -624,6 +620,7 @@ class Tagger(BaseTagger):
 
     def on_fit_start(self) -> None:
         """Count the training sequences, each of which has an equal share of the prior; list those of the teacher."""
+        super().on_fit_start()
         corpus = self._data.corpus("train")
         self.corpus_size = len(corpus)
         if self.teacher is not None:

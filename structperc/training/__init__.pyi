@@ -1,6 +1,5 @@
 from .callbacks import GradualUnfreezing as GradualUnfreezing
 from .callbacks import StopWhenConverged as StopWhenConverged
-from .callbacks import use_evaluation_weights as use_evaluation_weights
 from .lightning_messages import hide_lightning_messages as hide_lightning_messages
 from .loggers import RunLog as RunLog
 from .overlays import read_configuration as read_configuration

@@ -18,7 +18,6 @@ from structperc.optim import DivergenceError, training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.callbacks import use_evaluation_weights as use_evaluation_weights
 from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 from structperc.training.report import parameters
 
@@ -303,15 +302,12 @@ class SaveOnDivergence(pl.Callback):
             if not last.is_file():
                 logger.warning("training stopped before the first epoch was completed; no model was saved")
                 return
-            load_weights(pl_module, pl_module.vocabulary(), last)
+            load_weights(pl_module, last)
         pl_module.save(self.run / "model")
         logger.warning("model with the last good weights: %s", self.run / "model")
 
 
-def use_best_weights(trainer: pl.Trainer, model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
+def use_best_weights(model: BaseTagger, checkpoints: ModelCheckpoint) -> int | None:
     """Load the weights of the best epoch into the model; return that epoch, or None without a selection."""
     path = checkpoints.best_model_path
-    if checkpoints.monitor is not None and path:
-        return load_weights(model, model.vocabulary(), path)
-    use_evaluation_weights(trainer)
-    return None
+    return load_weights(model, path) if checkpoints.monitor is not None and path else None

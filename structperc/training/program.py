@@ -208,7 +208,7 @@ class Program:
     def after_fit(self) -> None:
         """Save the best epoch's model, score and label every split, and print the paths of the files."""
         self.seconds = self.stopwatch.seconds
-        best = use_best_weights(self.trainer, self.model, self.checkpoints)
+        best = use_best_weights(self.model, self.checkpoints)
         self.model.finalize()
         if self.trainer.is_global_zero:
             self.model.save(self.folder / "model")

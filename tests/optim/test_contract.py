@@ -175,7 +175,7 @@ def test_evaluation_weights(name):
     params = parameters()
     optimizer = make(name, params)
     assert isinstance(optimizer, BaseOptimizer)
-    assert optimizer.use_evaluation_weights() == {}
+    assert optimizer.evaluation_state() == {}
     train(optimizer, params, range(5))
     raw = values(params)
     with optimizer.evaluation_weights():
@@ -362,4 +362,4 @@ def test_training_protocol_of_other_optimizers():
     assert answers.divergence_hint == "set a smaller lr of the optimizer"
     with answers.evaluation_weights():
         assert_same(values(params), raw)
-    assert answers.use_evaluation_weights() == {}
+    assert answers.evaluation_state() == {}

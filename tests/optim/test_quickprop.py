@@ -122,7 +122,7 @@ def test_gpd_steps_by_hand(layout):
     rates = [0.5, 0.5 / 1.25, 0.5 / 1.5]
     expected = [1 - rates[0] - 4 * rates[2], 2.0, 3 - 2 * rates[0] + rates[1]]
     torch.testing.assert_close(p.detach(), torch.tensor(expected, dtype=torch.float64))
-    assert optimizer.use_evaluation_weights() == {}
+    assert optimizer.evaluation_state() == {}
 
 
 def test_gpd_can_average():

@@ -24,7 +24,7 @@ from structperc.optim import (
     QuickProp,
     SequentialOptimizers,
 )
-from structperc.taggers.checkpoint_files import replace_raw_weights
+
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
@@ -77,7 +77,7 @@ def test_status_of_the_active_optimizer():
         assert not phases.full_batch
         assert phases.stop_reason is phases.status is None
         assert phases.param_groups[0]["decay_steps"] == 5
-        assert phases.use_evaluation_weights() == {}
+        assert phases.evaluation_state() == {}
     phases.begin_epoch(2)
     assert isinstance(phases.active, QuickProp)
     assert phases.full_batch
@@ -94,7 +94,7 @@ def test_evaluation_weights_of_other_optimizers():
     phases = SequentialOptimizers([p], partial(torch.optim.SGD, lr=0.1), 1, partial(torch.optim.Adam, lr=0.1))
     run(p, phases, range(3))
     assert phases.stop_reason is phases.status is None
-    assert phases.use_evaluation_weights() == {}
+    assert phases.evaluation_state() == {}
     assert isinstance(phases.active, torch.optim.Adam)
 
 
@@ -131,10 +131,10 @@ def test_resume_is_exact_in_either_phase(stop):
     phases = SequentialOptimizers([p], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
     run(p, phases, range(stop))
     q, state = torch.nn.Parameter(p.detach().clone()), phases.state_dict()
-    served = {"state_dict": {"w": p.detach().clone()}, "optimizer_states": [state]}
-    replace_raw_weights(served, ["w"])
+    averages = phases.evaluation_state()
     with phases.evaluation_weights():
-        assert torch.equal(served["state_dict"]["w"], p.detach())
+        assert torch.equal(averages.get(p, q), p.detach())
+        assert torch.equal(phases.state_dict()["state"][0]["training_weights"], q)
     resumed = SequentialOptimizers([q], partial(GPD, lr=0.02, decay_steps=5, average=True), 3, THEN)
     resumed.load_state_dict(state)
     run(p, phases, range(stop, 7))
@@ -284,7 +284,7 @@ def test_evaluation_weights_before_the_first_epoch():
     own = weights(1)
     optimizer = Averaging(own, ADAM, start=3)
     run_averaging(optimizer, own, range(3))
-    assert optimizer.use_evaluation_weights() == {}
+    assert optimizer.evaluation_state() == {}
 
 
 def test_a_resumed_run_is_an_unbroken_one(tmp_path):
@@ -312,12 +312,10 @@ def test_evaluation_weights_of_taggers(groups):
     (optimizer,) = trainer.optimizers
     assert optimizer.averaged == 9
     assert optimizer.active.param_groups[0]["lr"] == pytest.approx(0.1 / 1.15)
-    names = tagger.optimized_names()
-    checkpoint = {"state_dict": {**tagger.state_dict()}, "optimizer_states": [optimizer.state_dict()]}
-    replace_raw_weights(checkpoint, names)
-    with optimizer.evaluation_weights():
-        assert all(torch.equal(checkpoint["state_dict"][name], p) for name, p in tagger.named_parameters())
-    assert not torch.equal(checkpoint["state_dict"][names[0]], tagger.state_dict()[names[0]])
+    averages = [optimizer.averages[p].clone() for p in tagger.parameters()]
+    assert all(torch.equal(p, q) for p, q in zip(tagger.parameters(), averages, strict=True))
+    optimizer.use_training_weights()
+    assert not torch.equal(tagger.scorer.node, averages[0])
 
 
 @pytest.mark.parametrize(

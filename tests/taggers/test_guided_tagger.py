@@ -66,8 +66,9 @@ def test_fit_saves_the_averages_of_the_best_epoch(config, tmp_path):
     assert steps >= program.datamodule.corpus("train").tokens
     checkpoint = torch.load(tmp_path / "run" / "1" / "checkpoints" / "last.ckpt", weights_only=True)
     for name, p in saved.named_parameters():
-        raw = checkpoint["state_dict"][name]
-        (state,) = (s for s in checkpoint["optimizer_states"][0]["state"].values() if s["sums"].shape == raw.shape)
+        assert torch.equal(p, checkpoint["state_dict"][name])
+        (state,) = (s for s in checkpoint["optimizer_states"][0]["state"].values() if s["sums"].shape == p.shape)
+        raw = state["training_weights"]
         assert torch.equal(p, (raw.double() - state["sums"] / steps).float())
         assert not torch.equal(p, raw)
     (results,) = (tmp_path / "run" / "1").glob("results.json")

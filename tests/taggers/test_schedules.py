@@ -134,6 +134,8 @@ def test_rate_of_online_optimizers(average):
         for epochs in (1, 4)
     )
     assert isinstance(four[0].training_method, SequentialTraining)
+    for _, trainer in (one, four):
+        trainer.optimizers[0].use_training_weights()
     assert_same([*one[0].parameters()], [*four[0].parameters()])
     assert four[1].optimizers[0].param_groups[0]["steps"] == 4 * 6
     free, _ = trained(None, lambda p: PerceptronSteps(p, average=average), PerceptronLoss())
