@@ -408,8 +408,8 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     def on_fit_start(self) -> None:
         """Set the hyperparameters that loggers get: the classes and options of all parts and of the optimizer."""
-        schedules = [one.scheduler for one in self.trainer.lr_scheduler_configs]
-        self.logged_options = hyperparameters(self, self.trainer.optimizers, schedules)
+        (optimizer,), schedules = self.trainer.optimizers, self.trainer.lr_scheduler_configs
+        self.logged_options = hyperparameters(self, optimizer, schedules[0].scheduler if schedules else None)
         self.save_hyperparameters(self.logged_options)
 
     def on_train_start(self) -> None:

@@ -14,15 +14,15 @@ from structperc.features.templates import template_name
 PLAIN = (str, int, float, bool, type(None))
 
 
-def hyperparameters(tagger: Any, optimizers: Iterable[Any] = (), schedules: Iterable[Any] = ()) -> dict[str, Any]:
+def hyperparameters(tagger: Any, optimizer: Any = None, schedule: Any = None) -> dict[str, Any]:
     """Return the classes and options of a tagger as a flat table for loggers: names such as `criterion.C`.
 
     Vocabularies are left out.
 
     Args:
         tagger: A tagger, trained or not.
-        optimizers: Optimizers of its training.
-        schedules: Their learning-rate schedules.
+        optimizer: The optimizer of its training.
+        schedule: The schedule of the learning rate.
 
     Example:
         >>> from structperc import FeatureExtractor, Tagger
@@ -46,8 +46,9 @@ def hyperparameters(tagger: Any, optimizers: Iterable[Any] = (), schedules: Iter
             parts[name] = describe(part)
     if groups := getattr(tagger, "parameter_groups", None):
         parts["parameter_groups"] = vars(groups)
-    for name, made in (("optimizer", optimizers), ("lr_scheduler", schedules)):
-        parts |= {name: _constructed(one) for one in made}  # there is one of each at most
+    for name, made in (("optimizer", optimizer), ("lr_scheduler", schedule)):
+        if made is not None:
+            parts[name] = _constructed(made)
     return {**table, **dict(pair for name, part in parts.items() for pair in _flat(name, part))}
 
 

@@ -24,7 +24,6 @@ from structperc.optim import (
     QuickProp,
     SequentialOptimizers,
 )
-
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 FIRST, THEN = partial(GPD, lr=0.02, decay_steps=5), partial(QuickProp, lr=0.02)
