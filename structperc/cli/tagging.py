@@ -264,17 +264,8 @@ def _tag_best(tagger: Predictor, output_options: OutputOptions, given: TagInput)
 
 
 def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
-    import torch
-
-    from structperc.taggers.base import flat_labels, inference_batch_size
-
-    corpus = given.corpus
-    with torch.no_grad():
-        parts = [tagger.predict_step(batch) for batch in tagger.batches(corpus, inference_batch_size(corpus))]
-    columns = tagger.add_columns(corpus, parts).columns
-    own = {role: values for role, values in columns.items() if role not in corpus.columns}
-    lines = column_lines(given, own, flat_labels(corpus, tagger.labels, parts), tagger.labels.names)
-    return TaggedBlock("".join(lines), corpus.tokens)
+    further, labels = tagger.further_columns(given.corpus), tagger.predict(given.corpus).labels
+    return TaggedBlock("".join(column_lines(given, further, labels, tagger.labels.names)), given.corpus.tokens)
 
 
 def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytorch_lightning as pl
+import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from structperc.constructors import class_path_of
@@ -31,11 +32,13 @@ from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import (
+    ContiguousSampler,
     LengthBatchSampler,
     ResumableLoader,
     ResumableSampler,
     TokenBatchSampler,
     sequential_batch_size,
+    unchanged,
 )
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
@@ -67,7 +70,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0".
         strict: Raise an error for illegal label sequences instead of repairing and counting them.
         batch_size: Sequences per training step in each process; default: 8. For taggers that learn sequence by
-            sequence, such as perceptrons, it affects speed only, and the default is about 65,000 tokens.
+            sequence, such as perceptrons, it affects speed only, and the default is up to 16,000 tokens.
         batch_tokens: Maximal size of a padded mini-batch, sequences x longest sequence, in each process; in place of
             `batch_size`. Tokens are words, or sub-word tokens with their context if a transformer encodes.
         eval_batch_size: Sequences per batch in evaluation and prediction. It does not affect results, except which of
@@ -315,19 +318,23 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         """Return an iterable over the mini-batches of a split for evaluation; each process gets its share."""
         rows = self._encoded[split]
         order = LengthBatchSampler(rows.lengths, self.eval_batch_size, False, self.seed, process_group())
-        return DataLoader(rows, batch_size=None, sampler=order)
+        return DataLoader(rows, batch_size=None, sampler=order, collate_fn=unchanged)
 
     def train_dataloader(self) -> "DataLoader[Batch | FlatBatch]":
-        """Return the training data in the `batch_form` of the trainer's model, see `training_batches`."""
-        model = getattr(self.trainer, "lightning_module", None)
-        return self.training_batches(getattr(model, "batch_form", "padded"))
+        """Return the training data in the `batch_form` of the trainer's model, see `training_batches`.
 
-    def training_batches(self, form: BatchForm) -> "DataLoader[Batch | FlatBatch]":
+        All epochs have the same mini-batches if the trainer overfits some of them.
+        """
+        model, overfit = getattr(self.trainer, "lightning_module", None), getattr(self.trainer, "overfit_batches", 0)
+        return self.training_batches(getattr(model, "batch_form", "padded"), repeat=overfit > 0)
+
+    def training_batches(self, form: BatchForm, repeat: bool = False) -> "DataLoader[Batch | FlatBatch]":
         """Return the mini-batches of the training data: shuffled in each epoch, or always the same ones.
 
         Args:
             form: "padded": Batches of sequences of similar length; "flat": FlatBatches for learning sequence by
                 sequence, without sequences of weight 0, whose order does not depend on the batch size.
+            repeat: Use the mini-batches of the first epoch in all epochs.
 
         Raises:
             InputError: `batch_tokens` is given for learning sequence by sequence, or all its weights are 0.
@@ -339,7 +346,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         if not self.shuffle and form == "padded":
             data = PrecomputedBatches(rows, order)
             order = DistributedSampler(data, num_replicas=1, rank=0, shuffle=False)  # this process has its share
-        return ResumableLoader(data, batch_size=None, sampler=ResumableSampler(order))
+        order = ResumableSampler(order, repeat)
+        return ResumableLoader(data, batch_size=None, sampler=order, collate_fn=unchanged)
 
     def _training_order(self, lengths: np.ndarray, form: BatchForm) -> LengthBatchSampler:
         group = process_group()
@@ -352,6 +360,10 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             return TokenBatchSampler(lengths, self.batch_tokens, self.shuffle, self.seed, group)
         return LengthBatchSampler(lengths, self.batch_size or BATCH_SIZE, self.shuffle, self.seed, group)
 
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Return a batch on a device; on a CPU it is the batch itself, which saves time."""
+        return batch if device.type == "cpu" else super().transfer_batch_to_device(batch, device, dataloader_idx)
+
     def val_dataloader(self) -> Any:
         """Return the mini-batches of the development data; an empty list if there is no such split."""
         return self.loader("dev") if "dev" in self._encoded else []
@@ -361,8 +373,10 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return self.loader("test")
 
     def predict_dataloader(self) -> "DataLoader[Batch]":
-        """Return the mini-batches of the split that the option `predict` names."""
-        return self.loader(self.predict_split)
+        """Return the mini-batches of the split that the option `predict` names, in the order of its sequences."""
+        rows = self._encoded[self.predict_split]
+        order = ContiguousSampler(len(rows), self.eval_batch_size, process_group())
+        return DataLoader(rows, batch_size=None, sampler=order, collate_fn=unchanged)
 
 
 def check_splits(option: str, given: Iterable[str]) -> None:

@@ -7,17 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
 
 from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.errors import InputError
 from structperc.ragged import padded_groups
 
 POOL = 16  # batches per pool, in which sequences are sorted by length
-TOKENS = 2**16  # per mini-batch for learning sequence by sequence
+TOKENS = 2**14  # per mini-batch for learning sequence by sequence, some hundred sentences
+BATCHES = 16  # at least, unless a mini-batch would have fewer sequences than this
 
 
-class LengthBatchSampler(DistributedSampler[list[int]]):
+class OwnOrder(DistributedSampler[Any], SequentialSampler):
+    """Base class of samplers that a trainer leaves as they are.
+
+    It would distribute the rows of other samplers over processes, and replace other ones for `overfit_batches`.
+    """
+
+
+class LengthBatchSampler(OwnOrder):
     """A sampler of mini-batches of similar length, as lists of row numbers, reproducible from (seed, epoch).
 
     The order is a function of (seed, epoch), so that a resumed run is reproducible. Dynamic programs take max(length)
@@ -25,8 +33,6 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
 
     Each of several processes gets its share of every batch of processes x batch_size rows, with about the same number
     of tokens. All processes have the same number of batches: if the last batch is too small, the one before is larger.
-
-    The class is derived from DistributedSampler so that Lightning does not distribute the rows again.
 
     Args:
         lengths: Number of tokens of each row.
@@ -73,12 +79,14 @@ class LengthBatchSampler(DistributedSampler[list[int]]):
     def __len__(self) -> int:
         return len(self._cut(np.arange(len(self.lengths)), self._size))
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Any]:
         yield from (self._rows_of_process(batch).tolist() for batch in self._batches())
 
     def _rows_of_process(self, batch: np.ndarray) -> np.ndarray:
         """Return the rows of this process in their order: rows are assigned by length, back and forth."""
         rank, size = self.group
+        if size == 1:
+            return batch
         turn, place = np.divmod(np.arange(len(batch)), size)
         assigned = np.where(turn % 2, size - 1 - place, place)
         by_length = np.argsort(-self.lengths[batch], kind="stable")
@@ -163,6 +171,36 @@ class TokenBatchSampler(LengthBatchSampler):
         return np.split(order, enough[1:]) if enough else []
 
 
+class ContiguousSampler(OwnOrder):
+    """A sampler of mini-batches in the order of the rows, for predictions.
+
+    Each of several processes gets a contiguous share, so that the predictions of all of them, one process after the
+    other, are in the order of the rows.
+
+    Args:
+        n: Number of rows.
+        batch_size: Number of rows of a batch.
+        group: Number of this process and of all processes.
+
+    Example:
+        >>> list(ContiguousSampler(5, batch_size=2))
+        [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, n: int, batch_size: int, group: ProcessGroup = SINGLE_PROCESS) -> None:
+        rows = range(n)[group.rank * n // group.size : (group.rank + 1) * n // group.size]
+        self.batches = [[*rows[i : i + batch_size]] for i in range(0, len(rows), batch_size)]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Do nothing: all epochs have the same order."""
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.batches)
+
+
 def _round_up(lengths: np.ndarray) -> np.ndarray:
     """Return lengths (n,), rounded up by at most 1/8 such that eight values remain between powers of two."""
     steps = 2 ** np.maximum(np.log2(np.maximum(lengths, 1)).astype(np.int64) - 3, 0)
@@ -170,32 +208,40 @@ def _round_up(lengths: np.ndarray) -> np.ndarray:
 
 
 def sequential_batch_size(lengths: Sequence[int] | np.ndarray, processes: int) -> int:
-    """Return the default batch size per process for learning sequence by sequence: about 65,000 tokens.
+    """Return the default batch size per process for learning sequence by sequence: at most about 16,000 tokens.
 
-    The number of mini-batches in an epoch is a multiple of the number of processes.
+    An epoch has at least 16 mini-batches, so that a trainer can be limited to a few of them, unless they would have
+    fewer than 16 sequences. Each takes the time of a trainer's step, about a millisecond. The number of mini-batches is
+    a multiple of the number of processes.
     """
-    steps = processes * max(1, round(int(np.sum(lengths)) / (TOKENS * processes**2)))
-    return max(1, math.ceil(len(lengths) / (steps * processes)))
+    n = len(lengths) / processes
+    batches = max(int(np.sum(lengths)) / (TOKENS * processes), min(BATCHES, n / BATCHES))
+    steps = processes * max(1, round(batches / processes))
+    return max(1, math.ceil(n / steps))
 
 
 STATE = ("epoch", "seen", "steps")  # steps: mini-batches of an epoch
 
 
-class ResumableSampler(DistributedSampler[Any]):
+class ResumableSampler(OwnOrder):
     """The order of another sampler, without the items of an interrupted epoch that were seen.
+
+    Args:
+        order: The other sampler.
+        repeat: Use the order of the first epoch in all epochs.
 
     Raises:
         InputError: the interrupted epoch had another number of items.
     """
 
-    def __init__(self, order: DistributedSampler[Any]) -> None:
-        self.order, self.epoch = order, 0
+    def __init__(self, order: DistributedSampler[Any], repeat: bool = False) -> None:
+        self.order, self.repeat, self.epoch = order, repeat, 0
         self.seen = 0  # items of this epoch
         self.before = dict.fromkeys(STATE, 0)  # the state of the interrupted run
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch. Called by the trainer at the start of each epoch."""
-        self.order.set_epoch(epoch)
+        self.order.set_epoch(0 if self.repeat else epoch)
         self.epoch, self.seen = epoch, 0
 
     def __len__(self) -> int:
@@ -229,6 +275,11 @@ class ResumableLoader(DataLoader[Any]):
             raise InputError("checkpoint: missing number of mini-batches seen; use another checkpoint, or train again")
         assert isinstance(self.sampler, ResumableSampler)
         self.sampler.before = state
+
+
+def unchanged(batch: Any) -> Any:
+    """Return a mini-batch, whose tensors need no conversion."""
+    return batch
 
 
 def batches_seen(trainer: pl.Trainer) -> int | None:

@@ -223,18 +223,9 @@ class BaseTagger(pl.LightningModule, Predictor):
         """
         return self.decode(batch)
 
-    def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Return the best labels (B, T) int64, then further tensors (B, T) for the columns of `add_columns`."""
-        return (self.decode(batch),)
-
-    def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """Return the corpus with further predicted columns, if there are any.
-
-        Args:
-            corpus: The corpus.
-            parts: The results of `predict_step` for the whole corpus.
-        """
-        return corpus
+    def further_columns(self, corpus: Corpus) -> dict[str, list[str]]:
+        """Return columns that are predicted for a corpus besides its labels, by role; none by default."""
+        return {}
 
     def finalize(self) -> None:
         """Hook after training, before the tagger is saved."""
@@ -392,9 +383,10 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     on_test_epoch_end = on_validation_epoch_end
 
-    def predict_step(self, batch: Batch, batch_idx: int = 0) -> tuple[Tensor, ...]:
-        """Return the rows (B,) of the batch in the corpus, and the result of `predict_batch`."""
-        return batch.rows, *self.predict_batch(batch)
+    def predict_step(self, batch: Batch, batch_idx: int = 0) -> list[list[str]]:
+        """Return the label names of each sequence of a batch."""
+        pairs = zip(self.decode(batch).tolist(), batch.lengths.tolist(), strict=True)
+        return [self.labels.decode(path[:length]) for path, length in pairs]
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """Return the callbacks that taggers need and that the trainer does not have yet, from an earlier call.

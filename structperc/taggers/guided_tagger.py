@@ -1,6 +1,5 @@
 """Guided learning as a Lightning module: bidirectional tagging whose order of decisions is learned."""
 
-from collections.abc import Iterable
 from typing import Any, Self, cast
 
 import torch
@@ -15,14 +14,15 @@ from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
+from structperc.guided.arrays import Decisions
 from structperc.guided.model import Order
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
-from structperc.taggers.base import BaseTagger, flat_values
+from structperc.taggers.base import BaseTagger, flat_values, inference_batch_size
 from structperc.taggers.learning import EpochStatistics
 from structperc.taggers.model_format import required_entries
 
-ORDER = "order"  # the column of `GuidedTagger.add_columns`
+ORDER = "order"  # the column of `GuidedTagger.further_columns`
 
 
 class GuidedTagger(BaseTagger):
@@ -113,18 +113,18 @@ class GuidedTagger(BaseTagger):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Tensor:
         """Return the labels (B, T) int64 under the current weights."""
-        return self.predict_batch(batch)[0]
+        return self.decide(batch).labels
 
-    def predict_batch(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Return the labels (B, T) int64 and the steps (B, T) in which tokens were decided."""
+    def decide(self, batch: Batch) -> Decisions:
+        """Return the labels of a batch, and the steps in which tokens are decided."""
         for name, given in (("allowed labels", batch.possible), ("forbidden spans", batch.states)):
             if given is not None:
                 raise InputError(f"a guided tagger does not support {name}; use a Tagger, or leave them out")
-        decoded = self.guided.decode(batch)
-        return decoded.labels, decoded.order
+        return self.guided.decode(batch)
 
-    def add_columns(self, corpus: Corpus, parts: Iterable[tuple[Tensor, ...]]) -> Corpus:
-        """Return the corpus with a column `order`: the step in which each token was decided, from 1.
+    @torch.no_grad()
+    def further_columns(self, corpus: Corpus) -> dict[str, list[str]]:
+        """Return the column `order`: the step in which each token is decided, from 1.
 
         Raises:
             InputError: The corpus already has such a column.
@@ -133,8 +133,9 @@ class GuidedTagger(BaseTagger):
             raise InputError(
                 f"{corpus.name}: the column {ORDER!r} exists already; give it another name, or skip it with _"
             )
-        orders = ((rows, order) for rows, _, order in parts)
-        return corpus.replace_column(ORDER, [str(step + 1) for step in flat_values(corpus, orders).tolist()])
+        batches = self.batches(corpus, inference_batch_size(corpus))
+        steps = flat_values(corpus, ((batch.rows, self.decide(batch).order) for batch in batches))
+        return {ORDER: [str(step + 1) for step in steps.tolist()]}
 
     def training_step(self, batch: FlatBatch, batch_idx: int = 0) -> None:
         """Visit the sentences of the batch one after the other, and change the weights where decisions are wrong."""

@@ -69,10 +69,11 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _constructed(made: Any) -> dict[str, Any]:
     """Return {class_path, init_args} of an optimizer or a schedule: its options with plain values, and wrapped ones."""
+    cls: Any = type(made)
     known = {**vars(made), **made.param_groups[0]} if isinstance(made, Optimizer) else vars(made)
-    options = {name: known[name] for name in parameters_of(type(made)) if isinstance(known.get(name, made), PLAIN)}
+    options = {name: known[name] for name in parameters_of(cls) if isinstance(known.get(name, made), PLAIN)}
     inner = [_constructed(one) for one in getattr(made, "optimizers", ())]
-    return {CLASS: class_path_of(type(made)), OPTIONS: {**options, **({"optimizers": inner} if inner else {})}}
+    return {CLASS: class_path_of(cls), OPTIONS: {**options, **({"optimizers": inner} if inner else {})}}
 
 
 def describe_optimizer(make: Callable[[Iterable[Any]], Optimizer]) -> dict[str, Any]:

@@ -373,6 +373,9 @@ class SequentialTraining(TrainingMethod):
     def backward(self, loss: Tensor, *args: Any, **options: Any) -> None:
         """Do nothing: the learner has updated the weights."""
 
+    def zero_grad(self, batch_idx: int) -> None:
+        """Do nothing: there are no gradients."""
+
     def end_epoch(self) -> None:
         """Log the epoch, and summarise its updates."""
         super().end_epoch()

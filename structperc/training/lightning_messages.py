@@ -117,8 +117,6 @@ def _check_numbers(options: Mapping[str, Any]) -> None:
     for name in ABOVE_ZERO:
         if isinstance(options.get(name), int | float) and options[name] == 0:
             raise InputError(f"trainer.{name} must be > 0, got {options[name]}")
-    if options.get("overfit_batches"):
-        raise InputError("trainer.overfit_batches is not supported; remove it, and use a small file")
     for name, most in MOST.items():
         value = options.get(name)
         if value is not None and value > most:

@@ -20,7 +20,7 @@ from structperc.datamodules.distributed import all_gather_objects, leave_process
 from structperc.errors import InputError
 from structperc.progress import show_bars
 from structperc.reports.training_progress import best_score, progress_options, score_name
-from structperc.taggers.base import BaseTagger, flat_labels
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import (
     CheckTermination,
@@ -270,11 +270,13 @@ class Program:
         """Write the labels of the split in data.predict, as CoNLL columns, into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
-        parts = all_gather_objects(self.trainer.predict_loop.predictions)
+        batches = all_gather_objects(self.trainer.predict_loop.predictions)
         if not self.trainer.is_global_zero:
             return
-        predicted = flat_labels(corpus, self.model.labels, parts)
-        print(f"predictions: {write_predictions(self.folder, split, self.model.add_columns(corpus, parts), predicted)}")
+        for role, values in self.model.further_columns(corpus).items():
+            corpus = corpus.replace_column(role, values)
+        predicted = [label for batch in batches for labels in batch for label in labels]
+        print(f"predictions: {write_predictions(self.folder, split, corpus, predicted)}")
 
 
 def run(arguments: Sequence[str], program: type[Program] = Program) -> None:

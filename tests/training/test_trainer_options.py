@@ -34,7 +34,6 @@ REFUSED = {
     "check_val_every_n_epoch=0": "trainer.check_val_every_n_epoch must be >= 1, got 0",
     "limit_train_batches=0": "trainer.limit_train_batches must be > 0, got 0",
     "val_check_interval=0": "trainer.val_check_interval must be > 0, got 0",
-    "overfit_batches=2": "trainer.overfit_batches ",
     "profiler=none": "trainer.profiler: ",
 }
 OTHERS = {

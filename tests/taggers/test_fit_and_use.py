@@ -1,0 +1,267 @@
+"""What a trainer logs is what it loads, tests, predicts and saves: every optimizer and training method, each call."""
+
+import importlib
+import inspect
+import pkgutil
+from functools import partial
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import (
+    EarlyStopping,
+    LearningRateMonitor,
+    ModelCheckpoint,
+    ModelSummary,
+    StochasticWeightAveraging,
+    Timer,
+)
+
+import structperc
+import structperc.optim
+from structperc import FeatureExtractor, Tagger
+from structperc.chain import KBest
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, Prior
+from structperc.errors import InputError
+from structperc.guided import ContextFeatures
+from structperc.nonlocal_features import PhraseConsistency
+from structperc.optim import GPD, LBFGS, AveragedOptimizer, FullBatch
+from structperc.reranking import Boosting, FirstScore, Reranker, VotedPerceptron
+from structperc.scorers import SparseLinear
+from structperc.taggers import BaseTagger, GuidedTagger
+from tests.nested import assert_same
+from tests.ranked import Text, make_first, make_reranker
+
+QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+OPTIONS = {  # of optimizers that need some
+    "GPD": {"lr": 0.05, "decay_steps": 20, "average": True},
+    "QuickProp": {"lr": 0.05},
+    "Averaging": {"optimizer": partial(torch.optim.SGD, lr=0.1)},
+    "SequentialOptimizers": {"first": partial(GPD, lr=0.05, decay_steps=20), "first_epochs": 2, "second": LBFGS},
+}
+FEATURES = [{"of": ["w"], "at": [-1, 0, 1]}, "bias"]
+
+
+def walk():
+    """All optimizers of the package that can be used as they are."""
+    found = {"Adam": torch.optim.Adam}
+    for module in pkgutil.iter_modules(structperc.optim.__path__, "structperc.optim."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, type) and issubclass(value, torch.optim.Optimizer) and value.__module__ == module.name:
+                found[name] = value
+    return {name: cls for name, cls in found.items() if not inspect.isabstract(cls)}
+
+
+def made(name, tmp_path):
+    """A tagger before training, by the name of its optimizer, or of its kind."""
+    torch.manual_seed(1)
+    features = FeatureExtractor(FEATURES, cutoff=1, progress=False)
+    if name == "guided":
+        return GuidedTagger(features, ContextFeatures(["t[-1]", "t[1]"]), beam=2)
+    if name == "reranker":
+        parts = {"first": make_first(), "scorer": FirstScore(unit=4.0), "criterion": MarginLoss(C=5)}
+        plan = structperc.reranking.JackKnife(folds=2, epochs=2, cache=str(tmp_path / "lists"))
+        return Reranker(**parts, search=KBest(4), nonlocal_features=[PhraseConsistency()], jackknife=plan)
+    if name in ("boosting", "voted"):
+        ranker = Boosting(rounds=4) if name == "boosting" else VotedPerceptron("average")
+        return make_reranker(tmp_path / "lists", ranker)
+    cls = OPTIMIZERS[name.removesuffix(" by gradients")]
+    optimizer = partial(cls, **OPTIONS.get(cls.__name__, {}))
+    additive = issubclass(cls, AveragedOptimizer)
+    criterion = HingeLoss(cost=1.0) if additive and cls is not GPD else CRFLoss()
+    prior = Prior(C=10.0) if name == "QuickProp" or name.endswith("gradients") else None
+    scorer = SparseLinear(sparse_grad=not issubclass(cls, FullBatch) and name == "LazyAdamW")
+    return Tagger(features, scorer, criterion, optimizer=optimizer, search=KBest(2), prior=prior)
+
+
+OPTIMIZERS = walk()
+KINDS = [*OPTIMIZERS, "Perceptron by gradients", "guided", "reranker", "boosting", "voted"]
+
+
+def prepared(name, tmp_path):
+    tagger, data = made(name, tmp_path), Text(unit="document" if name == "reranker" else "sentence")
+    if hasattr(tagger, "train_first"):
+        tagger.train_first(data, accelerator="cpu", enable_progress_bar=False)
+    return tagger, data
+
+
+class Record(pl.Callback):
+    """Scores of development data, and parameters while they are computed, at the start and at the end of training."""
+
+    def __init__(self):
+        self.scores, self.weights, self.start = [], [], None
+
+    def on_train_start(self, trainer, pl_module):
+        self.start = weights_of(pl_module)
+
+    def on_validation_epoch_end(self, trainer, pl_module):
+        self.weights.append(weights_of(pl_module))
+
+    def on_validation_end(self, trainer, pl_module):
+        if not trainer.sanity_checking:
+            self.scores.append(float(trainer.callback_metrics["dev/score"]))
+
+
+def weights_of(module):
+    return {name: p.detach().clone() for name, p in module.named_parameters()}
+
+
+def trainer_of(folder, epochs, *callbacks, **options):
+    best = ModelCheckpoint(folder, "{epoch}", monitor="dev/score", mode="max", save_last=True, save_top_k=-1)
+    return pl.Trainer(max_epochs=epochs, callbacks=[best, *callbacks], num_sanity_val_steps=0, **QUIET, **options)
+
+
+def score(trainer, *args, **options):
+    (found,) = trainer.validate(*args, verbose=False, **options)
+    return found["dev/score"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_logged_scores_and_weights(name, tmp_path):
+    tagger, data = prepared(name, tmp_path)
+    record, fresh = Record(), pl.Trainer(enable_checkpointing=False, **QUIET)
+    trainer = trainer_of(tmp_path, 2, record)
+    trainer.fit(tagger, data)
+    logged, weights = list(record.scores), list(record.weights)
+    assert len(logged) == len(weights) == 2
+    files = [str(tmp_path / f"epoch={epoch}.ckpt") for epoch in range(2)]
+    best = files.index(trainer.checkpoint_callback.best_model_path)
+    assert logged[best] == max(logged) == trainer.checkpoint_callback.best_model_score
+
+    for path, epoch in ((None, 1), (files[0], 0), (files[1], 1), ("best", best), ("last", 1)):
+        if path is not None:
+            assert score(trainer, tagger, data, ckpt_path=path) == logged[epoch]
+        for _ in range(2):  # evaluation changes nothing
+            assert score(trainer, tagger, data) == logged[epoch]
+            assert_same(weights_of(tagger), weights[epoch])
+        tested = trainer.test(tagger, data, ckpt_path=path, verbose=False)
+        assert_same(weights_of(tagger), weights[epoch])
+        tagger.save(tmp_path / "model")
+        saved = type(tagger).load(tmp_path / "model")
+        assert_same(weights_of(saved), weights[epoch])
+        assert fresh.test(saved, data, verbose=False) == tested
+        predicted = trainer.predict(tagger, data, ckpt_path=path)
+        assert predicted == fresh.predict(saved, data)
+        flat = [label for batch in predicted for labels in batch for label in labels]
+        assert flat == [label for labels in saved.label(data.corpus("dev")) for label in labels]
+
+    for load in (type(tagger).load_from_checkpoint, type(tagger).load, structperc.load):
+        loaded = load(files[0])
+        assert_same(weights_of(loaded), weights[0])
+        assert score(fresh, loaded, data) == logged[0]
+    assert score(pl.Trainer(enable_checkpointing=False, **QUIET), tagger, data, ckpt_path=files[0]) == logged[0]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_second_fit(name, tmp_path):
+    """Without a checkpoint it starts from the evaluation weights, with one it continues bit for bit."""
+    whole, data = prepared(name, tmp_path)
+    trainer_of(tmp_path / "whole", 4).fit(whole, data)
+    tagger, data = prepared(name, tmp_path)
+    trainer = trainer_of(tmp_path / "two", 2)
+    trainer.fit(tagger, data)
+    evaluated = weights_of(tagger)
+    assert score(trainer, tagger, data, ckpt_path="best") > -1
+    trainer.fit_loop.max_epochs = 4
+    trainer.fit(tagger, data, ckpt_path=str(tmp_path / "two" / "last.ckpt"))
+    assert_same(weights_of(tagger), weights_of(whole))
+
+    other, data = prepared(name, tmp_path)
+    trainer_of(tmp_path / "other", 4).fit(other, data, ckpt_path=str(tmp_path / "two" / "epoch=1.ckpt"))
+    assert_same(weights_of(other), weights_of(whole))
+
+    if name not in ("boosting", "voted"):  # rankers start anew
+        record = Record()
+        tagger, data = prepared(name, tmp_path)
+        trainer_of(tmp_path / "three", 2).fit(tagger, data)
+        assert_same(weights_of(tagger), evaluated)
+        trainer_of(tmp_path / "four", 1, record).fit(tagger, data)
+        assert_same(record.start, evaluated)
+
+
+def test_weights_only_and_within_an_epoch(tmp_path):
+    """Each checkpoint has evaluation weights; only one with states of optimizers can be resumed."""
+    tagger, data = made("Perceptron", tmp_path), Text(batch_size=4)
+    every = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=3, save_top_k=-1, save_weights_only=True)
+    trainer = pl.Trainer(max_epochs=2, callbacks=[every], **QUIET)
+    trainer.fit(tagger, data)
+    alone = made("Perceptron", tmp_path)
+    limited = pl.Trainer(max_steps=3, enable_checkpointing=False, **QUIET)
+    limited.fit(alone, Text(batch_size=4))
+    path = tmp_path / "step=3.ckpt"
+    assert_same(weights_of(Tagger.load_from_checkpoint(path)), weights_of(alone))
+    with pytest.raises(InputError, match="save_weights_only"):
+        trainer.fit(tagger, data, ckpt_path=str(path))
+    saved = torch.load(path, weights_only=True)
+    assert "hyper_parameters" not in saved or not saved["hyper_parameters"]
+    del saved["model"]
+    torch.save(saved, tmp_path / "old.ckpt")
+    for call in (Tagger.load, partial(trainer.test, tagger, data), partial(trainer.fit, tagger, data)):
+        options = {} if call == Tagger.load else {"ckpt_path": str(tmp_path / "old.ckpt")}
+        arguments = [tmp_path / "old.ckpt"] if call == Tagger.load else []
+        with pytest.raises(InputError, match="earlier version"):
+            call(*arguments, **options)
+
+
+@pytest.mark.parametrize("where", ["on_train_batch_end", "on_validation_epoch_end"])
+def test_interrupted_training(where, tmp_path):
+    """The evaluation weights stay; a checkpoint that is saved then continues from the training weights."""
+    tagger, data = made("Perceptron", tmp_path), Text(batch_size=4)
+
+    class Fails(pl.Callback):
+        def __init__(self):
+            setattr(self, where, self.fail)
+
+        def fail(self, trainer, *_):
+            if trainer.global_step >= 6:
+                self.raw = [p.clone() for p in trainer.optimizers[0].state_dict()["state"][0].values()]
+                raise RuntimeError("stop")
+
+    trainer = trainer_of(tmp_path, 4, Fails())
+    with pytest.raises(RuntimeError, match="stop"):
+        trainer.fit(tagger, data)
+    (optimizer,) = trainer.optimizers
+    after = weights_of(tagger)
+    optimizer.use_training_weights()
+    assert not torch.equal(after["scorer.node"], tagger.scorer.node)
+    with optimizer.evaluation_weights():
+        assert_same(weights_of(tagger), after)
+    optimizer.use_evaluation_weights()
+    trainer.save_checkpoint(tmp_path / "now.ckpt")
+    assert_same(weights_of(Tagger.load(tmp_path / "now.ckpt")), after)
+
+
+def test_options_of_loaded_checkpoints(tmp_path):
+    tagger, data = made("Perceptron", tmp_path), Text()
+    trainer = trainer_of(tmp_path, 1)
+    trainer.fit(tagger, data)
+    path, optimizer = tmp_path / "last.ckpt", partial(torch.optim.Adam, lr=0.1)
+    loaded = BaseTagger.load_from_checkpoint(path, map_location="cpu", weights_only=True, optimizer=optimizer)
+    assert loaded.optimizer is optimizer
+    pl.Trainer(max_epochs=1, enable_checkpointing=False, **QUIET).fit(loaded, data)
+    for options in ({"criterion": CRFLoss()}, {"unknown": 1}, {"strict": False}, {"hparams_file": "hparams.yaml"}):
+        with pytest.raises(InputError, match="load_from_checkpoint"):
+            Tagger.load_from_checkpoint(path, **options)
+    with pytest.raises(InputError, match="GuidedTagger"):
+        GuidedTagger.load_from_checkpoint(path)
+
+
+def test_callbacks_of_lightning(tmp_path):
+    tagger, data = made("Averaging", tmp_path), Text()
+    callbacks = [EarlyStopping("dev/score", mode="max", patience=1), ModelSummary(), Timer("00:00:05:00")]
+    options = {**QUIET, "logger": pl.loggers.CSVLogger(tmp_path)}
+    del options["enable_model_summary"]
+    best = ModelCheckpoint(tmp_path, "{epoch}", monitor="dev/score", mode="max", save_top_k=2)
+    trainer = pl.Trainer(max_epochs=30, callbacks=[*callbacks, best, LearningRateMonitor()], **options)
+    trainer.fit(tagger, data)
+    assert trainer.current_epoch < 30
+    assert len(best.best_k_models) == 2
+    for path, value in best.best_k_models.items():
+        assert score(trainer, tagger, data, ckpt_path=path) == value
+    names = (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").read_text().partition("\n")[0]
+    assert "lr-Averaging" in names
+    options = (tmp_path / "lightning_logs" / "version_0" / "hparams.yaml").read_text()
+    assert "criterion: structperc.criteria.CRFLoss" in options
+    assert "optimizer.optimizers.0.lr: 0.1" in options
+    with pytest.raises(InputError, match="Averaging"):
+        pl.Trainer(max_epochs=1, callbacks=[StochasticWeightAveraging(0.1)], **QUIET).fit(made("Adam", tmp_path), data)
