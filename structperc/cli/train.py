@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from structperc.cli.arguments import Command
 from structperc.errors import InputError
+from structperc.training.overlays import check_variables
 
 
 @contextmanager
@@ -52,7 +53,7 @@ TRAINING = (
     OptionHelp("--trainer.enable_progress_bar B", "null", "true, false; null: on a terminal"),
     OptionHelp("--data.files.train FILE", "", "training data within --data.path; likewise dev, test"),
     OptionHelp("--data.unit UNIT", "sentence", "unit of a sequence: sentence or document"),
-    OptionHelp("--data.batch_size N", "null", "sequences per step; null: 8, or 65,000 tokens if learned one by one"),
+    OptionHelp("--data.batch_size N", "null", "sequences per step; null: 8, or some hundred if learned one by one"),
     OptionHelp("--data.holdout N", "0", "training sequences held out as development data"),
     OptionHelp("--data.seed N", "", "seed for shuffling the training data; by default that of --seed_everything"),
     OptionHelp("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
@@ -89,6 +90,7 @@ class TrainingCommand(NamedTuple):
         elif any(one in HELP for one in arguments):
             print("\n".join(self.help()))
             return
+        check_variables(arguments[1:] if arguments[0] in TRAININGS else arguments)
         self.run(arguments)
 
     def help(self) -> Iterator[str]:

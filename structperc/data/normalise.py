@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from structperc.data.read_options import ReadOptions
 from structperc.data.scheme_detection import advice_for, is_label
 from structperc.data.tag_schemes import (
     OUTSIDE_TAG,
+    SEGMENT_SCHEMES,
     convert,
     first_violation,
     is_allowed_transition,
@@ -39,10 +41,23 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
         raise InputError(f"{name}: no document boundaries {unmarked}")
     if "label" not in corpus.columns:
         return corpus
-    corpus, repaired = normalise_labels(corpus, reading.labels, scheme, strict)
+    given = corpus
+    corpus, repaired = normalise_labels(given, reading.labels, scheme, strict)
     if repaired:
-        logger.warning("%s: %s illegal in %s repaired", name, counted(repaired, "label"), reading.labels)
+        better = better_scheme(given, reading.labels)
+        hint = "" if better is None else f"; in {better} nearly all are legal: set labels: {better}"
+        logger.warning("%s: %s illegal in %s repaired%s", name, counted(repaired, "label"), reading.labels, hint)
     return corpus
+
+
+def better_scheme(corpus: Corpus, scheme: str) -> str | None:
+    """Return the scheme in which at most a tenth as many sentences are illegal as in the given one, or None."""
+    illegal = {}
+    for one in SEGMENT_SCHEMES:
+        with suppress(InputError):  # labels that are not of the scheme
+            illegal[one] = len(illegal_sentences(corpus, one))
+    best = min(illegal, key=lambda one: illegal[one], default=scheme)
+    return best if scheme in illegal and 10 * illegal[best] <= illegal[scheme] else None
 
 
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:

@@ -359,7 +359,7 @@ class RankerTraining(TrainingMethod):
     def end_epoch(self) -> None:
         """Log the ranker's objective; stop training, with its reason, if the ranker has stopped."""
         ranker = self.tagger.ranker
-        self.tagger.log("train/objective", ranker.objective, prog_bar=True)
+        self.tagger.log_value("train/objective", ranker.objective, prog_bar=True)
         self.stop(ranker.stop_reason)
 
 

@@ -379,7 +379,7 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Log dev/score or test/score (F1, or accuracy without segments) and the other scores."""
         split = "test" if self.trainer.testing else "dev"
         for name, value in self.evaluation.compute().items():
-            self.log(f"{split}/{name}", value, prog_bar=name == "score")
+            self.log_value(f"{split}/{name}", value, prog_bar=name == "score")
 
     on_test_epoch_end = on_validation_epoch_end
 
@@ -408,6 +408,10 @@ class BaseTagger(pl.LightningModule, Predictor):
         """Begin the epoch within which a run is resumed: the trainer calls no `on_train_epoch_start` for it."""
         if batches_seen(self.trainer) is not None:
             self.on_train_epoch_start()
+
+    def log_value(self, name: str, value: Any, prog_bar: bool = False) -> None:
+        """Log a value of an epoch, which is the same in all processes."""
+        self.log(name, value, prog_bar=prog_bar, sync_dist=True, reduce_fx="max")  # without the warning of `log`
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

@@ -229,14 +229,26 @@ class PlateauScheduler(pl.Callback):
                 schedule.step(float(trainer.callback_metrics["dev/score"]))
 
 
+def check_trainer(optimizer: Optimizer, trainer: pl.Trainer) -> None:
+    """Raise InputError for options of a trainer that the steps of a full-batch optimizer do not support."""
+    made = [optimizer, *getattr(optimizer, "optimizers", ())]
+    whole = [type(one).__name__ for one in made if training_protocol(one).full_batch]
+    options = {
+        "accumulate_grad_batches": (trainer.accumulate_grad_batches != 1, "does not support gradient accumulation"),
+        "gradient_clip_val": (bool(trainer.gradient_clip_val), "needs exact gradients"),
+        "max_steps": (
+            trainer.max_steps != -1 and not trainer.fast_dev_run,  # type: ignore[attr-defined]
+            "makes one step per epoch, but max_steps counts mini-batches: set max_epochs",
+        ),
+    }
+    for name, (given, reason) in options.items():
+        if whole and given:
+            raise InputError(f"trainer.{name}: {whole[-1]} {reason}; remove this option")
+
+
 def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Criterion, trainer: pl.Trainer) -> None:
     """Raise InputError for a criterion, prior or checkpoint that does not fit the optimizer's steps of this epoch."""
-    name = type(optimizer if optimizer.full_batch else criterion).__name__
-    accumulation = f"trainer.accumulate_grad_batches: {name} does not support gradient accumulation; set it to 1"
-    accumulated = trainer.accumulate_grad_batches != 1
     if optimizer.full_batch:
-        if accumulated:
-            raise InputError(accumulation)
         absolute = prior is not None and prior.phi == 1
         if absolute and isinstance(optimizer, LBFGS):
             raise InputError(
@@ -250,8 +262,11 @@ def check_steps(optimizer: TrainingProtocol, prior: Prior | None, criterion: Cri
                 "from the end of an epoch"
             )
     elif isinstance(criterion, CorpusCriterion):
-        if accumulated:
-            raise InputError(accumulation)
+        name = type(criterion).__name__
+        if trainer.accumulate_grad_batches != 1:
+            raise InputError(
+                f"trainer.accumulate_grad_batches: {name} does not support gradient accumulation; set it to 1"
+            )
         if process_group().size > 1:
             raise InputError(f"{name} does not support several processes: set trainer.devices: 1")
 

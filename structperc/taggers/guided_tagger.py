@@ -164,8 +164,8 @@ class GuidedTagger(BaseTagger):
     def on_train_epoch_end(self) -> None:
         """Log the epoch's number of updates and its share of wrong decisions, and summarise its duration."""
         self.epoch_summary = self._counts.summary()
-        self.log("train/updates", float(self._counts.updates))
-        self.log("train/error", self.training_error(), prog_bar=True)
+        self.log_value("train/updates", float(self._counts.updates))
+        self.log_value("train/error", self.training_error(), prog_bar=True)
 
     def description(self) -> dict[str, Any]:
         """Return the context templates and the options of inference, without training options."""

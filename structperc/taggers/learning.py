@@ -147,14 +147,14 @@ class TrainingMethod(ABC):
         """Log objective, training error and updates; stop when the optimizer has finished, and log its reason."""
         tagger, optimizer = self.tagger, self.tagger.training_protocol()
         self.sums.sync()  # where an epoch ends before its last mini-batch
-        tagger.log("train/objective", self.objective(), prog_bar=True)
+        tagger.log_value("train/objective", self.objective(), prog_bar=True)
         reason, status, epoch = optimizer.stop_reason, optimizer.status, tagger.current_epoch + 1
         if status and (reason or epoch % REPORT_EVERY == 0):
             logger.info("epoch %d: %s", epoch, status)
         self.stop(reason)
-        tagger.log("train/updates", float(self.sums.updates))
+        tagger.log_value("train/updates", float(self.sums.updates))
         if tagger.criterion.min_candidates:
-            tagger.log("train/error", self.sums.error, prog_bar=True)
+            tagger.log_value("train/error", self.sums.error, prog_bar=True)
 
     def stop(self, reason: str | None) -> None:
         """Stop training if there is a reason, and log it."""

@@ -56,7 +56,7 @@ from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
 from structperc.structures import Batch, Candidates, FlatBatch, Lattice, LatticeWithSegments, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
-from structperc.taggers.callbacks import with_scheduler
+from structperc.taggers.callbacks import check_trainer, with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
 from structperc.taggers.distillation import Teacher
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
@@ -587,6 +587,8 @@ class Tagger(BaseTagger):
         """
         check_step_size_rule(optimizer)
         trainer = self.attached_trainer
+        if trainer is not None:
+            check_trainer(optimizer, trainer)
         batch_options = trainer is not None and (trainer.gradient_clip_val or trainer.accumulate_grad_batches > 1)
         batch_options = batch_options or self.incomplete
         found = None if batch_options or self.prior is not None else self.sequence_learner(optimizer)
@@ -646,6 +648,9 @@ class Tagger(BaseTagger):
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
         """Clear the gradients before a step."""
         self.training_method.zero_grad(batch_idx)
+
+    def on_validation_model_zero_grad(self) -> None:
+        """Keep the gradients within an epoch: a step may sum those of mini-batches before and after a validation."""
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
         """Make a step by the training method."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytorch_lightning as pl
 import yaml
@@ -21,11 +21,10 @@ from structperc.constructors import CLASS, OPTIONS, REQUIRED, Parameter, paramet
 from structperc.data.yaml_file import node_value, parse_node, place
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
-from structperc.packaged_configs import packaged_named, split_arguments
 from structperc.spelling import did_you_mean
 from structperc.taggers.base import BaseTagger
 from structperc.training.loggers import LOGS, with_log_folder
-from structperc.training.overlays import compose_all, overlaid, with_option
+from structperc.training.overlays import Arguments, compose_all, overlaid, with_option
 
 DEFAULTS = f"""
 trainer:
@@ -69,53 +68,6 @@ OPTION_ALIASES = {  # names in other programs -> the option here
     "validation": "data.files",
     "validation_file": "data.files",
 }
-
-
-class Arguments(NamedTuple):
-    """The arguments of a command line."""
-
-    files: list[str]  # configurations, the first at the bottom
-    options: list[tuple[str, str]]  # (dotted key, text of the value)
-    print_config: bool = False
-    help_for: tuple[str, str] | None = None  # dotted key and class; "" for the whole command or all classes
-
-
-def parse_arguments(arguments: Sequence[str]) -> Arguments:
-    """Return the arguments of a training command. Raises InputError for an argument that is not an option.
-
-    Example:
-        >>> parse_arguments(["-c", "own.yaml", "--trainer.max_epochs=3", "--data.seed", "2"]).options
-        [('trainer.max_epochs', '3'), ('data.seed', '2')]
-    """
-    files, rest = split_arguments(arguments)
-    options: list[tuple[str, str]] = []
-    printed, help_for = False, None
-    left = iter(rest)
-    for one in left:
-        key, equals, text = one.removeprefix("--").partition("=")
-        if one in ("-h", "--help"):
-            help_for = ("", "")
-        elif not one.startswith("--"):
-            raise InputError(f"{one} is not an option; write {_meant_argument(one)}")
-        elif key == "print_config":
-            printed = True
-        elif key.endswith(".help"):
-            help_for = (key.removesuffix(".help"), text if equals else next(left, ""))
-        else:
-            value = text if equals else next(left, None)
-            if value is None:
-                raise InputError(f"{key}: expected a value, as in --{key}=VALUE")
-            options.append((key, value))
-    return Arguments(files, options, printed, help_for)
-
-
-def _meant_argument(word: str) -> str:
-    """Return advice for an argument without its option, which may be a file."""
-    if word.endswith((".yaml", ".yml")):
-        return f"-c {word}"
-    if alike := packaged_named(word):
-        return f"-c {alike[0]}"
-    return f"--KEY=VALUE, or for data: structperc init {word} -o own.yaml"
 
 
 class Configuration:

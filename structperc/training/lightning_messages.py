@@ -133,7 +133,8 @@ def _first_wrong(options: Mapping[str, Any], error: Exception) -> InputError:
                 copies: dict[str, Any] = {n: [*v] if isinstance(v, list) else v for n, v in fine.items()}
                 pl.Trainer(**copies)  # trainers append to lists
             except Exception as own:
-                return InputError(f"trainer.{name}: {_line(own)}")
+                advice = "; set it to cpu, or to auto" if "backend found" in str(own) else ""
+                return InputError(f"trainer.{name}: {_line(own)}{advice}")
     return InputError(f"trainer: {_line(error)}")
 
 

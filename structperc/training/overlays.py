@@ -1,18 +1,18 @@
-"""Configuration files merged with others, which they list under `overlays`."""
+"""Arguments of the commands, and configuration files merged with others, which they list under `overlays`."""
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from structperc.data.text_files import expand_path
+from structperc.data.text_files import expand_path, expand_variables
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
-from structperc.packaged_configs import PREFIX, packaged_path, suggest_packaged
+from structperc.packaged_configs import PREFIX, packaged_named, packaged_path, split_arguments, suggest_packaged
 from structperc.spelling import did_you_mean
 
 CLASS_KEYS = ("class_path", "init_args", "dict_kwargs")
@@ -20,6 +20,53 @@ MAP = "tag:yaml.org,2002:map"
 KEY = "overlays"
 APPENDED = "+"  # ends the name of an option whose list is added to the one below
 DEEPEST = 20  # nested overlays
+
+
+class Arguments(NamedTuple):
+    """The arguments of a command line."""
+
+    files: list[str]  # configurations, the first at the bottom
+    options: list[tuple[str, str]]  # (dotted key, text of the value)
+    print_config: bool = False
+    help_for: tuple[str, str] | None = None  # dotted key and class; "" for the whole command or all classes
+
+
+def parse_arguments(arguments: Sequence[str]) -> Arguments:
+    """Return the arguments of a training command. Raises InputError for an argument that is not an option.
+
+    Example:
+        >>> parse_arguments(["-c", "own.yaml", "--trainer.max_epochs=3", "--data.seed", "2"]).options
+        [('trainer.max_epochs', '3'), ('data.seed', '2')]
+    """
+    files, rest = split_arguments(arguments)
+    options: list[tuple[str, str]] = []
+    printed, help_for = False, None
+    left = iter(rest)
+    for one in left:
+        key, equals, text = one.removeprefix("--").partition("=")
+        if one in ("-h", "--help"):
+            help_for = ("", "")
+        elif not one.startswith("--"):
+            raise InputError(f"{one} is not an option; write {_meant_argument(one)}")
+        elif key == "print_config":
+            printed = True
+        elif key.endswith(".help"):
+            help_for = (key.removesuffix(".help"), text if equals else next(left, ""))
+        else:
+            value = text if equals else next(left, None)
+            if value is None:
+                raise InputError(f"{key}: expected a value, as in --{key}=VALUE")
+            options.append((key, value))
+    return Arguments(files, options, printed, help_for)
+
+
+def _meant_argument(word: str) -> str:
+    """Return advice for an argument without its option, which may be a file."""
+    if word.endswith((".yaml", ".yml")):
+        return f"-c {word}"
+    if alike := packaged_named(word):
+        return f"-c {alike[0]}"
+    return f"--KEY=VALUE, or for data: structperc init {word} -o own.yaml"
 
 
 def read_configuration(path: str | Path) -> Any:
@@ -67,6 +114,33 @@ def compose_all(given: Sequence[str]) -> yaml.MappingNode:
         InputError: See `compose`; or a file is missing.
     """
     return reduce(overlaid, map(_tree_of, given))
+
+
+def check_variables(arguments: Sequence[str]) -> None:
+    """Raise InputError for a path in the configuration of some arguments with an environment variable that is not set.
+
+    It needs no libraries, so that the message comes before the seconds that they take to be imported.
+    """
+    given = parse_arguments(arguments)
+    if given.files and not given.print_config and given.help_for is None:
+        for node in _scalars(reduce(with_option, given.options, compose_all(given.files))):
+            if node.value.startswith("$"):
+                try:
+                    expand_variables(node.value)
+                except InputError as error:
+                    raise InputError(f"{place(node)}: {error}") from None
+
+
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """Yield the plain values of a tree."""
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    elif isinstance(node, yaml.MappingNode):
+        for _, value in node.value:
+            yield from _scalars(value)
+    else:
+        for value in node.value:
+            yield from _scalars(value)
 
 
 def with_option(tree: yaml.MappingNode, option: tuple[str, str]) -> yaml.MappingNode:

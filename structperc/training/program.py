@@ -32,10 +32,10 @@ from structperc.training.callbacks import (
     best_epoch_options,
     use_best_weights,
 )
-from structperc.training.configuration import Configuration, parse_arguments
+from structperc.training.configuration import Configuration
 from structperc.training.lightning_messages import hide_lightning_messages, input_errors, named_errors
 from structperc.training.loggers import SaveRunConfig, connect_loggers, log_into, log_scores, without_null
-from structperc.training.overlays import to_yaml
+from structperc.training.overlays import parse_arguments, to_yaml
 from structperc.training.predictions import write_predictions
 from structperc.training.report import (
     LabelledSplit,
