@@ -32,7 +32,6 @@ from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
 from structperc.datamodules.sampler import (
-    ContiguousSampler,
     LengthBatchSampler,
     ResumableLoader,
     ResumableSampler,
@@ -375,8 +374,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def predict_dataloader(self) -> "DataLoader[Batch]":
         """Return the mini-batches of the split that the option `predict` names, in the order of its sequences."""
         rows = self._encoded[self.predict_split]
-        order = ContiguousSampler(len(rows), self.eval_batch_size, process_group())
-        return DataLoader(rows, batch_size=None, sampler=order, collate_fn=unchanged)
+        return DataLoader(rows, batch_size=self.eval_batch_size, collate_fn=unchanged)
 
 
 def check_splits(option: str, given: Iterable[str]) -> None:

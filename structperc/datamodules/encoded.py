@@ -287,6 +287,8 @@ class EncodedCorpus(Dataset[Batch]):
         )
         return Batch(*padded) if self.arrays.labelled else Batch(*padded)._replace(gold=None)
 
+    __getitems__ = __getitem__  # of the mini-batches of a loader
+
     def flat(self, rows: Sequence[int]) -> FlatBatch:
         """Return sequences without padding; labels are 0 if there are no gold labels."""
         order = np.asarray(rows, dtype=np.int64)

@@ -171,36 +171,6 @@ class TokenBatchSampler(LengthBatchSampler):
         return np.split(order, enough[1:]) if enough else []
 
 
-class ContiguousSampler(OwnOrder):
-    """A sampler of mini-batches in the order of the rows, for predictions.
-
-    Each of several processes gets a contiguous share, so that the predictions of all of them, one process after the
-    other, are in the order of the rows.
-
-    Args:
-        n: Number of rows.
-        batch_size: Number of rows of a batch.
-        group: Number of this process and of all processes.
-
-    Example:
-        >>> list(ContiguousSampler(5, batch_size=2))
-        [[0, 1], [2, 3], [4]]
-    """
-
-    def __init__(self, n: int, batch_size: int, group: ProcessGroup = SINGLE_PROCESS) -> None:
-        rows = range(n)[group.rank * n // group.size : (group.rank + 1) * n // group.size]
-        self.batches = [[*rows[i : i + batch_size]] for i in range(0, len(rows), batch_size)]
-
-    def set_epoch(self, epoch: int) -> None:
-        """Do nothing: all epochs have the same order."""
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.batches)
-
-
 def _round_up(lengths: np.ndarray) -> np.ndarray:
     """Return lengths (n,), rounded up by at most 1/8 such that eight values remain between powers of two."""
     steps = 2 ** np.maximum(np.log2(np.maximum(lengths, 1)).astype(np.int64) - 3, 0)

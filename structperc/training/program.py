@@ -270,12 +270,13 @@ class Program:
         """Write the labels of the split in data.predict, as CoNLL columns, into the run's folder."""
         split = self.datamodule.predict_split
         corpus = self.datamodule.corpus(split)
-        batches = all_gather_objects(self.trainer.predict_loop.predictions)
+        shares = all_gather_objects([[labels for batch in self.trainer.predict_loop.predictions for labels in batch]])
         if not self.trainer.is_global_zero:
             return
         for role, values in self.model.further_columns(corpus).items():
             corpus = corpus.replace_column(role, values)
-        predicted = [label for batch in batches for labels in batch for label in labels]
+        turns = (divmod(row, len(shares)) for row in range(len(corpus)))  # processes take turns
+        predicted = [label for turn, process in turns for label in shares[process][turn]]
         print(f"predictions: {write_predictions(self.folder, split, corpus, predicted)}")
 
 

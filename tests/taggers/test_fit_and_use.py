@@ -21,7 +21,7 @@ import structperc
 import structperc.optim
 from structperc import FeatureExtractor, Tagger
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, Prior
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MEMMLoss, Prior
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
@@ -265,3 +265,55 @@ def test_callbacks_of_lightning(tmp_path):
     assert "optimizer.optimizers.0.lr: 0.1" in options
     with pytest.raises(InputError, match="Averaging"):
         pl.Trainer(max_epochs=1, callbacks=[StochasticWeightAveraging(0.1)], **QUIET).fit(made("Adam", tmp_path), data)
+
+
+class Seen(pl.Callback):
+    """Rows of the mini-batches of each epoch."""
+
+    def __init__(self):
+        self.epochs = []
+
+    def on_train_epoch_start(self, trainer, pl_module):
+        self.epochs.append([])
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.epochs[-1].append(batch.rows.tolist())
+
+
+@pytest.mark.parametrize("name", ["Perceptron", "Adam", "LBFGS", "guided"])
+def test_limited_trainings(name, tmp_path):
+    """Options of trainers limit mini-batches; those that are overfitted are the same in each epoch."""
+    found = {}
+    for options in ({}, {"limit_train_batches": 0.5}, {"fast_dev_run": 2}):
+        tagger, seen = made(name, tmp_path), Seen()
+        limits = {"max_epochs": 2, "enable_checkpointing": False, "callbacks": [seen], **QUIET, **options}
+        pl.Trainer(**limits).fit(tagger, Text(batch_size=3))
+        found[next(iter(options), "")] = [len(epoch) for epoch in seen.epochs]
+    assert found == {"": [6, 6], "limit_train_batches": [3, 3], "fast_dev_run": [2]}
+    for overfit, n in ((2, 2), (0.5, 3)):
+        tagger, seen = made(name, tmp_path), Seen()
+        limits = {"max_epochs": 3, "enable_checkpointing": False, "callbacks": [seen], **QUIET}
+        pl.Trainer(overfit_batches=overfit, **limits).fit(tagger, Text(batch_size=3, eval_batch_size=3))
+        assert len(seen.epochs[0]) == n
+        assert seen.epochs[0] == seen.epochs[1] == seen.epochs[2]
+
+
+@pytest.mark.parametrize("criterion", [CRFLoss, MEMMLoss])
+def test_validations_within_full_batches(criterion, tmp_path):
+    """They leave the gradients that a step sums over the corpus as they are."""
+    found = []
+    for options in ({}, {"val_check_interval": 1}):
+        torch.manual_seed(1)
+        features = FeatureExtractor(FEATURES, cutoff=1, progress=False)
+        tagger = Tagger(features, SparseLinear(sparse_grad=False), criterion(), KBest(1), LBFGS)
+        pl.Trainer(max_epochs=4, enable_checkpointing=False, **QUIET, **options).fit(tagger, Text(batch_size=3))
+        found.append(weights_of(tagger))
+    assert_same(*found)
+
+
+@pytest.mark.parametrize("name", ["LBFGS", "SequentialOptimizers"])
+@pytest.mark.parametrize("option", [{"max_steps": 3}, {"gradient_clip_val": 1.0}, {"accumulate_grad_batches": 2}])
+def test_options_that_full_batches_refuse(name, option, tmp_path):
+    trainer = pl.Trainer(**{"max_epochs": 2, "enable_checkpointing": False, **QUIET, **option})
+    with pytest.raises(InputError, match=rf"trainer\.{next(iter(option))}: LBFGS"):
+        trainer.fit(made(name, tmp_path), Text())
