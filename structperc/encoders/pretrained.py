@@ -138,6 +138,22 @@ def _outer_lists(module: nn.Module) -> Iterator[nn.ModuleList]:
             yield from _outer_lists(child)
 
 
+def reads_spaces(tokenizer: Any) -> bool:
+    """Return True if a tokenizer splits the words of a text as if the space before a word were part of it.
+
+    So do byte-level tokenizers (GPT-2, RoBERTa, ModernBERT), unless they put a space before each word themselves.
+
+    Args:
+        tokenizer: one of the library tokenizers, or a fast tokenizer of transformers.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "encode"):
+        return False
+    text = backend.encode("a a").ids
+    plain, spaced = (backend.encode(words, is_pretokenized=True).ids for words in (["a", "a"], ["a", " a"]))
+    return plain != text == spaced
+
+
 def positions(network: Any) -> int | None:
     """Return the maximal number of pieces of an input; None if there is no limit.
 

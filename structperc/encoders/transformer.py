@@ -1,6 +1,5 @@
 """Vectors of words from a pre-trained transformer. A piece is a sub-word token."""
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -20,6 +19,7 @@ from structperc.encoders.pretrained import (
     load_pretrained,
     network_parts,
     positions,
+    reads_spaces,
     untrained_network,
 )
 from structperc.errors import InputError
@@ -50,9 +50,9 @@ PROBED = 100  # words that are tokenised to find the special tokens
 class Transformer(Encoder):
     """Hugging Face encoder with a vector for each word, from its sub-word tokens. Devlin et al. 2019, section 5.3.
 
-    Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa) get
-    a space before each word. A word without sub-word tokens, such as a control character, becomes the unknown token.
-    Words that are longer than a window are truncated.
+    Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa,
+    ModernBERT) get a space before each word. A word without sub-word tokens, such as a control character, becomes the
+    unknown token. Words that are longer than a window are truncated.
 
     Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
     from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
@@ -184,7 +184,7 @@ class Transformer(Encoder):
 
         self.tokenizer = Tokenizer.from_str(state["tokenizer"])
         self.unknown, self.opening, self.closing = (state[key] for key in ("unknown", "opening", "closing"))
-        self.spaced = _is_byte_level(state["tokenizer"])
+        self.spaced = reads_spaces(self.tokenizer)
         self.network = network
         self.freeze(self.frozen_layers)
         self._check_layers(network)
@@ -358,9 +358,3 @@ def _check_characters(corpus: Corpus, words: Iterable[str]) -> None:
             place = corpus.where(list(corpus.columns["word"]).index(word))
             what = f"word {word!a} has half of a surrogate pair, which is not a character"
             raise InputError(f"{place}: {what}; correct the text, or decode it with errors='replace'")
-
-
-def _is_byte_level(tokenizer: str) -> bool:
-    """Return True if a tokenizer, given as JSON, splits words into bytes, as in GPT-2 and RoBERTa."""
-    step = json.loads(tokenizer)["pre_tokenizer"] or {}
-    return any(one["type"] == "ByteLevel" for one in step.get("pretokenizers", [step]) if one)

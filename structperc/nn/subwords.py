@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from structperc.encoders.pretrained import reads_spaces
 from structperc.errors import InputError
 from structperc.nn.inputs import IGNORE_INDEX
 
@@ -59,6 +60,8 @@ def tokenize_words(
 ) -> list[TokenRow]:
     """Split the words of sentences into subwords, as rows for a model and a head. Nothing is truncated.
 
+    The subwords are those of the words with a space between them, also of byte-level tokenizers (RoBERTa, ModernBERT).
+
     Args:
         tokenizer: a fast tokenizer of transformers.
         sentences: the words of each sentence.
@@ -94,7 +97,8 @@ def tokenize_words(
         words, own = len(sentences[number]), len(labels[number])
         raise InputError(f"labels: sentence {number} has {words} words, but {own} labels")
     given = [list(sentence) for sentence in sentences]
-    encoded: Any = tokenizer(given, **OPTIONS) if given else {}
+    written = list(map(with_spaces, given)) if reads_spaces(tokenizer) else given
+    encoded: Any = tokenizer(written, **OPTIONS) if given else {}
     most = getattr(tokenizer, "model_max_length", None) or float("inf")
     rows: list[TokenRow] = []
     for number, sentence in enumerate(given):
@@ -165,6 +169,11 @@ class TokenCollator:
         for row, value in zip(padded, given, strict=True):
             row[slice(T - len(value), T) if self.side == "left" else slice(len(value))] = value
         return padded
+
+
+def with_spaces(words: Sequence[str]) -> list[str]:
+    """Put a space before all words but the first, for tokenizers that read a list of words otherwise than a text."""
+    return [f" {word}" if t and word[:1].strip() else word for t, word in enumerate(words)]
 
 
 def _first(ids: Sequence[int | None]) -> list[bool]:

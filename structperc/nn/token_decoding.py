@@ -13,11 +13,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from structperc.data.labels import LabelSet
 from structperc.encoders.piece_windows import PieceWindows
-from structperc.encoders.pretrained import positions
+from structperc.encoders.pretrained import positions, reads_spaces
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nn.chain_head import ChainHead
 from structperc.nn.inputs import label_set
-from structperc.nn.subwords import TokenCollator
+from structperc.nn.subwords import TokenCollator, with_spaces
 from structperc.nn.token_tagger import evaluation_mode
 from structperc.text import TextSpan, TokenizedText, conll_tokens, one_sentence, tokenize
 from structperc.text.tokenizer import Offsets, Tokenizer
@@ -93,7 +93,8 @@ def decode_tokens(
     the sum of log p(label | piece) of the words and of the transitions. The probability of a span is exact in the
     model p(labels) = exp(score) / Z over all legal label sequences.
 
-    A word without a piece, which some tokenizers drop, is left out of the sequence.
+    A list of words has the pieces of these words with a space between them, see `tokenize_words`. A word without a
+    piece, which some tokenizers drop, is left out of the sequence.
 
     Args:
         model: a token classifier of transformers, or a function of `input_ids` and `attention_mask` that returns
@@ -313,6 +314,7 @@ class _Input(NamedTuple):
     ids: list[int]  # of all pieces, with special tokens
     special: list[int]  # 1 at special tokens
     left_out: int  # number of words without pieces
+    exact: bool  # more logits than pieces are not padding: other code may read words without the spaces
 
 
 def _read(tokenizer: Any, texts: Iterable[str | Sequence[str]], words: Tokenizer | None) -> list[_Input]:
@@ -320,7 +322,11 @@ def _read(tokenizer: Any, texts: Iterable[str | Sequence[str]], words: Tokenizer
         raise InputError(f"tokenizer: {type(tokenizer).__name__} has no offsets; use a fast tokenizer")
     if isinstance(texts, str):
         raise InputError(f"texts: got one text; give a list of texts, such as [{texts[:20]!r}]")
-    return [_read_text(tokenizer, one, words) if isinstance(one, str) else _read_words(tokenizer, one) for one in texts]
+    spaces = reads_spaces(tokenizer)
+    return [
+        _read_text(tokenizer, one, words) if isinstance(one, str) else _read_words(tokenizer, list(one), spaces)
+        for one in texts
+    ]
 
 
 def _encode(tokenizer: Any, given: str | list[str], **options: Any) -> Any:
@@ -342,23 +348,25 @@ def _read_text(tokenizer: Any, text: str, words: Tokenizer | None) -> _Input:
     return _input(read, pieces, encoded)
 
 
-def _read_words(tokenizer: Any, words: Sequence[str]) -> _Input:
-    encoded = _encode(tokenizer, list(words), is_split_into_words=True) if words else _encode(tokenizer, "")
+def _read_words(tokenizer: Any, words: list[str], spaces: bool) -> _Input:
+    written = with_spaces(words) if spaces else words
+    encoded = _encode(tokenizer, written, is_split_into_words=True) if words else _encode(tokenizer, "")
     pieces: list[list[int]] = [[] for _ in words]
     for place, word in enumerate(encoded.word_ids() if words else ()):
         if word is not None:
             pieces[word].append(place)
     boundaries = [0, len(words)] if words else [0]
-    return _input(TokenizedText("", [(t, t + 1) for t in range(len(words))], boundaries), pieces, encoded)
+    text = TokenizedText("", [(t, t + 1) for t in range(len(words))], boundaries)
+    return _input(text, pieces, encoded, spaces)
 
 
-def _input(text: TokenizedText, pieces: list[list[int]], encoded: Any) -> _Input:
+def _input(text: TokenizedText, pieces: list[list[int]], encoded: Any, exact: bool = False) -> _Input:
     kept = [t for t, own in enumerate(pieces) if own]
     tokens = [text.tokens[t] for t in kept]
     read = text._replace(tokens=tokens, sentences=[0, len(kept)] if kept else [0])
     ids = list(encoded["input_ids"])
     special = encoded.get("special_tokens_mask") or [0] * len(ids)
-    return _Input(read, [pieces[t] for t in kept], ids, list(special), len(pieces) - len(kept))
+    return _Input(read, [pieces[t] for t in kept], ids, list(special), len(pieces) - len(kept), exact)
 
 
 def _without_space(text: str, start: int, end: int) -> Offsets:
@@ -413,9 +421,10 @@ def _given_logits(logits: Any, given: Sequence[_Input], side: str) -> Iterator[T
         raise InputError(f"logits: expected those of {len(given)} texts, got {len(logits)}")
     for number, (one, table) in enumerate(zip(given, map(torch.as_tensor, logits), strict=True)):
         n = len(one.ids)
-        if table.dim() != 2 or len(table) < n:
+        if table.dim() != 2 or len(table) < n or (one.exact and len(table) > n):
             reason = f"text {number} has {n} pieces with special tokens, but logits of shape {tuple(table.shape)}"
-            raise InputError(f"logits: {reason}; do not truncate texts, and keep special tokens")
+            advice = "do not pad, and split words by tokenize_words" if one.exact else "do not truncate texts"
+            raise InputError(f"logits: {reason}; {advice}, and keep special tokens")
         yield (table[-n:] if side == "left" else table[:n]).detach().cpu()
 
 

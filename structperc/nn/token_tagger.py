@@ -59,10 +59,10 @@ class TokenTagger(nn.Module):
     convention of transformers; labels on further subwords would count as further words. `encode` makes such rows;
     rows of other code work as well if they follow it. Padding may be on either side.
 
-    `encode` and `predict` read the same subwords: words are tokenised one by one, byte-level tokenizers (RoBERTa) get
-    a space before each word, words without subwords (zero-width characters) become the unknown token, and words that
-    are longer than a window are truncated. `predict` reads longer texts in overlapping windows, with one chain of
-    labels over the whole sentence.
+    `encode` and `predict` read the same subwords: words are tokenised one by one, byte-level tokenizers (RoBERTa,
+    ModernBERT) get a space before each word, words without subwords (zero-width characters) become the unknown token,
+    and words that are longer than a window are truncated. `predict` reads longer texts in overlapping windows, with one
+    chain of labels over the whole sentence.
 
     `from_pretrained` is the usual constructor.
 

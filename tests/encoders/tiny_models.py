@@ -1,10 +1,11 @@
 """Folders with transformers of random weights, and their tokenizers, for a few words and all English letters."""
 
 import string
+from functools import partial
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 SPECIAL = {
@@ -43,6 +44,40 @@ def byte_pieces(prefix: bool = False) -> Tokenizer:
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=prefix)
     return made
+
+
+def sentence_pieces(scheme: str = "always") -> Tokenizer:
+    """SentencePiece: [CLS] ... [SEP] around words, spaces are part of the pieces after them."""
+    made = Tokenizer(models.Unigram())
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=80, special_tokens=list(SPECIAL.values()), unk_token="[UNK]", show_progress=False,
+        initial_alphabet=list(LETTERS),
+    )  # fmt: skip
+    made.train_from_iterator(["Anna met Bo in Rome and Anna met Rome in Bo " * 3], trainer)
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    return made
+
+
+def pieces_with_spaces() -> Tokenizer:
+    """Byte pairs of characters; the normalizer makes a space part of the piece after it, as in Gemma."""
+    made = Tokenizer(models.BPE(unk_token="[UNK]"))
+    made.normalizer = normalizers.Replace(" ", "\u2581")
+    made.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")
+    trainer = trainers.BpeTrainer(vocab_size=80, special_tokens=list(SPECIAL.values()), show_progress=False)
+    made.train_from_iterator(["Anna met Bo in Rome and Anna met Rome in Bo " * 3], trainer)
+    return made
+
+
+TOKENIZERS = {
+    "WordPiece": word_pieces,
+    "bytes": byte_pieces,
+    "bytes after a space": partial(byte_pieces, prefix=True),
+    "SentencePiece": sentence_pieces,
+    "SentencePiece without a first space": partial(sentence_pieces, "never"),
+    "normalizer": pieces_with_spaces,
+}
 
 
 def save_bert(folder: Path, tokenizer: Tokenizer | None = None, special: dict = SPECIAL, **options) -> Path:

@@ -10,11 +10,20 @@ from transformers import PreTrainedTokenizerFast
 
 from structperc.data import LabelSet
 from structperc.data.tag_schemes import first_violation, spans
+from structperc.encoders import Transformer
 from structperc.errors import InputError, InvalidScoreError
-from structperc.nn import Transitions, decode_tokens, estimate_transitions, fit_transitions
+from structperc.nn import (
+    ChainHead,
+    TokenTagger,
+    Transitions,
+    decode_tokens,
+    estimate_transitions,
+    fit_transitions,
+    tokenize_words,
+)
 from structperc.text import conll_tokens
 from tests.docs.written import blocks
-from tests.encoders.tiny_models import SIZES, SPECIAL, byte_pieces, word_pieces
+from tests.encoders.tiny_models import SIZES, SPECIAL, TOKENIZERS, byte_pieces, word_pieces
 from tests.oracle import label_sequences
 
 LABELS = ["B-PER", "I-PER", "O", "I-LOC", "B-LOC"]  # O is not the first one
@@ -114,6 +123,43 @@ def test_saved_token_classifier(kind, request, tmp_path):
             return model(input_ids=input_ids, attention_mask=attention_mask).logits.numpy()
 
     assert decode_tokens(session, tokenizer, texts, LABELS) == found
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_words_have_the_pieces_of_text(kind):
+    """In all functions that read lists of words; TokenTagger reads the first word like the others."""
+    torch.manual_seed(1)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=TOKENIZERS[kind](), pad_token="[PAD]", unk_token="[UNK]")
+    words, table, seen = ["Rome", "met", "Anna", "of", "Bo"], torch.randn(300, 5).log_softmax(1), []
+    text = " ".join(words)
+    expected = tokenizer(text)["input_ids"]
+
+    def model(input_ids, attention_mask):
+        seen.append(input_ids[0].tolist())
+        return table[input_ids]
+
+    found, _ = (decode_tokens(model, tokenizer, [one], LABELS) for one in (words, text))
+    fitted = fit_transitions(model, tokenizer, [words], [["O"] * 5], LABELS)
+    (row,) = tokenize_words(tokenizer, [words])
+    assert seen == [row["input_ids"]] * 3 == [expected] * 3
+    logits = table[row["input_ids"]]
+    (entities,) = ChainHead(LABELS).entities(logits[row["words"]][None])
+    assert entities.spans
+    for own in (found[0], decode_tokens(logits[None], tokenizer, [words], LABELS)[0]):
+        assert [one[:3] for one in own] == [(one.start, one.end, one.type) for one in entities.spans]
+        assert [one.confidence for one in own] == pytest.approx([one.probability for one in entities.spans])
+    torch.testing.assert_close(fit_transitions([logits], tokenizer, [words], [["O"] * 5], LABELS), fitted)
+    encoder = Transformer("none")
+    encoder.set_network(transformers.BertModel(transformers.BertConfig(vocab_size=300, **SIZES)), tokenizer, words)
+    (encoded,) = TokenTagger(encoder, ChainHead(LABELS), tokenizer).encode([words], [["O"] * 5])
+    assert encoded["input_ids"] == tokenizer(f" {text}")["input_ids"]
+
+
+def test_logits_of_words_that_were_read_without_spaces(roberta):
+    rows = roberta([WORDS], is_split_into_words=True)["input_ids"]
+    assert len(rows[0]) > len(roberta(" ".join(WORDS))["input_ids"])
+    with pytest.raises(InputError, match="text 0"):
+        decode_tokens(torch.zeros(1, len(rows[0]), 5), roberta, [WORDS], LABELS)
 
 
 def test_long_texts_are_read_in_windows(bert, monkeypatch):
