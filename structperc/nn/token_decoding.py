@@ -119,8 +119,8 @@ def decode_tokens(
         `type`, or words of a list. In the scheme "none" each word is a span.
 
     Raises:
-        InputError: a tokenizer without offsets, labels that are missing or do not fit, or logits of another number of
-            texts or pieces.
+        InputError: a tokenizer without offsets, labels that are missing or do not fit, logits of another number of
+            texts or pieces, or windows that contain only special tokens.
         InvalidScoreError: a logit of +inf or NaN.
 
     Example:
@@ -432,7 +432,10 @@ def _run(model: Callable[..., Any], tokenizer: Any, given: Sequence[_Input], bat
     """Yield the logits (P, L) of each input, of windows where it is too long for the model."""
     ends = [_special_ends(one.special) for one in given]
     content = [one.ids[a : len(one.ids) - b] for one, (a, b) in zip(given, ends, strict=True)]
-    limit = _limit(model, tokenizer) - max((a + b for a, b in ends), default=0)
+    longest = _limit(model, tokenizer)
+    limit = longest - max((a + b for a, b in ends), default=0)
+    if limit < 1 and any(content):
+        raise InputError(f"model_max_length: a window of {longest} pieces has only special tokens; use a larger one")
     sizes = np.array([len(ids) for ids in content], np.int64)
     offsets = np.arange(sizes.sum() + 1)
     windows = PieceWindows.over(offsets, sizes, limit, limit // 4)

@@ -176,6 +176,10 @@ def test_long_texts_are_read_in_windows(bert, monkeypatch):
     assert decode_tokens(model, bert, texts, LABELS) == whole
     assert lengths[0] > 12
     assert max(lengths[1:]) == 12
+    monkeypatch.setattr(bert, "model_max_length", 2)
+    with pytest.raises(InputError, match="model_max_length"):
+        decode_tokens(model, bert, texts, LABELS)
+    assert decode_tokens(model, bert, [""], LABELS) == [[]]
 
 
 def test_padding_on_the_left_and_labels_of_words(bert, monkeypatch):
