@@ -78,7 +78,7 @@ def _prefix(name: str) -> str:
 def decode_tokens(
     model: Any,
     tokenizer: Any,
-    texts: Iterable[str | Sequence[str]],
+    texts: str | Iterable[str | Sequence[str]],
     labels: Labels | None = None,
     *,
     scheme: str = "IOB2",
@@ -86,7 +86,7 @@ def decode_tokens(
     pool: Pool = "first",
     words: Tokenizer | None = conll_tokens,
     batch_size: int = 32,
-) -> list[list[TextSpan]]:
+) -> list[Any]:
     """Return the best legal spans of texts, from a token classifier that is trained already.
 
     The label sequence over the words of a text is the best one that the tag scheme allows (exact Viterbi). Its score is
@@ -102,7 +102,7 @@ def decode_tokens(
             `model_max_length` of the tokenizer, are read in overlapping windows. Or the logits of the texts, (B, P, L)
             padded on the tokenizer's side, or a list of (P, L), with special tokens.
         tokenizer: the fast tokenizer of the model.
-        texts: texts, or lists of words.
+        texts: a text, or a list of texts or of lists of words.
         labels: names of the labels in the order of the logits, a mapping of numbers to names (id2label), or a LabelSet;
             by default the id2label of the model.
         scheme: tag scheme of the names. Labels without B, such as O, I-PER and I-LOC, are IOB1.
@@ -115,8 +115,8 @@ def decode_tokens(
         batch_size: number of rows of a mini-batch.
 
     Returns:
-        The spans of each text in order. Start and end count characters of a text, so that text[start:end] is of
-        `type`, or words of a list. In the scheme "none" each word is a span.
+        A list of `TextSpan` for each text in order, or that of one text. Start and end count characters of a text, so
+        that text[start:end] is of `type`, or words of a list. In the scheme "none" each word is a span.
 
     Raises:
         InputError: a tokenizer without offsets, labels that are missing or do not fit, logits of another number of
@@ -137,7 +137,7 @@ def decode_tokens(
         [(0, 9, 'PER', 0.66)]
     """
     head = _head(model, labels, scheme, transitions)
-    given = _read(tokenizer, texts, words)
+    given = _read(tokenizer, [texts] if isinstance(texts, str) else texts, words)
     scores = _word_scores(model, tokenizer, given, pool, batch_size)
     found: list[list[TextSpan]] = []
     for first in range(0, len(given), batch_size):
@@ -146,7 +146,7 @@ def decode_tokens(
         mask = torch.arange(logits.shape[1]) < torch.tensor([len(text.tokens) for text in rows])[:, None]
         spans = _labelled_words if head.labels.scheme == "none" else _spans
         found += spans(head, logits, mask, rows)
-    return found
+    return found[0] if isinstance(texts, str) else found
 
 
 def estimate_transitions(
@@ -321,7 +321,7 @@ def _read(tokenizer: Any, texts: Iterable[str | Sequence[str]], words: Tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise InputError(f"tokenizer: {type(tokenizer).__name__} has no offsets; use a fast tokenizer")
     if isinstance(texts, str):
-        raise InputError(f"texts: got one text; give a list of texts, such as [{texts[:20]!r}]")
+        raise InputError(f"sentences: got one text; give a list of words for each sentence, not {texts[:20]!r}")
     spaces = reads_spaces(tokenizer)
     return [
         _read_text(tokenizer, one, words) if isinstance(one, str) else _read_words(tokenizer, list(one), spaces)

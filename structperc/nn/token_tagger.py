@@ -29,7 +29,7 @@ from structperc.nn.inputs import IGNORE_INDEX, TokenPositions, build_batch
 from structperc.predictor.base import Prediction, Sentence, corpus_from_sentences, text_spans
 from structperc.ragged import Ragged
 from structperc.structures import Batch, real_tokens
-from structperc.text import TextSpan, TokenizedText, conll_tokens, rule_sentences, tokenize
+from structperc.text import TokenizedText, conll_tokens, rule_sentences, tokenize
 from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class TokenTagger(nn.Module):
         >>> labels = ["O", "B-PER", "I-PER"]
         >>> tagger = TokenTagger.from_pretrained("google-bert/bert-base-cased", labels=labels)  # doctest: +SKIP
         >>> rows = tagger.encode([["Anna", "Lind", "left"]], [["B-PER", "I-PER", "O"]])  # doctest: +SKIP
-        >>> tagger.predict(["Anna Lind left."])  # after training  # doctest: +SKIP
-        [[TextSpan(start=0, end=9, type='PER', confidence=0.98, best=True, continuous=True)]]
+        >>> tagger.predict("Anna Lind left.")  # after training  # doctest: +SKIP
+        [TextSpan(start=0, end=9, type='PER', confidence=0.98, best=True, continuous=True)]
     """
 
     def __init__(
@@ -294,33 +294,34 @@ class TokenTagger(nn.Module):
 
     def predict(
         self,
-        inputs: Iterable[str | Sequence[str]],
+        inputs: str | Iterable[str | Sequence[str]],
         tokenizer: Tokenizer = conll_tokens,
         sentences: SentenceSplitter = rule_sentences,
         batch_size: int = 32,
-    ) -> list[list[TextSpan]]:
+    ) -> list[Any]:
         """Return the segments of texts, or of sentences as lists of words.
 
         Args:
-            inputs: texts, which are split into words and sentences, or lists of words, each one sentence.
+            inputs: a text, or a list of texts, which are split into words and sentences, or of lists of words, each one
+                sentence.
             tokenizer: returns the offsets (start, end) of the words of a text, tokenised like the training data.
             sentences: returns the boundaries of sentences among these words.
             batch_size: number of sentences of a mini-batch.
 
         Returns:
-            The spans of each text or sentence in order. Start and end count characters of a text, so that
-            text[start:end] is of `type`, or words of a list. Confidences are probabilities, or None if the criterion
-            has none. In the scheme "none" each word is a span.
+            A list of `TextSpan` for each text or sentence in order, or that of one text. Start and end count characters
+            of a text, so that text[start:end] is of `type`, or words of a list. Confidences are probabilities, or None
+            if the criterion has none. In the scheme "none" each word is a span.
 
         Raises:
-            InputError: a single string instead of a list, or words that are not strings.
+            InputError: words that are not strings.
         """
-        if isinstance(inputs, str):
-            raise InputError(f"inputs: got one text; give a list of texts, such as [{inputs[:20]!r}]")
-        read = [_read(one, tokenizer, sentences) for one in inputs]
+        given = [inputs] if isinstance(inputs, str) else inputs
+        read = [_read(one, tokenizer, sentences) for one in given]
         prediction = self._predict(corpus_from_sentences([one for own in read for one in own.words]), batch_size)
         parts = prediction.split(len(own.text.tokens) for own in read)
-        return [text_spans(own.text, part, self.labels.scheme) for own, part in zip(read, parts, strict=True)]
+        found = [text_spans(own.text, part, self.labels.scheme) for own, part in zip(read, parts, strict=True)]
+        return found[0] if isinstance(inputs, str) else found
 
     def tag(self, sentences: Iterable[Sentence], batch_size: int = 32) -> list[list[str]]:
         """Return the names of the best labels of each sentence.

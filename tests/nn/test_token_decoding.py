@@ -185,7 +185,8 @@ def test_long_texts_are_read_in_windows(bert, monkeypatch):
 def test_padding_on_the_left_and_labels_of_words(bert, monkeypatch):
     monkeypatch.setattr(bert, "padding_side", "left")
     logits = torch.tensor([[[9.0, 9.0]] * 3 + [[0.0, 0.0], [4.0, 0.0], [0.0, 5.0], [0.0, 0.0]]])  # no, in
-    (found,) = decode_tokens(logits, bert, ["no in"], LabelSet(("DET", "ADP"), "none"))
+    found = decode_tokens(logits, bert, "no in", LabelSet(("DET", "ADP"), "none"))
+    assert decode_tokens(logits, bert, ["no in"], LabelSet(("DET", "ADP"), "none")) == [found]
     assert [(one.start, one.end, one.type) for one in found] == [(0, 2, "DET"), (3, 5, "ADP")]
     assert found[0].confidence == pytest.approx(1 / (1 + math.exp(-4)))
 

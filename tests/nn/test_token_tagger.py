@@ -259,8 +259,11 @@ def test_parts_of_speech(bert):
 
 
 def test_one_text_in_place_of_a_list(trained):
-    with pytest.raises(InputError, match="inputs"):
-        trained.predict("Anna met Bo")
+    text = "Anna met Bo"
+    assert trained.predict(text) == trained.predict([text])[0] != []
+    assert trained.predict("") == []
+    with pytest.raises(InputError, match=text):
+        trained.tag(text)
 
 
 # -- saved taggers --------------------------------------------------------------------------------------------
