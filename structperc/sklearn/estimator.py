@@ -29,6 +29,7 @@ from structperc.sklearn.sentences import (
     FORMS,
     LABEL,
     ParsedSentences,
+    SentenceList,
     parse_sentences,
     read_labels,
     read_weights,
@@ -175,7 +176,7 @@ class SequenceTagger(BaseEstimator):
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
         """Return the labels of each sentence."""
         sentences = self._read(X, "give [X], or call predict_single(X)")
-        return self.tagger_.tag(sentences.rows)
+        return SentenceList(self.tagger_.tag(sentences.rows))
 
     def predict_single(self, sentence: Any) -> list[str]:
         """Return the labels of one sentence."""

@@ -96,6 +96,22 @@ class ParsedSentences(NamedTuple):
         return [len(row[WORD]) for row in self.rows]
 
 
+class SentenceList(list[Any]):
+    """A list with an item for each of N sentences, which NumPy reads as an array (N,) of objects.
+
+    Nested lists of different lengths are not an array, so that scikit-learn cannot concatenate the folds of
+    `cross_val_predict`.
+
+    Example:
+        >>> np.concatenate([SentenceList([["O"], ["O", "O"]]), SentenceList([["O"]])]).shape
+        (3,)
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = np.fromiter(self, object, len(self))
+        return found if dtype is None else found.astype(dtype)
+
+
 def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> ParsedSentences:
     """Parse sentences of one form: lists of words, dicts of columns, or lists of features for each token.
 

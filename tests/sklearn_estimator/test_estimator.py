@@ -397,11 +397,16 @@ def test_the_tagger_can_be_saved(dicts, tmp_path):
     assert again.tag(parse_sentences(X).rows) == tagger.predict(X)
 
 
-def test_predictions_of_folds_are_lists(words):
-    X, y = words
-    y = [labels[:1] * 3 for labels in y]
-    X = [sentence[:1] * 3 for sentence in X]
-    assert len(cross_val_predict(quick(), X, y, cv=2)) == len(X)
+@pytest.mark.parametrize("tokens", [None, 1], ids=["all tokens", "one token"])
+def test_predictions_of_folds_are_in_the_order_of_the_sentences(tokens, words):
+    X, y = ([sentence[:tokens] for sentence in part] for part in words)
+    folds = KFold(3, shuffle=True, random_state=1)
+    found = cross_val_predict(SequenceTagger(max_iterations=3), X, y, cv=folds)
+    assert found.shape == (len(X),)
+    for train, test in folds.split(X):
+        tagger = SequenceTagger(max_iterations=3).fit([X[i] for i in train], [y[i] for i in train])
+        assert found[test].tolist() == tagger.predict([X[i] for i in test])
+    assert 0 < segment_f1_score(y, found) == segment_f1_score(y, found.tolist())
 
 
 # -- silence -------------------------------------------------------------------------------------------------
