@@ -75,7 +75,7 @@ class ChainHead(Head):
     ) -> None:
         own = label_set(labels, scheme)
         super().__init__(own, len(own), criterion, nonlocal_features, search, decoder)
-        L = len(own)
+        L, self.trains_transitions = len(own), transitions
         self.start_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)
         self.transitions = nn.Parameter(torch.zeros(L, L), requires_grad=transitions)
         self.end_transitions = nn.Parameter(torch.zeros(L), requires_grad=transitions)

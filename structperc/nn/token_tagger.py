@@ -33,7 +33,7 @@ from structperc.text import TokenizedText, conll_tokens, rule_sentences, tokeniz
 from structperc.text.tokenizer import SentenceSplitter, Tokenizer
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PretrainedConfig, PreTrainedTokenizerFast
     from transformers.modeling_outputs import TokenClassifierOutput
 
 CONFIG, WEIGHTS = "token_tagger.json", "model.safetensors"
@@ -83,6 +83,8 @@ class TokenTagger(nn.Module):
         >>> tagger.predict("Anna Lind left.")  # after training  # doctest: +SKIP
         [TextSpan(start=0, end=9, type='PER', confidence=0.98, best=True, continuous=True)]
     """
+
+    accepts_loss_kwargs = False  # for the Trainer: the loss is a mean over rows, not over labels of several batches
 
     def __init__(
         self, encoder: Transformer, head: ChainHead, tokenizer: "PreTrainedTokenizerFast", dropout: float = 0.1
@@ -160,6 +162,11 @@ class TokenTagger(nn.Module):
         """The label names, in the order of their numbers, and their tag scheme."""
         return self.head.labels
 
+    @property
+    def config(self) -> "PretrainedConfig":
+        """The configuration of the network, from which peft takes the layers to adapt."""
+        return self.encoder.network.config
+
     # -- training --------------------------------------------------------------------------------------------
 
     def encode(self, sentences: Iterable[Sequence[str]], labels: Iterable[Sequence[str]]) -> list[dict[str, list[int]]]:
@@ -222,6 +229,7 @@ class TokenTagger(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        **others: Any,
     ) -> "TokenClassifierOutput":
         """Return the scores of labels at all positions and, given labels, the loss.
 
@@ -230,16 +238,21 @@ class TokenTagger(nn.Module):
             attention_mask: (B, P), 0 in the padding, on either side; by default there is none.
             token_type_ids: (B, P), for models that use them.
             labels: (B, P) label numbers at first subwords, -100 elsewhere.
+            others: options that the Trainer and peft pass to models of transformers; they have no effect.
 
         Returns:
             `loss`, the mean over rows, or None without labels, and `logits` (B, P, L). Their best label sequences are
             those of `decode`; the largest logit of a position may be an illegal label.
 
         Raises:
-            InputError: wrong shapes, more positions than the encoder has; on a CPU also unknown or illegal labels.
+            InputError: wrong shapes, more positions than the encoder has, another input, such as `position_ids`; on a
+                CPU also unknown or illegal labels.
         """
         from transformers.modeling_outputs import TokenClassifierOutput
 
+        for name, value in others.items():
+            if isinstance(value, Tensor) and name != "num_items_in_batch":
+                raise InputError(f"{name}: TokenTagger has no such input; make the rows by TokenTagger.encode")
         if self._longest is not None and input_ids.shape[1] > self._longest:
             have = f"input_ids: {input_ids.shape[1]} positions, but the encoder has {self._longest}"
             raise InputError(f"{have}; make the rows by TokenTagger.encode, which cuts long sentences")
@@ -253,12 +266,14 @@ class TokenTagger(nn.Module):
         loss = None if labels is None else self.head(logits, labels)
         return TokenClassifierOutput(loss=loss, logits=logits)
 
-    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict[str, Any] | None = None) -> None:
+    def gradient_checkpointing_enable(
+        self, gradient_checkpointing_kwargs: dict[str, Any] | None = None, **options: Any
+    ) -> None:
         """Compute the encoder's activations a second time in the backward pass, which takes time and saves memory.
 
-        The Trainer of transformers calls this for the option of the same name.
+        The Trainer of transformers calls this for the option of the same name, with the options of its version.
         """
-        self.encoder.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs)
+        self.encoder.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs, **options)
 
     def gradient_checkpointing_disable(self) -> None:
         """Keep the encoder's activations for the backward pass."""
@@ -377,7 +392,14 @@ class TokenTagger(nn.Module):
         Args:
             folder: gets the weights (model.safetensors), labels and options (token_tagger.json), and the files of the
                 tokenizer.
+
+        Raises:
+            InputError: adapters of peft that are not merged.
         """
+        weights = self._weights()
+        if any("base_layer" in name.split(".") for name in weights):
+            advice = "call merge_and_unload before, or save the model of peft"
+            raise InputError(f"save_pretrained: the tagger has adapters, which its folder cannot contain; {advice}")
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         config = {
@@ -387,11 +409,11 @@ class TokenTagger(nn.Module):
             "scheme": self.labels.scheme,
             "criterion": describe(self.head.criterion),
             "search": self.head.search.k,
-            "transitions": self.head.transitions.requires_grad,
+            "transitions": self.head.trains_transitions,
             "dropout": self.dropout.p,
         }
         self.tokenizer.save_pretrained(place)
-        save_file(self._weights(), place / WEIGHTS)
+        save_file(weights, place / WEIGHTS)
         (place / CONFIG).write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
 
     def _weights(self) -> dict[str, Tensor]:

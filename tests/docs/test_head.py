@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 
+from structperc.nn import TokenTagger
 from tests.docs.written import blocks
 
 NAMES = (
@@ -90,6 +91,20 @@ def test_code_of_neural_encoders():
     for code in blocks("how_to/neural_encoders", "python"):
         exec(compile(code, "neural_encoders.md", "exec"), names)
     assert "eval_f1" in {key for row in names["trainer"].state.log_history for key in row}
+
+
+@pytest.mark.usefixtures("tiny_bert")
+def test_code_of_lora():
+    """The merged models predict what the adapted ones do."""
+    pytest.importorskip("peft", reason="adapters need peft: pip install peft")
+    names = {"__name__": "lora"}
+    for code in blocks("how_to/lora", "python"):
+        exec(compile(code, "lora.md", "exec"), names)
+    assert names["merged"].tag(names["sentences"]) == TokenTagger.from_pretrained("entities").tag(names["sentences"])
+    batch = names["collate"](names["rows"])
+    adapted, merged = (names[name].eval()(**batch)["predicted"] for name in ("own", "network"))
+    assert torch.equal(adapted, merged)
+    assert not any("lora" in name for name, _ in names["network"].named_parameters())
 
 
 def test_pytorch_crf():

@@ -64,6 +64,7 @@ TESTED_IN = {  # pages whose code and configurations need a model or files: the 
     "how_to/decode_tokens": "nn/test_token_decoding.py",
     "how_to/dictionaries": "docs/test_commands.py",
     "how_to/export": "chain/test_exportable.py",
+    "how_to/lora": "docs/test_head.py",
     "how_to/migrate": "docs/test_migration.py",
     "how_to/more_recall": "docs/test_commands.py",
     "how_to/neural_encoders": "docs/test_head.py",

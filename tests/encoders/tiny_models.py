@@ -6,7 +6,17 @@ from pathlib import Path
 
 import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    DebertaV2Config,
+    DebertaV2Model,
+    ModernBertConfig,
+    ModernBertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+)
 
 SPECIAL = {
     "pad_token": "[PAD]",
@@ -87,6 +97,28 @@ def save_bert(folder: Path, tokenizer: Tokenizer | None = None, special: dict = 
     config = BertConfig(vocab_size=100, initializer_range=0.3, **{**SIZES, **quiet, **options})
     BertModel(config).save_pretrained(folder)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer or word_pieces(), **special).save_pretrained(folder)
+    return folder
+
+
+def save_modernbert(folder: Path) -> Path:
+    """A ModernBERT of 64 positions, with bytes as pieces and no space before the first word."""
+    torch.manual_seed(3)
+    ids = {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
+    ModernBertModel(
+        ModernBertConfig(vocab_size=300, max_position_embeddings=64, initializer_range=0.3, **ids, **SIZES)
+    ).save_pretrained(folder)
+    special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
+    PreTrainedTokenizerFast(tokenizer_object=byte_pieces(), **special).save_pretrained(folder)
+    return folder
+
+
+def save_deberta(folder: Path) -> Path:
+    """A DeBERTa-v3 of 64 positions, relative ones in its layers, with pieces of SentencePiece."""
+    torch.manual_seed(4)
+    relative = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
+    config = DebertaV2Config(vocab_size=100, max_position_embeddings=64, initializer_range=0.3, **relative, **SIZES)
+    DebertaV2Model(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=sentence_pieces(), **SPECIAL).save_pretrained(folder)
     return folder
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from datasets import Dataset
 from torch.optim import AdamW
 from torch.utils.data import DataLoader
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
@@ -17,7 +18,7 @@ from structperc.errors import InputError
 from structperc.metrics import segment_f1_score
 from structperc.nn import TokenTagger
 from structperc.optim import ParameterGroups
-from tests.encoders.tiny_models import save_bert, save_roberta
+from tests.encoders.tiny_models import save_bert, save_deberta, save_modernbert, save_roberta
 
 LABELS = ["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]  # O is neither first nor last
 SENTENCES = [["Anna", "met", "Bo", "in", "Rome"], ["Bo", "\u200b", "Anna"], ["no"]]
@@ -32,6 +33,16 @@ def bert(tmp_path_factory):
 @pytest.fixture(scope="module")
 def roberta(tmp_path_factory):
     return save_roberta(tmp_path_factory.mktemp("models") / "roberta")
+
+
+@pytest.fixture(scope="module")
+def modernbert(tmp_path_factory):
+    return save_modernbert(tmp_path_factory.mktemp("models") / "modernbert")
+
+
+@pytest.fixture(scope="module")
+def deberta(tmp_path_factory):
+    return save_deberta(tmp_path_factory.mktemp("models") / "deberta")
 
 
 def made(folder, labels=LABELS, **options):
@@ -300,6 +311,94 @@ def test_labels_of_new_and_saved_taggers(bert, trained, tmp_path):
 def test_labels_of_a_token_classifier(tmp_path):
     save_bert(tmp_path, id2label=dict(enumerate(LABELS)))
     assert TokenTagger.from_pretrained(tmp_path).labels.names == tuple(LABELS)
+
+
+# -- adapters -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def peft():
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
+    return pytest.importorskip("peft", reason="adapters need peft: pip install peft")
+
+
+def adapted(peft, tagger, **options):
+    return peft.get_peft_model(tagger, peft.LoraConfig(modules_to_save=["head", "scores"], **options))
+
+
+def trained_by_trainer(model, folder, steps, **options):
+    torch.manual_seed(0)
+    rows = Dataset.from_list(model.encode(SENTENCES, GOLD)).add_column("tokens", SENTENCES)
+    arguments = TrainingArguments(
+        str(folder), max_steps=steps, learning_rate=0.02, report_to="none", use_cpu=True, disable_tqdm=True, **options
+    )
+    trainer = Trainer(model, arguments, DataCollatorForTokenClassification(model.tokenizer), rows, rows)
+    trainer.train()
+    return trainer
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("bert", {}),
+        ("bert", {"task_type": "TOKEN_CLS"}),
+        ("roberta", {"task_type": "FEATURE_EXTRACTION"}),
+        ("modernbert", {"target_modules": ["Wqkv"]}),
+        ("deberta", {}),
+        ("deberta", {"target_modules": "all-linear"}),
+    ],
+)
+def test_adapters_are_trained_saved_merged_and_loaded(kind, options, peft, request, tmp_path):
+    folder = request.getfixturevalue(kind)
+    model = adapted(peft, made(folder), **options)
+    before = {name: one.clone() for name, one in model.state_dict().items() if isinstance(one, torch.Tensor)}
+    trained_by_trainer(model, tmp_path / "trained", 60)
+    changed = {name for name, one in model.state_dict().items() if not torch.equal(one, before[name])}
+    assert all("modules_to_save" in name or "lora" in name for name in changed)
+    assert any("transitions" in name for name in changed)
+    assert model.tag(SENTENCES) == GOLD
+    spans = model.predict(SENTENCES)
+    loaded = peft.PeftModel.from_pretrained(made(folder), tmp_path / "trained" / "checkpoint-60")
+    assert loaded.predict(SENTENCES) == spans
+    loaded.merge_and_unload().save_pretrained(tmp_path / "merged")
+    merged = TokenTagger.from_pretrained(tmp_path / "merged")
+    assert merged.tag(SENTENCES) == GOLD
+    for one, other in zip(merged.predict(SENTENCES)[0], spans[0], strict=True):
+        assert one.confidence == pytest.approx(other.confidence, abs=1e-3)
+    assert all(one.requires_grad for one in merged.head.parameters())
+
+
+def test_tagger_with_adapters_is_not_saved_as_a_whole(bert, peft, tmp_path):
+    tagger = made(bert)
+    adapted(peft, tagger)
+    with pytest.raises(InputError, match="merge_and_unload"):
+        tagger.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_gradient_checkpointing_of_adapters(bert, peft, tmp_path):
+    models = [adapted(peft, made(bert)) for _ in range(2)]
+    for model, checkpointing in zip(models, (True, False), strict=True):
+        trained_by_trainer(model, tmp_path, 2, save_strategy="no", gradient_checkpointing=checkpointing)
+    torch.testing.assert_close(*(dict(model.named_parameters()) for model in models))
+
+
+def test_accumulated_batches_have_the_mean_loss(bert, tmp_path):
+    """The Trainer divides the loss by the number of batches, although `forward` takes further options."""
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate: pip install accelerate")
+    parts = [{"per_device_train_batch_size": 3}, {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3}]
+    once = {"save_strategy": "no", "logging_steps": 1}
+    trainers = [trained_by_trainer(made(bert, dropout=0), tmp_path, 1, **once, **part) for part in parts]
+    one, other = (trainer.state.log_history[0]["grad_norm"] for trainer in trainers)
+    assert one == pytest.approx(other)
+
+
+def test_other_inputs(bert):
+    batch = collated(made(bert))
+    found = made(bert)(**batch, return_dict=True, output_attentions=None, num_items_in_batch=torch.tensor(9))
+    torch.testing.assert_close(found.loss, made(bert)(**batch).loss)
+    with pytest.raises(InputError, match="position_ids"):
+        made(bert)(**batch, position_ids=torch.zeros_like(batch["input_ids"]))
 
 
 # -- a real encoder -------------------------------------------------------------------------------------------
