@@ -181,6 +181,7 @@ class Program:
         callbacks = configured if isinstance(configured, list) else [configured]
         show_bars(options["enable_progress_bar"])
         trainer |= progress_options(options["enable_progress_bar"], callbacks)
+        trainer["enable_autolog_hparams"] = False  # loggers get the whole configuration
         self.checkpoints = ModelCheckpoint(**made.build_group("checkpoint"))
         trainer["callbacks"] += [self.checkpoints, SaveRunConfig(self.config)]
         with named_errors(trainer):

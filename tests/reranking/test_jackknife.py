@@ -198,9 +198,9 @@ def test_first_models_list_unseen_documents(tmp_path, monkeypatch):
 def test_final_first_model(whole):
     (models, *_), data = whole, make_data()
     tagger, trainer = by_hand(make_first(), data.corpus("train"), models.tagger.labels, data)
-    with trainer.optimizers[0].evaluation_weights():
-        assert torch.equal(models.tagger.scorer.node, tagger.scorer.node)
-        assert torch.equal(models.tagger.scorer.edge, tagger.scorer.edge)
+    assert torch.equal(models.tagger.scorer.node, tagger.scorer.node)
+    assert torch.equal(models.tagger.scorer.edge, tagger.scorer.edge)
+    trainer.optimizers[0].use_training_weights()
     assert not torch.equal(models.tagger.scorer.node, tagger.scorer.node)
 
 

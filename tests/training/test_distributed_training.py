@@ -107,8 +107,10 @@ def trained(case, devices):
     epochs = 4 if case in ONLINE else 2
     trainer = trainer_of(devices, epochs, StopWhenConverged(threshold=0.1, patience=1), *starts)
     trainer.fit(tagger, datamodule=data)
+    if online := hasattr(trainer.optimizers[0], "use_training_weights"):
+        trainer.optimizers[0].use_training_weights()
     weights = {f"raw {name}": p.detach().clone() for name, p in tagger.named_parameters()}
-    if hasattr(trainer.optimizers[0], "use_evaluation_weights"):
+    if online:
         trainer.optimizers[0].use_evaluation_weights()
         weights |= {f"served {name}": p.detach().clone() for name, p in tagger.named_parameters()}
     logged = {name: float(value) for name, value in trainer.callback_metrics.items()}

@@ -78,8 +78,9 @@ def test_guided_learning_is_resumed(runs):
 def test_full_batches_are_not_divided(runs, fails, tmp_path):
     options = [*SMALL, LIKELIHOOD, f"--model.optimizer={OPTIM}LBFGS"]
     options += ["--data.shuffle=false", "--model.scorer.init_args.sparse_grad=false"]
-    assert runs("fit", *options, "--trainer.max_steps=2") == 0
-    message = fails(*runs.arguments("fit", *options, "--ckpt_path=last"))
+    given = ["--checkpoint.every_n_train_steps=2", "--checkpoint.monitor=null", "--trainer.max_epochs=1"]
+    assert runs("fit", *options, *given) == 0
+    message = fails(*runs.arguments("fit", *options, f"--ckpt_path={runs.root / '1' / 'checkpoints' / 'best.ckpt'}"))
     assert "checkpoint was saved in the middle of an epoch" in message
 
 
