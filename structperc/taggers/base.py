@@ -400,8 +400,8 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     def on_fit_start(self) -> None:
         """Set the hyperparameters that loggers get: the classes and options of all parts and of the optimizer."""
-        (optimizer,), schedules = self.trainer.optimizers, self.trainer.lr_scheduler_configs
-        self.logged_options = hyperparameters(self, optimizer, schedules[0].scheduler if schedules else None)
+        optimizers, schedules = self.trainer.optimizers, [one.scheduler for one in self.trainer.lr_scheduler_configs]
+        self.logged_options = hyperparameters(self, next(iter(optimizers), None), next(iter(schedules), None))
         self.save_hyperparameters(self.logged_options)
 
     def on_train_start(self) -> None:

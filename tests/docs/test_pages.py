@@ -27,6 +27,7 @@ RUN = (
     "how_to/find_errors",
     "how_to/hashed_features",
     "how_to/incomplete_labels",
+    "how_to/lightning",
     "how_to/own_data",
     "how_to/precision_and_recall",
     "how_to/rerank",

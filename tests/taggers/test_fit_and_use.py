@@ -170,13 +170,12 @@ def test_second_fit(name, tmp_path):
     trainer_of(tmp_path / "other", 4).fit(other, data, ckpt_path=str(tmp_path / "two" / "epoch=1.ckpt"))
     assert_same(weights_of(other), weights_of(whole))
 
-    if name not in ("boosting", "voted"):  # rankers start anew
-        record = Record()
-        tagger, data = prepared(name, tmp_path)
-        trainer_of(tmp_path / "three", 2).fit(tagger, data)
-        assert_same(weights_of(tagger), evaluated)
-        trainer_of(tmp_path / "four", 1, record).fit(tagger, data)
-        assert_same(record.start, evaluated)
+    record = Record()
+    tagger, data = prepared(name, tmp_path)
+    trainer_of(tmp_path / "three", 2).fit(tagger, data)
+    assert_same(weights_of(tagger), evaluated)
+    trainer_of(tmp_path / "four", 1, record).fit(tagger, data)
+    assert_same(record.start, evaluated)
 
 
 def test_weights_only_and_within_an_epoch(tmp_path):
