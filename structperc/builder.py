@@ -320,7 +320,7 @@ class Builder:
         if not isinstance(path, str) or not path:
             if CLASS in value:
                 raise OptionError(place, f"{CLASS} is the dotted path of a class, such as structperc.chain.KBest")
-            raise OptionError(place, f"specify the {CLASS} of a {_names(target.bases)} and its {OPTIONS}")
+            raise OptionError(place, f"specify the {CLASS} of the {_names(target.bases)} and its {OPTIONS}")
         given = value.get(OPTIONS, {})
         if not isinstance(given, dict):
             raise OptionError(_below(place, OPTIONS), "write options as KEY: VALUE")
@@ -338,8 +338,10 @@ class Builder:
             return class_path_of(default)
         if isinstance(default, dict):
             return default.get(CLASS)
-        if len(target.bases) == 1 and not inspect.isabstract(target.bases[0]) and target.bases[0] is not object:
-            return class_path_of(target.bases[0])
+        first, *others = target.bases
+        chosen = inspect.isabstract(first) or first is object or first.__module__ in PACKAGES  # by its subclass
+        if not others and not chosen:
+            return class_path_of(first)
         return None
 
     def _target(self, hint: Any, value: Any, place: str) -> _Target | None:

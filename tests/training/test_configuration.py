@@ -156,6 +156,7 @@ def test_errors_name_file_and_line(refused, overlay, complaint):
         ("--model.search.k=null", "model.search.k: "),
         ("--model.search.dict_kwargs={foo: 3}", "model.search.dict_kwargs: "),
         ("--lr_scheduler=StepLR", "lr_scheduler: "),
+        ("--model.lr_scheduler.warmup=0.1", "model.lr_scheduler: specify the class_path"),
         ("--data.types={PER: A, PER: B}", "data.types: "),
         ("stray", "stray is not an option; write --KEY=VALUE"),
         ("own.yaml", "own.yaml"),
