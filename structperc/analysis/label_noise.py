@@ -81,11 +81,10 @@ def label_noise(
 
     Example:
         >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import CRFLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
-        >>> first = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), CRFLoss(), KBest(1))
+        >>> first = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), CRFLoss())
         >>> plan = JackKnife(folds=2, epochs=10)
         >>> found = label_noise(first, Synthetic(train=20, dev=0, test=0), plan)  # doctest: +SKIP
         >>> found[0].probability > 0.5  # doctest: +SKIP

@@ -45,8 +45,6 @@ model:
         - {{of: [w, wl, shape, p3, s3], at: [-2, -1, 0, 1, 2]}}  # word, in lower case, shape, prefix, suffix
 {features}  scorer: {{class_path: structperc.scorers.SparseLinear}}
   criterion: {{class_path: structperc.criteria.PerceptronLoss}}     # others: docs/how_to/choose_a_learner.md
-  search: {{class_path: structperc.chain.KBest, init_args: {{k: 1}}}}
-  optimizer: {{class_path: structperc.optim.Perceptron, init_args: {{average: true}}}}
 """
 
 

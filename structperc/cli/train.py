@@ -57,8 +57,8 @@ TRAINING = (
     OptionHelp("--data.holdout N", "0", "training sequences held out as development data"),
     OptionHelp("--data.seed N", "", "seed for shuffling the training data; by default that of --seed_everything"),
     OptionHelp("--model.criterion CLASS", "", "training criterion, e.g. structperc.criteria.CRFLoss"),
-    OptionHelp("--model.optimizer CLASS", "Perceptron", "update rule; --model.optimizer.lr sets its rate"),
-    OptionHelp("--model.search.k N", "", "best candidates that are compared with gold"),
+    OptionHelp("--model.optimizer CLASS", "by criterion", "update rule; --model.optimizer.lr sets its rate"),
+    OptionHelp("--model.search.k N", "by criterion", "best candidates that are compared with gold"),
     OptionHelp("--model.features.cutoff N", "2", "minimum occurrences of a feature"),
     OptionHelp("--model.init_from FOLDER", "null", "start from the weights of a saved model"),
 )

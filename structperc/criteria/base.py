@@ -89,6 +89,7 @@ class Criterion(nn.Module, ABC):
     """
 
     min_candidates = 1  # candidates the search must deliver per sequence
+    learns_from_lists = False  # True if it compares all candidates of a list: more of them train better
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
     supports_segments = False  # True if it learns from a `LatticeWithSegments`

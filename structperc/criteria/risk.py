@@ -91,7 +91,8 @@ class NBestRiskLoss(_ExpectedCost):
     scores s.
 
     It supports non-local features, and costs that are not a sum over tokens, such as the exact comparison of segments
-    by `SegmentCosts`. The gold sequence counts if it is among the candidates. Set search.k to 10 or more.
+    by `SegmentCosts`. The gold sequence counts if it is among the candidates. The search should return 10 candidates or
+    more; a tagger's default is 20.
 
     Args:
         cost: cost of each wrong label, or costs of labels or segments.
@@ -112,6 +113,7 @@ class NBestRiskLoss(_ExpectedCost):
     """
 
     min_candidates = 2
+    learns_from_lists = True
     supports_segments = True
 
     def losses_and_updates(self, scored: Scored) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,8 @@ from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
 from structperc.structures import Batch, Candidates, Lattice, LatticeWithSegments, Scored, real_tokens
 
+LIST_SIZE = 20  # candidates of a list in training, as in Collins 2002 and Kazama & Torisawa 2007
+
 
 class ComparedSequences(NamedTuple):
     """Sequences that a criterion compares: those of a batch, or each of their sentences as a row.
@@ -267,6 +269,23 @@ def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
     scores, order = total_scores.sort(dim=1, descending=True, stable=True)
     labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
     return Candidates(labels, scores, candidates.valid.gather(1, order))
+
+
+def default_search(criterion: Criterion, nonlocal_features: bool) -> KBest:
+    """Return the search for training candidates of a criterion, with 20 candidates if there are non-local features.
+
+    Args:
+        criterion: the loss.
+        nonlocal_features: whether there are any.
+
+    Example:
+        >>> from structperc.criteria import CRFLoss, MarginLoss, NBestRiskLoss
+        >>> from structperc.nn.candidate_scorer import default_search
+        >>> [default_search(one, False).k for one in (CRFLoss(), MarginLoss(C=1.0), NBestRiskLoss())]
+        [1, 2, 20]
+    """
+    listed = LIST_SIZE if nonlocal_features or criterion.learns_from_lists else 1
+    return KBest(max(listed, criterion.min_candidates))
 
 
 def check_criterion(criterion: Criterion, search: KBest, nonlocal_features: bool, place: str = "") -> None:

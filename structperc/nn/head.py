@@ -23,7 +23,7 @@ from structperc.chain.confidence import confidence_within, entities
 from structperc.criteria import CRFLoss, Criterion, without_autocast
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
-from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion
+from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion, default_search
 from structperc.nn.inputs import (
     IGNORE_INDEX,
     RowWords,
@@ -103,8 +103,7 @@ class Head(nn.Module, ABC):
         self.labels, self.width = labels, width
         self.criterion = criterion or CRFLoss()
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
-        needed = max(1, self.criterion.min_candidates)
-        self.search = search or KBest(20 if nonlocal_features else needed)
+        self.search = search or default_search(self.criterion, len(nonlocal_features) > 0)
         self.decoder = decoder or KBest(100)
         self._check_parts()
         self.constraints = Constraints()

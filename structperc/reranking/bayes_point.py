@@ -102,11 +102,10 @@ class BayesPoint(pl.Callback):
     Example:
         >>> import pytorch_lightning as pl
         >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import PerceptronLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
-        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss())
         >>> quiet = dict(logger=False, enable_checkpointing=False)
         >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
         >>> trainer = pl.Trainer(max_epochs=1, callbacks=[BayesPoint(passes=2)], **quiet)

@@ -42,12 +42,11 @@ class FirstLabels(DocumentAttribute):
 
     Example:
         >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import PerceptronLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
         >>> corpus = Synthetic(train=2, dev=0, test=0).corpus("train")
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss())
         >>> attribute = FirstLabels(first, JackKnife(folds=2, epochs=1, cache="lists"))
         >>> features = FeatureExtractor(["w[0]", "first[0]", "first[1]"], documents={"first": attribute})
         >>> features.fit(corpus)  # doctest: +SKIP

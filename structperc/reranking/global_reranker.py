@@ -89,7 +89,7 @@ class GlobalReranker(Tagger):
         >>> from structperc.nonlocal_features import WholeEntity
         >>> from structperc.reranking import Boosting
         >>> data = Synthetic(train=2, dev=0, test=0)
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss(), KBest(1))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss())
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
         >>> _ = model.train_first(data, enable_progress_bar=False)  # doctest: +SKIP

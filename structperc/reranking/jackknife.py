@@ -84,11 +84,10 @@ class JackKnife:
 
     Example:
         >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import PerceptronLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss())
         >>> data = Synthetic(train=2, dev=0, test=0)
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> models = plan(first, data, n=3, enable_progress_bar=False)  # doctest: +SKIP

@@ -90,7 +90,7 @@ class LocalFeatures(LocalScore):
         >>> from structperc.criteria import MarginLoss
         >>> from structperc.scorers import SparseLinear
         >>> from structperc.nonlocal_features import ConjunctionConsistency
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0), KBest(2))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0))
         >>> from structperc.reranking import Reranker
         >>> local = LocalFeatures(SparseLinear())
         >>> reranker = Reranker(first, local, MarginLoss(C=1.0), KBest(20), [ConjunctionConsistency()])

@@ -28,7 +28,6 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nn.candidate_scorer import best_allowed_by_total
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.optim import Perceptron
 from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife
@@ -53,7 +52,8 @@ class Reranker(Tagger):
         criterion: Compares the correct label sequence with the candidates of a list; the paper uses `MarginLoss`.
         search: KBest(n), where n is the number of candidates in training.
         nonlocal_features: Features of whole label sequences.
-        optimizer: Constructor of the optimizer of the re-ranker's parameters, without those of the first model.
+        optimizer: Constructor of the optimizer of the re-ranker's parameters, without those of the first model; by
+            default that of the criterion, as in `Tagger`.
         decoder: KBest(n'), where n' is the number of candidates in inference; default: n.
         jackknife: Trains the first models.
         correct: The target if the gold labels are not in the list: "closest", the candidate of highest segment F1
@@ -76,7 +76,7 @@ class Reranker(Tagger):
         >>> from structperc.nonlocal_features import ConjunctionConsistency
         >>> from structperc.reranking import FirstScore
         >>> data = Synthetic(train=2, dev=0, test=0)
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0), KBest(2))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0))
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> features = [ConjunctionConsistency()]
         >>> model = Reranker(first, FirstScore(), MarginLoss(C=1.0), KBest(5), features, jackknife=plan)
@@ -100,7 +100,7 @@ class Reranker(Tagger):
         criterion: Criterion,
         search: KBest,
         nonlocal_features: Sequence[NonlocalFeature],
-        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+        optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
         decoder: KBest | None = None,
         jackknife: JackKnife | None = None,
         correct: Correct = "closest",

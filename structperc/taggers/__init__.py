@@ -2,6 +2,7 @@
 
 base.py                 base class: data, prediction, evaluation, checkpoints
 tagger.py               features, scorer, search, criterion and optimizer as one tagger
+defaults.py             default optimizers, by the criterion
 guided_tagger.py        the tagger of guided learning
 learning.py             training methods: by gradients, by full batches, one sequence at a time
 sequential_learning.py  learning one sequence at a time, also in several processes

@@ -46,10 +46,16 @@ from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.nn.candidate_scorer import CandidateScorer, ComparedSequences, best_first, check_criterion
+from structperc.nn.candidate_scorer import (
+    CandidateScorer,
+    ComparedSequences,
+    best_first,
+    check_criterion,
+    default_search,
+)
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.online import SequenceLearner
-from structperc.optim import AveragedOptimizer, ParameterGroups, Perceptron, TrainingProtocol, training_protocol
+from structperc.optim import AveragedOptimizer, ParameterGroups, TrainingProtocol, training_protocol
 from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
@@ -58,6 +64,7 @@ from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Lattice
 from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import check_trainer, with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
+from structperc.taggers.defaults import default_optimizer, default_rates
 from structperc.taggers.distillation import Teacher
 from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, supports_likelihood
 from structperc.taggers.initialization import initialize_from
@@ -84,8 +91,10 @@ class Tagger(BaseTagger):
             words only through an encoder.
         scorer: Maps a batch to a Lattice.
         criterion: Training loss of the gold labels and the candidates, and the condition for an update.
-        search: Search for training candidates; KBest(n) with n at least the number that the criterion requires.
-        optimizer: Constructor of the optimizer of all parameters of the scorer and the non-local features.
+        search: Search for training candidates; by default for as many as the criterion requires, or 20 if it learns
+            from lists or with non-local features.
+        optimizer: Constructor of the optimizer of all parameters of the scorer and the non-local features; by default
+            that of the criterion, see `taggers.defaults`.
         nonlocal_features: Features of whole label sequences; their scores are added to those of the lattice.
         decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
             default only the best label sequence; with non-local features set n to 100 or more. Without them it may
@@ -96,7 +105,8 @@ class Tagger(BaseTagger):
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
-        parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer.
+        parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer. The
+            default optimizer has a smaller rate for pretrained encoders.
 
     Attributes:
         biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the tagger.
@@ -111,11 +121,10 @@ class Tagger(BaseTagger):
     Example:
         >>> import pytorch_lightning as pl
         >>> from structperc import FeatureExtractor
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import PerceptronLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
-        >>> tagger = Tagger(FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> tagger = Tagger(FeatureExtractor(["w[-1]", "w[0]", "w[1]"]), SparseLinear(), PerceptronLoss())
         >>> quiet = dict(logger=False, enable_checkpointing=False)
         >>> quiet |= dict(enable_progress_bar=False, enable_model_summary=False)
         >>> pl.Trainer(max_epochs=3, **quiet).fit(tagger, datamodule=Synthetic(train=20, dev=0, test=0))
@@ -134,8 +143,8 @@ class Tagger(BaseTagger):
         features: FeatureExtractor | None,
         scorer: LocalWeights,
         criterion: Criterion,
-        search: KBest,
-        optimizer: Callable[[Iterable[Any]], Optimizer] = Perceptron,
+        search: KBest | None = None,
+        optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
         nonlocal_features: Sequence[NonlocalFeature] = (),
         decoder: Decoder | None = None,
         prior: Prior | None = None,
@@ -146,6 +155,7 @@ class Tagger(BaseTagger):
         parameter_groups: ParameterGroups | None = None,
     ) -> None:
         super().__init__(features, beta)
+        search = search or default_search(criterion, len(nonlocal_features) > 0)
         check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
         self.scorer, self.criterion, self.search = scorer, criterion, search
         self.nonlocal_features = nn.ModuleList(nonlocal_features)
@@ -155,6 +165,8 @@ class Tagger(BaseTagger):
         self.default_bias: str | None = None
         self.temperature: float | None = None
         self.constraints = Constraints()
+        if optimizer is None:
+            optimizer, parameter_groups = default_optimizer(criterion, scorer), parameter_groups or default_rates(self)
         self.optimizer, self.lr_scheduler, self.parameter_groups = optimizer, lr_scheduler, parameter_groups
         self.prior, self.init_from, self.teacher = prior, init_from, teacher
         self.training_method: TrainingMethod = GradientTraining(self)

@@ -176,11 +176,10 @@ def evaluate(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Evalua
     Example:
         >>> import pytorch_lightning as pl
         >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
         >>> from structperc.criteria import PerceptronLoss
         >>> from structperc.datamodules import Synthetic
         >>> from structperc.scorers import SparseLinear
-        >>> tagger = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), PerceptronLoss(), KBest(1))
+        >>> tagger = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), PerceptronLoss())
         >>> data, quiet = Synthetic(train=5, dev=0, test=1), dict(logger=False, enable_checkpointing=False)
         >>> trainer = pl.Trainer(max_epochs=3, enable_progress_bar=False, enable_model_summary=False, **quiet)
         >>> trainer.fit(tagger, datamodule=data)

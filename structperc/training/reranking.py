@@ -99,7 +99,7 @@ def boosting_rounds(model: GlobalReranker) -> list[Round]:
         >>> from structperc.nonlocal_features import WholeEntity
         >>> from structperc.reranking import JackKnife
         >>> from structperc.scorers import SparseLinear
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss(), KBest(1))
+        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MEMMLoss())
         >>> plan = JackKnife(folds=2, epochs=1, cache="lists")
         >>> model = GlobalReranker(first, Boosting(rounds=5, w0=1.0), KBest(5), [WholeEntity()], jackknife=plan)
         >>> data, quiet = Synthetic(train=2, dev=0, test=0), dict(logger=False, enable_checkpointing=False)

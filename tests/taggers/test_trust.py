@@ -290,7 +290,7 @@ ENTRIES = {
     "unit": ["paragraph", None, 0],
     "features": [None, [], {}, "x"],
     "format": [1, "3", None, True, 3.0],
-    "search": [None, [], {}, {"class_path": "structperc.chain.KBest", "init_args": {"k": 0}}],
+    "search": [[], {}, {"class_path": "structperc.chain.KBest", "init_args": {"k": 0}}],
     "class": [None, 3, "", "structperc.taggers.GuidedTagger"],
 }
 
