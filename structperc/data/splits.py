@@ -1,4 +1,4 @@
-"""Parts of a corpus: held-out development data, and chunks for step-by-step processing."""
+"""Parts of a corpus: held-out development data, drawn training data, and chunks for step-by-step processing."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args
@@ -58,6 +58,20 @@ def sample_holdout(corpus: Corpus, share: float, scheme: str, seed: int) -> np.n
     if not taken.any():
         taken[min(possible, key=sizes.__getitem__)] = True
     return taken[number]
+
+
+def draw_part(corpus: Corpus, size: int | float, seed: int) -> Corpus:
+    """Draw a number of sequences, or a share up to 1.0, at random; they keep their order.
+
+    With one seed a larger part contains the smaller one. Raises InputError for more sequences than there are.
+    """
+    count = max(1, round(size * len(corpus))) if isinstance(size, float) and size <= 1 else int(size)
+    if count > len(corpus):
+        found = counted(len(corpus), "sequence")
+        raise InputError(f"data.train_size is {size}, but {corpus.name} has {found}; use null for all of them")
+    drawn = np.zeros(len(corpus), bool)
+    drawn[np.random.default_rng(seed).permutation(len(corpus))[:count]] = True
+    return corpus.subset(drawn)
 
 
 def missing_types(whole: Corpus, part: Corpus, scheme: str) -> list[str]:

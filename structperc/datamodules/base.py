@@ -26,7 +26,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
-from structperc.data.splits import missing_types, split_holdout
+from structperc.data.splits import draw_part, missing_types, split_holdout
 from structperc.data.tag_schemes import Scheme, parse_notation
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import process_group
@@ -76,12 +76,17 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             several label sequences with equal scores are last in an n-best list.
         shuffle: Draw a new order of the training sequences in each epoch; otherwise use the same mini-batches, of
             sequences of similar length, which makes full-batch training faster but doubles the memory for features.
-        seed: Seed of the order of the training sequences.
+        seed: Seed of the order of the training sequences, and of `train_size`.
         predict: Split that `predict` labels.
         holdout: Number of training sequences (see `unit`) to use as the development split of a source without one: the
             last ones or, below 1, a random share, whole documents if they are marked; each type of segments still
             occurs in training.
         holdout_seed: Seed of the random share.
+        train_size: Number of training sequences (see `unit`) to learn from, or share of them up to 1.0 (1 is one
+            sequence); default: all. They are drawn at random with `seed`, after `holdout`, and keep their order; with
+            the same seed a larger part contains the smaller one. Features are fitted to the part. The labels remain
+            those of all training sequences, so that all sizes have the same task: segments of a type that a small part
+            lacks count as errors.
         types: New names of segment types, such as {PER: NAME, LOC: NAME}; others keep their names. Adjacent segments
             are not merged.
         cache: Folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
@@ -93,8 +98,9 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             of segments may be of all other types.
 
     Raises:
-        InputError: A number is too small, both `batch_size` and `batch_tokens` are given, `predict` is not a split,
-            `types` is given with scheme "none" or incomplete labels, or there are several workers without a cache.
+        InputError: A number is too small or not whole, both `batch_size` and `batch_tokens` are given, `predict` is not
+            a split, `types` is given with scheme "none" or incomplete labels, or there are several workers without a
+            cache.
 
     Example:
         >>> from structperc import Corpus
@@ -125,6 +131,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         predict: str = "dev",
         holdout: int | float = 0,
         holdout_seed: int = 1,
+        train_size: int | float | None = None,
         types: dict[str, str] | None = None,
         cache: str | None = None,
         cache_workers: int = 1,
@@ -142,6 +149,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError("data.batch_size and data.batch_tokens are both set; set one of them to null")
         if holdout > 1 and holdout != int(holdout):
             raise InputError(f"data.holdout must be a number of sequences or a share below 1, got {holdout}")
+        if train_size is not None and not (0 < train_size < 1 or (train_size > 0 and float(train_size).is_integer())):
+            raise InputError(f"data.train_size must be a number of sequences or a share up to 1.0, got {train_size}")
         check_splits("data.predict", [predict])
         if types and scheme == "none":
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
@@ -158,11 +167,12 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
         self.eval_batch_size, self.shuffle = eval_batch_size, shuffle
         self.seed, self.predict_split = seed, predict
-        self.holdout, self.holdout_seed = holdout, holdout_seed
+        self.holdout, self.holdout_seed, self.train_size = holdout, holdout_seed, train_size
         self.types, self.incomplete, self.annotated_types = types or {}, incomplete, annotated_types
         self.workers = Workers(cache_workers, "set data.cache_workers: 1")
         self.store = CorpusStore() if cache is None else CorpusCache(cache, self.workers)
         self._corpora: dict[str, Corpus | None] = {}
+        self._all_training: Corpus | None = None  # before a part of it is drawn
         self._encoded: dict[str, EncodedCorpus] = {}
         self._encoders: dict[str, Callable[[Corpus], EncodedCorpus]] = {}
 
@@ -203,8 +213,13 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         return corpus
 
     def label_set(self) -> LabelSet:
-        """Return the labels of `scheme` for all types of the training data. Raises InputError as `corpus` does."""
-        corpus = self.corpus("train")
+        """Return the labels of `scheme` for all types of the training data, whatever the `train_size`.
+
+        Raises InputError as `corpus` does.
+        """
+        self.corpus("train")
+        corpus = self._all_training
+        assert corpus is not None
         known: Iterable[str] = corpus.factorize("label").distinct
         if is_incomplete(corpus):
             known = names_in(corpus.factorize(ALLOWED).distinct)
@@ -226,6 +241,11 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         """Return True if the split exists in the source, or is a part of the training data (see `holdout`)."""
         if split not in self._corpora:
             found = self._held_out() if self.holdout and split in ("train", "dev") else self._read(split)
+            if (whole := found.get("train")) is not None:
+                self._all_training = whole
+                if self.train_size is not None:
+                    found["train"] = part = draw_part(whole, self.train_size, self.seed)
+                    logger.info("%s: %d of %d sequences are drawn", whole.name, len(part), len(whole))
             self._corpora.update(found)
             for name, corpus in found.items():
                 self._warn_single_label(name, corpus)
