@@ -222,7 +222,8 @@ class Program:
         epochs, spent = self.trainer.current_epoch, self.seconds_by_part()
         seconds = sum(spent.values())
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
-        cost = {"epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
+        size = {"train_sequences": len(self.datamodule.corpus("train"))}
+        cost = {**size, "epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
         types = {split: by_type(one.evaluation) for split, one in labelled.items()}
         files = [self._write_predictions(split, one.labels) for split, one in labelled.items()]
         evaluations = {split: one.evaluation for split, one in labelled.items()}

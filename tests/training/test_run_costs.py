@@ -89,6 +89,7 @@ def results(trained):
 
 
 def test_results_have_the_costs_of_a_run(trained, results):
+    assert results["train_sequences"] == 20
     assert results["parameters"] == sum(p.numel() for p in Tagger.load(trained.folder / "model").parameters())
     assert set(results["tokens_per_second"]) == {"dev", "test"}
     assert min(results["tokens_per_second"].values()) > 0
