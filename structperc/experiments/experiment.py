@@ -41,6 +41,12 @@ class ExperimentRow(NamedTuple):
     seeds: list[int]  # empty: one training, with the seeds of the configuration
     init_from: str | None = None  # name of the row whose models its trainings start from
     values: tuple[tuple[str, str], ...] = ()  # (option, value) of a point of a grid, also among the options
+    curve: str = ""  # name of the learning curve that the row is a point of
+
+    @property
+    def learner(self) -> str:
+        """The name of the row without a size of training data."""
+        return self.curve or self.name
 
     @property
     def folder(self) -> str:

@@ -23,6 +23,7 @@ TOP_TYPES: dict[str, Any] = {
     "rows": dict[str, Any],
     "seeds": list[int],
     "split": Literal["dev", "test"],
+    "train_sizes": list[int | float | None],
 }
 ROW_TYPES: dict[str, Any] = {
     "command": Literal["fit", "rerank"],
@@ -40,7 +41,7 @@ class Study(NamedTuple):
 
     file: str
     rows: list[ExperimentRow]
-    baseline: str  # name of a row
+    baseline: str  # name of a row of the file
     split: str  # split of the table, dev or test
 
 
@@ -57,6 +58,9 @@ def read_study(file: str) -> Study:
           CRF: {configs: [configs/conll2000/map.yaml]}
           NAME: {configs: [FILE, FILE], options: [--KEY=VALUE], command: rerank, seeds: [1]}
           MCE-F: {configs: [FILE], init_from: CRF}    # start from the model of the same seed, or of the only one
+
+    With `train_sizes: [250, 0.5, null]` each row is trained with each of these values of `data.train_size`, as rows
+    "CRF, 250", "CRF, 0.5" and "CRF, all".
 
     Args:
         file: The study file.
@@ -95,7 +99,24 @@ def read_study(file: str) -> Study:
     baseline = top.get("baseline", rows[0].name)
     if baseline not in top["rows"]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(top['rows'])}")
-    return Study(file, rows, baseline, top.get("split", "dev"))
+    return Study(file, _with_sizes(rows, top.get("train_sizes"), file), baseline, top.get("split", "dev"))
+
+
+def _with_sizes(rows: Sequence[ExperimentRow], sizes: Sequence[float | None] | None, file: str) -> list[ExperimentRow]:
+    """Return each row with each size of training data; the rows as they are if `sizes` is None."""
+    if sizes is None:
+        return [*rows]
+    if not sizes or len(set(sizes)) < len(sizes):
+        raise InputError(f"{file}: train_sizes: write different sizes, as in [250, 500, null], not {sizes}")
+    found = []
+    for size in sizes:
+        ending, value = (", all", "null") if size is None else (f", {size}", str(size))
+        for row in rows:
+            option = ("data.train_size", value)
+            point = row._replace(name=row.name + ending, curve=row.name, values=(option,))
+            options, start = [*row.options, f"--{'='.join(option)}"], row.init_from and row.init_from + ending
+            found.append(point._replace(options=options, init_from=start))
+    return found
 
 
 def _checked(given: Any, place: str, types: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:

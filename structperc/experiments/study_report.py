@@ -13,6 +13,7 @@ from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
 from structperc.reports.tables import markdown_table, wrapped_table, write_records
 
+SIZE = "train_sequences"
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")  # tests of single runs
 ROW_TESTS = ("p_seeds", "p_documents")
@@ -56,7 +57,7 @@ def numbers_of(run: Run, split: str, p: Numbers) -> Numbers:
     types = results.get("types", {}).get(split, {})
     by_type = {f"{TYPE}{name}": scores["score"] for name, scores in types.items()}
     speed = {"tokens_per_second": results.get("tokens_per_second", {}).get(split)}
-    costs = {key: {**results, **speed}.get(key) for key in COSTS}
+    costs = {key: {**results, **speed}.get(key) for key in (SIZE, *COSTS)}
     return {**results[split], **by_type, **{key: x for key, x in costs.items() if x is not None}, **p}
 
 
@@ -85,7 +86,8 @@ def score_columns(lines: Sequence[RowResults], measure: str) -> list[TableColumn
     shares = {"score": measure, "precision": "precision", "recall": "recall", "sentence_accuracy": "sentences"}
     heads = ("parameters", "model MB", "epochs", "seconds", "tokens/s", "MB", "GPU MB")
     forms = (",.0f", ".1f", ".4g", ".1f", ",.0f", ",.0f", ",.0f")
-    made = [(key, TableColumn(head, _cell(key, factor=100))) for key, head in shares.items()]
+    made = [(SIZE, TableColumn("sequences", _cell(SIZE, ",.0f")))] if any(line.row.curve for line in lines) else []
+    made += [(key, TableColumn(head, _cell(key, factor=100))) for key, head in shares.items()]
     made += [("difference", TableColumn("difference", _difference))]
     made += [(key, TableColumn(key.replace("_", " "), _cell(key, ".2g"))) for key in (*ROW_TESTS, *TESTS)]
     made += [(key, TableColumn(head, _cell(key, form))) for key, head, form in zip(COSTS, heads, forms, strict=True)]
@@ -103,7 +105,7 @@ def _cell(key: str, form: str = ".2f", factor: float = 1) -> Callable[[RowResult
         mean, spread = line.mean(key), line.spread(key)
         if mean is None:
             return ""
-        constant = key in ("parameters", "model_mb", "epochs") and spread == 0
+        constant = key in (SIZE, "parameters", "model_mb", "epochs") and spread == 0
         text = f"{factor * mean:{form}}"
         return text if spread is None or constant else f"{text} ± {factor * spread:{form}}"
 
@@ -135,8 +137,9 @@ def _cells(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> list[
 def markdown(lines: Sequence[RowResults], measure: str, split: str, baseline: str) -> str:
     """Return both tables in Markdown, each with a caption."""
     seeds = "mean ± standard deviation over seeds"
+    compared = f"{baseline}{' of the same size' if any(line.row.curve for line in lines) else ''}"
     tests = (
-        f"Difference to {baseline} with its 95 % interval over documents (bootstrap), p over seeds (paired t-test) and "
+        f"Difference to {compared} with its 95 % interval over documents (bootstrap), p over seeds (paired t-test) and "
         "over documents (paired bootstrap), and of McNemar's tests on tokens and on sentences, the median over seeds"
     )
     parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}. {tests}.", ""]
@@ -188,16 +191,21 @@ LEGEND_COLUMNS = 4
 def plot_study(lines: Sequence[RowResults], measure: str, split: str) -> Figure:
     """Return a figure of mean score (per cent) over mean training seconds, with a point and a legend entry per row.
 
-    The axis of seconds is logarithmic, and bars are standard deviations over seeds. Rows without results are left out.
+    Learning curves have a line and a legend entry each, over the number of training sequences. The x axis is
+    logarithmic, and bars are standard deviations over seeds. Rows without results are left out.
     """
     shown = [line for line in lines if line.numbers]
-    figure = Figure(figsize=(8, 4.5 + _legend_height(len(shown))), layout="constrained")
+    learners = list(dict.fromkeys(line.row.learner for line in shown))
+    x, label = "seconds", COST_LABELS["seconds"]
+    if any(line.row.curve for line in shown):
+        x, label = SIZE, "training sequences"
+    figure = Figure(figsize=(8, 4.5 + _legend_height(len(learners))), layout="constrained")
     ax = figure.subplots()
-    for number, line in enumerate(shown):
-        _point(ax, line, "seconds", number, line.spread("seconds"))
+    for number, learner in enumerate(learners):
+        _series(ax, [line for line in shown if line.row.learner == learner], x, number)
     _finish(ax)
-    ax.set(xlabel=COST_LABELS["seconds"], ylabel=f"{split} {measure} (%)")
-    _legend(figure, ax, [line.row.name for line in shown])
+    ax.set(xlabel=label, ylabel=f"{split} {measure} (%)")
+    _legend(figure, ax, learners)
     return figure
 
 
@@ -208,7 +216,7 @@ def plot_comparison(studies: Mapping[str, tuple[str, str, Sequence[RowResults]]]
         studies: Measure, split and rows of each study, by its name. Rows of the same name have the same mark in all
             panels; a row without results, or without that cost, is not drawn.
     """
-    names = list(dict.fromkeys(line.row.name for _, _, lines in studies.values() for line in lines))
+    names = list(dict.fromkeys(line.row.learner for _, _, lines in studies.values() for line in lines))
     height = 2.8 * len(studies) + _legend_height(len(names))
     figure = Figure(figsize=(3.2 * len(COST_LABELS), height), layout="constrained")
     grid = figure.subplots(len(studies), len(COST_LABELS), squeeze=False, sharex="col", sharey="row")
@@ -216,7 +224,7 @@ def plot_comparison(studies: Mapping[str, tuple[str, str, Sequence[RowResults]]]
         for ax, cost in zip(panels, COST_LABELS, strict=True):
             for line in lines:
                 if line.mean(cost) and line.mean("score") is not None:
-                    _point(ax, line, cost, names.index(line.row.name))
+                    _series(ax, [line], cost, names.index(line.row.learner))
             _finish(ax)
             ax.grid(alpha=0.3)
         panels[0].set_ylabel(f"{escape_dollars(study)}\n{split} {measure} (%)")
@@ -226,11 +234,15 @@ def plot_comparison(studies: Mapping[str, tuple[str, str, Sequence[RowResults]]]
     return figure
 
 
-def _point(ax: Axes, line: RowResults, cost: str, number: int, x_spread: float | None = None) -> None:
-    x, y = line.mean(cost) or 0.0, 100 * (line.mean("score") or 0.0)
-    y_spread = 100 * (line.spread("score") or 0.0)
-    style = {**series_style(number), "linestyle": "none"}
-    ax.errorbar(x, y, xerr=x_spread or None, yerr=y_spread or None, capsize=2, **style)
+def _series(ax: Axes, lines: Sequence[RowResults], cost: str, number: int) -> None:
+    """Draw the mean scores of rows over their mean costs, with bars for standard deviations, and join them."""
+    x, y, x_spread, y_spread = (
+        [factor * (number_of(line, key) or 0.0) for line in sorted(lines, key=lambda line: line.mean(cost) or 0.0)]
+        for number_of in (RowResults.mean, RowResults.spread)
+        for key, factor in ((cost, 1), ("score", 100))
+    )
+    xerr, yerr = (spread if any(spread) else None for spread in (x_spread, y_spread))
+    ax.errorbar(x, y, xerr=xerr, yerr=yerr, capsize=2, **series_style(number))
 
 
 def _finish(ax: Axes) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from structperc.data.tag_schemes import spans, to_iob2
 from structperc.errors import InputError
-from structperc.experiments.experiment import Run
+from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.metrics.comparison import System, evaluate_systems
 from structperc.metrics.significance import paired_bootstrap, paired_t_test, sum_by_document
 from structperc.training.predictions import SentenceStrings, document_numbers, read_predictions
@@ -32,11 +32,13 @@ class RunPredictions(NamedTuple):
 class Significance:
     """P-values of runs against those of the baseline; predictions are read once and cached.
 
+    Points of a learning curve are compared with those of the baseline for the same size of training data.
+
     Labels are compared as written, or in IOB2 if the runs use different schemes.
 
     Args:
         split: the split of the predictions.
-        baseline: name of the row to compare with.
+        baseline: name of the row, or of the learning curve, to compare with.
     """
 
     def __init__(self, split: str, baseline: str) -> None:
@@ -48,8 +50,10 @@ class Significance:
 
         Raises InputError for predictions of different texts.
         """
-        own = [run for run in runs if run.row.name == self.baseline]
-        return [{} if run in own else self._test(run, partner(run, own)) for run in runs]
+        return [
+            {} if run.row.learner == self.baseline else self._test(run, partner(run, self._baseline(run.row, runs)))
+            for run in runs
+        ]
 
     def rows(self, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
         """Return the difference of each row to the baseline, with tests over seeds and over documents, by row name.
@@ -57,9 +61,14 @@ class Significance:
         Keys are `difference`, `difference_low`, `difference_high` (95 %, over documents), `p_seeds`, `p_documents`, as
         far as there are runs for them.
         """
-        own = [run for run in runs if run.row.name == self.baseline]
-        names = dict.fromkeys(run.row.name for run in runs if run.row.name != self.baseline)
-        return {name: self._row([run for run in runs if run.row.name == name], own) for name in names}
+        rows = {run.row.name: run.row for run in runs if run.row.learner != self.baseline}
+        return {
+            name: self._row([run for run in runs if run.row.name == name], self._baseline(row, runs))
+            for name, row in rows.items()
+        }
+
+    def _baseline(self, row: ExperimentRow, runs: Sequence[Run]) -> list[Run]:
+        return [run for run in runs if run.row.learner == self.baseline and run.row.values == row.values]
 
     def _row(self, runs: Sequence[Run], baseline: Sequence[Run]) -> dict[str, float]:
         pairs = [(a, b) for a, b in pairs_of(runs, baseline) if a.results and b.results]

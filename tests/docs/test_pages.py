@@ -132,13 +132,15 @@ def test_modules_and_extras_of_commands_exist():
 
 
 def test_studies_of_the_page(here):
-    """The first is a study, the second one names others."""
-    own, several = blocks("how_to/studies", "yaml")
+    """The first is a study, the second one names others, the third has learning curves."""
+    own, several, curves = blocks("how_to/studies", "yaml")
     (here / "study.yaml").write_text(own, encoding="utf-8")
     study = read_study("study.yaml")
     assert study.baseline == "averaged perceptron"
     for file in yaml.safe_load(several)["studies"].values():
         assert read_study(file).rows
+    (here / "study.yaml").write_text(curves, encoding="utf-8")
+    assert {row.learner for row in read_study("study.yaml").rows} == {"averaged perceptron", "CRF"}
 
 
 def test_configurations_of_the_page():

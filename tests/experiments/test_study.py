@@ -51,7 +51,8 @@ class Studies:
         shares = {"score": score, "precision": score / 2, "recall": 0.25, "sentence_accuracy": score / 4}
         costs = {"epochs": 3, "seconds": 10.0 * key[1], "parameters": 1234, "peak_memory_mb": 500.0}
         types = {"dev": {"PER": {"score": score / 5, "gold": 7}}}
-        results = {**costs, "tokens_per_second": {"dev": 2000.0, "test": 1.0}, "dev": shares, "types": types}
+        costs |= {"train_sequences": 20, "tokens_per_second": {"dev": 2000.0, "test": 1.0}}
+        results = {**costs, "dev": shares, "types": types}
         (run / "results.json").write_text(json.dumps(results))
         wrong, label = self.wrong.get(key, 0), self.labels.get(key[0], "B-X")
         found = ["O" if i < wrong else label for i in range(SENTENCES)]
@@ -239,6 +240,20 @@ def test_test_over_seeds_and_documents(studies):
     kept = json.loads((studies.root / "study.json").read_text())["rows"][1]["numbers"]
     assert kept["p_seeds"] == pytest.approx(wanted)
     assert kept["p_documents"] == pytest.approx(p)
+
+
+def test_learning_curves_are_compared_at_each_size(studies):
+    studies.scores = {("base, 10", seed): 0.25 for seed in (1, 2)} | {("base, all", seed): 0.75 for seed in (1, 2)}
+    studies.wrong = {("base, 10", 1): 5, ("base, 10", 2): 5, ("other, all", 1): 6, ("other, all", 2): 6}
+    text = studies(train_sizes=[10, None])
+    assert [row["row"] for row in studies.table("study.csv")] == ["base, 10", "other, 10", "base, all", "other, all"]
+    assert studies.column("study.csv", "p_tokens") == ["", sign_test(5, 0), "", sign_test(6, 0)]
+    small, large = studies.column("study.csv", "difference")[1::2]
+    assert small > 0 > large
+    assert studies.column("study.csv", "train_sequences") == [20] * 4
+    assert " sequences " in next(line for line in text.splitlines() if "precision" in line)
+    sizes = [next(one for one in command if "train_size" in one) for command in studies.commands]
+    assert sizes == ["--data.train_size=10"] * 4 + ["--data.train_size=null"] * 4
 
 
 def test_rows_with_different_documents_have_no_test_over_them(studies):

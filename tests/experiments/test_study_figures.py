@@ -28,6 +28,28 @@ def test_figure_has_a_labelled_point_per_row():
     assert high - low == pytest.approx(2 * 100 * stdev([0.5, 0.75]))
 
 
+def test_figure_of_learning_curves():
+    scores = {"a": {200: [0.5, 0.75], 100: [0.25, 0.75]}, "b": {100: [0.5, 0.5], 200: [0.75, 0.75]}}
+    lines = [
+        RowResults(
+            ExperimentRow(f"{name}, {size}", "fit", [], [], [1, 2], curve=name),
+            [],
+            [{"train_sequences": size, "seconds": 1.0, "score": score} for score in found],
+        )
+        for name, sizes in scores.items()
+        for size, found in sizes.items()
+    ]
+    figure = plot_study(lines, "F1", "dev")
+    (ax,), (legend,) = figure.axes, figure.legends
+    assert ax.get_xscale() == "log"
+    curves = [bars.lines[0].get_xydata().tolist() for bars in ax.containers]
+    assert curves == [[[100, 50], [200, 62.5]], [[100, 50], [200, 75]]]
+    assert [bars.lines[0].get_linestyle() for bars in ax.containers] == ["-", "-"]
+    low, high = ax.containers[0].lines[2][0].get_segments()[0][:, 1]
+    assert high - low == pytest.approx(2 * 100 * stdev([0.25, 0.75]))
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+
+
 def made_up(n):
     """Rows like those of the embedded corpus: seconds over two decades, scores in two groups, three seeds."""
     draw = random.Random(n)

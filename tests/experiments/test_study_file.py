@@ -43,6 +43,18 @@ def test_options_and_seeds_of_rows(write):
     assert two.arguments(7) == ["--config=a.yaml", "--config=b.yaml", *options]
 
 
+def test_rows_of_learning_curves(write):
+    text = GOOD + "  three: {configs: [a.yaml], init_from: one}\ntrain_sizes: [10, 0.5, null]\n"
+    study = read_study(write(text))
+    sizes = {"10": "10", "0.5": "0.5", "all": "null"}
+    assert [row.name for row in study.rows] == [f"{row}, {size}" for size in sizes for row in ("one", "two", "three")]
+    for row, size in zip(study.rows, [size for size in sizes for _ in range(3)], strict=True):
+        assert row.options[-1] == f"--data.train_size={sizes[size]}"
+        assert row.init_from == (f"one, {size}" if row.learner == "three" else None)
+        assert row.seeds == ([7] if row.learner == "two" else [1, 2])
+    assert study.baseline == "one"
+
+
 def test_optional_keys(write):
     study = read_study(write(GOOD))
     assert (study.baseline, study.split) == ("one", "dev")
@@ -69,6 +81,9 @@ def test_folders_of_rows(write, name):
         ("seeds: [1, 2]", "seeds: 3", "study.yaml: seeds: "),
         ("seeds: [7]", "seeds: [x]", "study.yaml: rows.two.seeds: "),
         ("seeds: [1, 2]", "seeds: [1]\nbaseline: CRF", "baseline: "),
+        ("seeds: [1, 2]", "seeds: [1]\ntrain_sizes: []", "train_sizes: "),
+        ("seeds: [1, 2]", "seeds: [1]\ntrain_sizes: [5, 5]", "train_sizes: "),
+        ("seeds: [1, 2]", "seeds: [1]\ntrain_sizes: [all]", "train_sizes: expected list"),
         ("seeds: [1, 2]", "seeds: [1]\nsplit: train", "split: expected one of 'dev', 'test', got 'train'"),
         ("seeds: [1, 2]", "seeds: [1]\nsplit: [dev]", "split: expected"),
         ("seeds: [1, 2]", "seeds: [1]\noptions: --k=1", "options: expected list"),
