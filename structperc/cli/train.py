@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from structperc.cli.arguments import Command
 from structperc.errors import InputError
-from structperc.training.overlays import check_variables
 
 
 @contextmanager
@@ -90,6 +89,8 @@ class TrainingCommand(NamedTuple):
         elif any(one in HELP for one in arguments):
             print("\n".join(self.help()))
             return
+        from structperc.training.overlays import check_variables  # imports YAML
+
         check_variables(arguments[1:] if arguments[0] in TRAININGS else arguments)
         self.run(arguments)
 
