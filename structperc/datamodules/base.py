@@ -217,9 +217,9 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
         Raises InputError as `corpus` does.
         """
-        self.corpus("train")
-        corpus = self._all_training
-        assert corpus is not None
+        corpus = self.corpus("train")
+        if self._all_training is not None:
+            corpus = self._all_training
         known: Iterable[str] = corpus.factorize("label").distinct
         if is_incomplete(corpus):
             known = names_in(corpus.factorize(ALLOWED).distinct)
