@@ -54,6 +54,7 @@ class EvaluationWeights(pl.Callback):
             for optimizer in trainer.optimizers:
                 training_protocol(optimizer).use_training_weights()
 
+    on_train_start = on_validation_end  # of an optimizer that a former training has used, too
     on_train_end = on_fit_end = on_validation_start  # a training that has ended already has no on_train_end
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:

@@ -178,6 +178,22 @@ def test_second_fit(name, tmp_path):
     assert_same(record.start, evaluated)
 
 
+def test_optimizer_of_two_trainings(tmp_path):
+    """An optimizer object that is used again continues with its training weights and sums."""
+    whole, twice, optimizers = made("Perceptron", tmp_path), made("Perceptron", tmp_path), []
+    order = {"batch_size": 4, "shuffle": False}
+    trainer_of(tmp_path / "whole", 2).fit(whole, Text(**order))
+
+    def one(params):
+        optimizers[:] = optimizers or [structperc.optim.Perceptron(params)]
+        return optimizers[0]
+
+    twice.optimizer = one
+    for _ in range(2):
+        trainer_of(tmp_path / "twice", 1).fit(twice, Text(**order))
+    assert_same(weights_of(twice), weights_of(whole))
+
+
 def test_weights_only_and_within_an_epoch(tmp_path):
     """Each checkpoint has evaluation weights; only one with states of optimizers can be resumed."""
     tagger, data = made("Perceptron", tmp_path), Text(batch_size=4)
