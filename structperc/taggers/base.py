@@ -300,7 +300,12 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     @property
     def _data(self) -> SequenceDataModule:
-        return self.trainer.datamodule  # type: ignore[attr-defined]
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if not isinstance(data, SequenceDataModule):
+            raise InputError(
+                "a tagger reads a data module of structperc, not loaders: call fit(tagger, datamodule=data)"
+            )
+        return data
 
     def setup(self, stage: str) -> None:
         """Build the vocabulary from the training data unless there is one; encode the data of the stage."""
@@ -450,6 +455,8 @@ class BaseTagger(pl.LightningModule, Predictor):
     def save(self, folder: str | Path, table: TableType = "float32") -> None:
         """Write the tagger with its current weights into a folder, which is replaced as a whole or not at all.
 
+        Weights are saved as float32; those of a tagger that was trained in 64 bits are rounded.
+
         Args:
             folder: Folder of the model.
             table: Type of the feature weights in the file: "float32", "float16" (11 bits per weight) or "int8"
@@ -565,10 +572,12 @@ class BaseTagger(pl.LightningModule, Predictor):
         weights = {name: t for name, t in tensors.items() if not name.startswith(FEATURE_PREFIX)}
         features = FeatureExtractor.from_state(config["features"], arrays, build)
 
+        kinds = {t.dtype for t in weights.values() if t.is_floating_point()}  # float64 after training in 64 bits
+
         def without_weights() -> Any:
             tagger = found.from_description(config, features, build)
             tagger.allocate(LabelSet(tuple(config["labels"]), config["scheme"]))
-            return tagger
+            return tagger.to(*kinds) if len(kinds) == 1 else tagger
 
         with torch.device("meta"), limit_parameters(len(weights)):  # sizes without memory: wrong ones cost nothing
             check_weights(without_weights(), weights)

@@ -106,8 +106,9 @@ def limit_parameters(tensors: int) -> Iterator[None]:
 
 
 def saved_tensors(tagger: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a tagger without that of its criterion."""
-    return {name: t for name, t in tagger.state_dict().items() if not name.startswith(CRITERION)}
+    """Return the state of a tagger without that of its criterion; weights of 16 bits as float32."""
+    state = {name: t for name, t in tagger.state_dict().items() if not name.startswith(CRITERION)}
+    return {name: t.float() if t.dtype in (torch.bfloat16, torch.float16) else t for name, t in state.items()}
 
 
 def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -122,7 +123,8 @@ def check_weights(tagger: nn.Module, weights: dict[str, Tensor]) -> None:
     any_size = tuple(f"{prefix}." for prefix, module in modules.items() if getattr(module, "any_size", False))
     for name, given in weights.items():
         own = state[name]
-        if own.dtype != given.dtype or (own.shape != given.shape and not name.startswith(any_size)):
+        same = own.dtype == given.dtype or (own.is_floating_point() and given.is_floating_point())
+        if not same or (own.shape != given.shape and not name.startswith(any_size)):
             found, expected = (f"{t.dtype} {tuple(t.shape)}" for t in (given, own))
             raise InputError(f"weights {name}: expected {expected}, got {found}")
 

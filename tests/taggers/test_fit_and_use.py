@@ -282,6 +282,26 @@ def test_callbacks_of_lightning(tmp_path):
         pl.Trainer(max_epochs=1, callbacks=[StochasticWeightAveraging(0.1)], **QUIET).fit(made("Adam", tmp_path), data)
 
 
+@pytest.mark.parametrize(("precision", "dtype"), [("64-true", torch.float64), ("bf16-true", torch.bfloat16)])
+def test_weights_of_other_precision(precision, dtype, tmp_path):
+    """A checkpoint has them as they are, a saved model in float32."""
+    tagger, data = made("Perceptron", tmp_path), Text()
+    trainer = trainer_of(tmp_path, 2, precision=precision)
+    trainer.fit(tagger, data)
+    tagger.save(tmp_path / "model")
+    loaded, saved = Tagger.load(tmp_path / "last.ckpt"), Tagger.load(tmp_path / "model")
+    assert loaded.scorer.node.dtype == dtype
+    assert_same(weights_of(loaded), weights_of(tagger))
+    assert saved.scorer.node.dtype == torch.float32
+    assert_same(weights_of(saved), {name: p.float() for name, p in weights_of(tagger).items()})
+
+
+def test_loaders_in_place_of_data(tmp_path):
+    trainer = pl.Trainer(max_epochs=1, enable_checkpointing=False, **QUIET)
+    with pytest.raises(InputError, match="datamodule"):
+        trainer.fit(made("Perceptron", tmp_path), torch.utils.data.DataLoader([1, 2]))
+
+
 class Seen(pl.Callback):
     """Rows of the mini-batches of each epoch."""
 
