@@ -434,8 +434,12 @@ class BaseTagger(pl.LightningModule, Predictor):
             checkpoint["state_dict"].update({name: weights[p] for name, p in named if p in weights})
         checkpoint["vocabulary"] = self.vocabulary()
         checkpoint[MODEL] = {CONFIG: {"format": FORMAT, **self.configuration()}, ARRAYS: self.feature_tensors()}
-        for name in self.logged_options:  # the model has them; LightningCLI would take them for options of its own
-            checkpoint[self.CHECKPOINT_HYPER_PARAMS_KEY].pop(name, None)
+        others = {name: value for name, value in self.hparams.items() if name not in self.logged_options}
+        if others:
+            checkpoint[self.CHECKPOINT_HYPER_PARAMS_KEY] = others
+        else:  # the model has them; LightningCLI would take them for options of its own
+            checkpoint.pop(self.CHECKPOINT_HYPER_PARAMS_KEY, None)
+            checkpoint.pop(self.CHECKPOINT_HYPER_PARAMS_NAME, None)
         mark_unfinished_epoch(checkpoint, trainer)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
