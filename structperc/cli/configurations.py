@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from structperc.data.survey import Survey
     from structperc.text import SpanConflict
 
-MAX_STRINGS = 200  # distinct strings of a column that is used for features
 HOLDOUT = 0.1  # share of the sentences for development, without a file of development data
 MIN_SENTENCES = 10  # sentences of a file that is split into training and development data
 NOT_PLAIN = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")  # words with a meaning in YAML
@@ -150,7 +149,7 @@ def _configuration(found: "Survey", data: Sequence[DataOption], own: str, remark
     lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
     lines += [f"    {option:<28}  # {comment}" for option, comment in data]
     comment = "# a column, which new text must have, too"
-    features = [f"        - {{of: [{_yaml(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in _feature_columns(found)]
+    features = [f"        - {{of: [{_yaml(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in found.feature_columns]
     summary = " ".join(f"{found.file}: {found.size}".split())
     notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
     return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(lines), features="".join(features))
@@ -196,7 +195,7 @@ def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdo
 def _column_options(found: "Survey") -> list[DataOption]:
     if found.tags:
         return [(f"tags: {found.tags}", "or the other of upos and xpos")]
-    kept = {"word", "label", *_feature_columns(found)}
+    kept = {"word", "label", *found.feature_columns}
     columns = [_yaml(role if role in kept else "_") for role in found.roles]
     skipped = ", others with labels of its types are skipped" if found.other_labels else ""
     return [(f"columns: [{', '.join(columns)}]", f"a name for each column, _ skips one; `label` is gold{skipped}")]
@@ -240,14 +239,6 @@ def _misfit_example(spans: "SpanReport", some: "Sequence[SpanConflict]") -> str:
     place = next(place for place, one in spans.conflicts if one is some[0])
     found = f"{len(some):,} of {spans.total:,} spans, {Path(place).name}: {some[0].message}"
     return " ".join(found.split())
-
-
-def _feature_columns(found: "Survey") -> list[str]:
-    """Return the columns before the label, other than words, of few different strings."""
-    if found.tags or found.table:
-        return []
-    named = [role for role in found.roles[: found.roles.index("label")] if role not in ("word", "_")]
-    return [role for role in named if 1 < len(found.counts(role)) <= MAX_STRINGS and role not in found.other_labels]
 
 
 def _missing_in_holdout(found: "Survey") -> tuple[list[str], int]:

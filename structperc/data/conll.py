@@ -30,6 +30,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 Columns = Sequence[str | None] | Mapping[str, int]
 NumberedFields = tuple[int, list[str]]  # number of a line, and its fields
 PLAIN = LineFormat()
+LEAST_WITH_PREDICATES = 12  # fields of a token in files with a column for each predicate of the sentence
 PIECE = 2**20  # bytes of a file parsed at a time
 _HEADER = re.compile(  # lower-case letters of column names
     r"words?|tokens?|form|text|lemma|sent(ence)?|doc(ument)?|(sent|sentence|token|doc|document)?(id|idx)|index|[ux]?pos"
@@ -215,6 +216,8 @@ class _Parser:
             advice = f"; if {comment} is a comment, set comments: true"
         elif self.line_format.separator != "tab" and 1 < len(_fields(line, "tab")) == len(_fields(self.token, "tab")):
             advice = "; if fields contain spaces, set separator: tab"
+        elif min(found, width) >= LEAST_WITH_PREDICATES:
+            advice = "; files of CoNLL-2009 and CoNLL-2012 have a column for each predicate: keep the columns before"
         fields = f"{counted(found, 'field')}, but line {self.first} has {width}"
         return InputError(f"{self.name}:{number}: {fields}: {quoted(line)}{advice}")
 

@@ -54,6 +54,13 @@ class SchemeFit(NamedTuple):
     inside: int  # number of tokens with other labels than the outside label
     prefixed: int  # number of these with a label of the scheme, or of the best one if the scheme is "none"
     outside: int  # number of tokens outside segments
+    illegal: int = 0  # number of recognized labels that are illegal after the label before, or at the end
+    types: frozenset[str] = frozenset()  # types of the segments; "" for labels that consist of a prefix
+
+    @property
+    def is_regular(self) -> bool:
+        """True for labels with prefixes and types of which at most a tenth is not of the scheme."""
+        return bool(self.types - {""}) and sum(self.unrecognized.values()) <= TOLERANCE * self.inside
 
     def remark(self) -> str | None:
         """Return a message about unusual labels, if any."""
@@ -70,7 +77,7 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     """Return the scheme or notation with the fewest illegal and unrecognized labels, preferably the usual one.
 
     It must fit half of the labels other than "O", or 80 % for labels of another form than "B-TYPE"; otherwise the
-    scheme is "none".
+    scheme is "none". Labels without types, such as B and I, must also be several and nearly all legal.
     """
     pairs = Counter(chain.from_iterable(pairwise([None, *labels, None]) for labels in sentences))
     counts: Counter[str] = Counter()
@@ -86,14 +93,18 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
         return SchemeFit("none", {}, counts.total() - outside, 0, outside)
     most = min(sum(unread.values()) for _, unread in possible) + counts.total() * TOLERANCE
     close = [(one, unread) for one, unread in possible if sum(unread.values()) <= most]
-    notation, unread = min(close, key=lambda one: _cost(one[0], one[1], pairs))
+    cost, notation, unread = min(((_cost(*one, pairs), *one) for one in close), key=lambda one: one[0])
     outside = counts[notation.outside]
     inside = counts.total() - outside
     prefixed = inside - sum(unread.values())
     usual = (notation.lower, notation.reversed, notation.gap) == (False, False, "-")
     if prefixed < inside * (MIN_SHARE if usual else MIN_SHARE_UNUSUAL):
         return SchemeFit("none", {}, inside, prefixed, outside)
-    return SchemeFit(notation.name, unread, inside, prefixed, outside)
+    illegal, known = cost[0] - cost[1], counts.keys() - unread.keys()
+    types = frozenset(kind for label in known if (kind := parse_tag(label, notation.name).type) is not None)
+    if types == {""} and (len(counts) == 1 or illegal > inside * TOLERANCE):
+        return SchemeFit("none", {}, inside, 0, outside)
+    return SchemeFit(notation.name, unread, inside, prefixed, outside, illegal, types)
 
 
 def detect_scheme(sentences: LabelSequences) -> str:

@@ -1,9 +1,10 @@
 """Survey of a labelled file of any format: its columns, the column of labels, and the tag scheme."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from structperc.data.format_detection import check_not_text
 from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_set
 from structperc.data.normalise import check_scheme_labels
 from structperc.data.read_options import LineFormat, ReadOptions
-from structperc.data.scheme_detection import NO_SEGMENT, SchemeFit, fit_scheme, is_label
+from structperc.data.scheme_detection import NO_SEGMENT, LabelSequences, SchemeFit, fit_scheme, is_label
 from structperc.data.tables import (
     COMPLETE,
     DELIMITERS,
@@ -49,7 +50,7 @@ from structperc.data.tables import (
     table_format,
     usual_columns,
 )
-from structperc.data.tag_schemes import SEGMENT_SCHEMES, parse_notation, parse_tag, repair, spans, suggest_label
+from structperc.data.tag_schemes import SEGMENT_SCHEMES, parse_notation, repair, spans, suggest_label
 from structperc.data.text_files import expand_path, read_lines, read_text, split_lines
 from structperc.errors import InputError
 from structperc.spelling import counted, quoted
@@ -59,6 +60,10 @@ SHOWN = 5  # labels in a remark
 SIMILAR = 0.8  # with this share of segments of the same types, the column of the gold labels is unclear
 LONG = 200  # tokens of a very long sentence
 HEAD = 100  # rows of a table to inspect
+MAX_STRINGS = 200  # distinct strings of a column that is used for features
+FEW_WORDS = 100  # at most so many distinct strings, each ten times in the mean, are hardly words
+CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"}  # types of CoNLL-2000
+CONLL2009 = ["_", "word", "_", "_", "label", *["_"] * 9]  # roles of the first columns; the label is POS
 DEFAULTS = ReadOptions()
 
 
@@ -75,6 +80,8 @@ class Survey(NamedTuple):
     fit: SchemeFit | None = None  # None: no labels, or the scheme was given
     line_format: LineFormat = LineFormat()
     other_labels: Sequence[str] = ()  # other columns with labels of the same types, which must not be features
+    further_labels: Sequence[str] = ()  # other columns with labels of segments of other types
+    layout: str = ""  # name of a known layout by which the columns were found
     comments: Sequence[int] = ()  # lines
     header: int = 0  # line of column names; 0: none
     table: TableSurvey | None = None  # for tables
@@ -121,6 +128,32 @@ class Survey(NamedTuple):
         """Return the count of each string in a column."""
         return Counter(self.corpus.columns[role])
 
+    @property
+    def feature_columns(self) -> list[str]:
+        """The columns before the label, other than words and labels of its types, of few different strings."""
+        if self.tags or self.table or not self.labelled:
+            return []
+        named = [role for role in self.roles[: self.roles.index("label")] if role not in ("word", "_")]
+        return [role for role in named if 1 < len(self.counts(role)) <= MAX_STRINGS and role not in self.other_labels]
+
+    def column_remarks(self) -> Iterator[str]:
+        """Yield remarks about the choice of the columns."""
+        words = self.counts("word")
+        if self.table is None and len(words) <= min(FEW_WORDS, self.corpus.tokens / 10):
+            only = f"the word has only {len(words):,} distinct strings in {self.corpus.tokens:,} tokens"
+            yield f"column {self.roles.index('word') + 1}: {only}; if words are elsewhere, set --columns"
+        if self.layout:
+            chosen = f"column {self.roles.index('label') + 1} is the label, the others are not features"
+            yield f"the columns are those of {self.layout}: {chosen}; set --columns to change that"
+        if self.other_labels:
+            label, *others = (self.roles.index(role) + 1 for role in ("label", *self.other_labels))
+            columns = f"columns {', '.join(map(str, sorted([label, *others])))} have labels of the same types"
+            yield f"{columns}: column {label} is the label, the others are not features; set --columns to change that"
+        for role in self.further_labels:
+            use = "is a feature, which new text must have, too" if role in self.feature_columns else "is not a feature"
+            which = f"column {self.roles.index(role) + 1} has labels of segments of other types"
+            yield f"{which}: it {use}; set --columns to change that"
+
     def label_remarks(self) -> Iterator[str]:
         """Yield a remark about labels that do not fit the scheme, if there are any."""
         if self.fit is not None and (remark := self.fit.remark()):
@@ -151,10 +184,7 @@ class Survey(NamedTuple):
             yield f"all tokens have the label {one}: there is nothing to learn; name the columns in --columns"
         if len(self.corpus) == 1 and self.corpus.tokens > LONG and self.table is None:
             yield f"there are no empty lines after sentences, so all {self.corpus.tokens:,} tokens are one sentence"
-        if self.other_labels:
-            label, *others = (self.roles.index(role) + 1 for role in ("label", *self.other_labels))
-            columns = f"columns {', '.join(map(str, sorted([label, *others])))} have labels of the same types"
-            yield f"{columns}: column {label} is the label, the others are not features; set --columns to change that"
+        yield from self.column_remarks()
         if self.header:
             yield f"line {self.header} has the names of the columns"
         if self.comments:
@@ -188,10 +218,9 @@ class Survey(NamedTuple):
 def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     """Return the content of a column file or a CoNLL-U treebank.
 
-    Columns are named by `reading` or by the first line of the file, see `conll.header_line`. Otherwise the word is the
-    first column that is not numeric, and the label the last one after it with segment labels (of several with segments
-    of the same types, the first with nearly the most), or the last column. Raises InputError as the readers do, and for
-    labels that are not of the scheme in `reading`.
+    Columns are named by `reading` or by the first line of the file, see `conll.header_line`. Otherwise they are found
+    by `find_word` and `find_label`. Raises InputError as the readers do, and for labels that are not of the scheme in
+    `reading`.
     """
     lines = read_lines(file, reading.encoding)
     if not reading.columns:
@@ -203,18 +232,24 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     given = reading.columns or (header_names(lines[0]) if lines else None)
     columns = given or ["word", *(f"column{n}" for n in range(2, field_count(lines, line_format) + 1))]
     corpus, sets = _hide_label_sets(conll_corpus(lines, columns, file, line_format=line_format))
+    by_sentence = {role: corpus.sentences_of(values) for role, values in corpus.columns.items()}
     few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MAX_LABELS]
-    fits = {role: fit_scheme(corpus.sentences_of(corpus.columns[role])) for role in few}
-    roles = list(given or _detect_roles(corpus, fits))
+    fits = {role: fit_scheme(by_sentence[role]) for role in few}
+    roles, layout = list(given or ()), ""
     if given is None:
+        layout = "CoNLL-2009" if _is_conll2009(list(by_sentence.values())) else ""
+        roles = CONLL2009 + ["_"] * (len(columns) - len(CONLL2009)) if layout else _detect_roles(by_sentence, fits)
         own = {old: role for old, role in zip(columns, roles, strict=True) if role != "_"}
         corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
         fits = {own[old]: fit for old, fit in fits.items() if old in own}
-    other_labels = _same_types(corpus, fits, "label") if "label" in fits else []
+    other_labels = _same_types(fits, "label") if "label" in fits else []
+    further = [role for role, fit in fits.items() if fit.is_regular and role not in ("word", "label", *other_labels)]
     found = inspect_corpus(file, roles, None, corpus, reading.labels, fits.get("label"))
     return found._replace(
         line_format=line_format,
         other_labels=other_labels,
+        further_labels=further if "label" in fits else [],
+        layout=layout,
         comments=comment_line_numbers(lines, line_format),
         header=header_row(lines, line_format),
         sets=sets,
@@ -282,31 +317,99 @@ def _inspect_treebank(file: str, reading: ReadOptions) -> Survey:
     return inspect_corpus(file, roles, tags, corpus, reading.labels or "none")
 
 
-def _detect_roles(corpus: Corpus, fits: Mapping[str, SchemeFit]) -> list[str]:
+# -- roles of columns -----------------------------------------------------------------------------------------
+
+
+def _is_conll2009(columns: Sequence[LabelSequences]) -> bool:
+    """Return True for columns with numbers of words 1, 2, ... in the first, and of their heads in columns 9 and 10."""
+    return len(columns) >= len(CONLL2009) and all(
+        list(ids) == [str(n) for n in range(1, len(ids) + 1)] and all(map(str.isdecimal, [*heads, *predicted]))
+        for ids, heads, predicted in zip(columns[0], columns[8], columns[9], strict=True)
+    )
+
+
+def _detect_roles(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFit]) -> list[str]:
     """Return the roles of columns, see `inspect_columns`."""
-    columns = list(corpus.columns)
-    numeric = (all(map(str.isdecimal, corpus.factorize(role).distinct)) for role in columns)
-    word = next((i for i, number in enumerate(numeric) if not number), 0)
-    later = columns[word + 1 :]
-    segments = [role for role in later if role in fits and fits[role].scheme != "none" and fits[role].inside]
-    label = later[-1] if later else None
+    word = find_word(columns, fits)
+    label, at = find_label(columns, fits, word), list(columns).index(word)
+    names = {label: "label", word: "word"}
+    return [names.get(role, "_" if i < at else f"column{i + 1}") for i, role in enumerate(columns)]
+
+
+def find_word(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFit]) -> str:
+    """Return the column of words: the first one that is not numeric, has no labels of segments and varies in sentences.
+
+    Args:
+        columns: the strings of each column by sentence.
+        fits: the fit of columns of few distinct strings.
+
+    Example:
+        >>> columns = {"1": [["O", "B-LOC"]], "2": [["in", "Rome"]]}
+        >>> fits = {name: fit_scheme(own) for name, own in columns.items()}
+        >>> find_word(columns, fits), find_label(columns, fits, "2")
+        ('2', '1')
+    """
+    possible = [name for name, own in columns.items() if not all(map(str.isdecimal, chain.from_iterable(own)))]
+    labels = [name for name in possible if name in fits and fits[name].is_regular and _varies(columns[name])]
+    words = [name for name in possible if name not in labels and _varies(columns[name])]
+    return next(iter([*words, *possible, *columns]))
+
+
+def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFit], word: str) -> str | None:
+    """Return the column of labels, None if there is only one column.
+
+    Columns that are constant in each sentence, such as names of annotators, are not labels if another one varies. Of
+    the others, labels with prefixes and types, of few labels outside of the scheme, not of chunks, mostly legal, and of
+    several types are preferred, in this order, and then the last column. Of columns with segments of the same types, it
+    is the first with nearly the most segments of those that are equal in this order. Without labels of segments, it is
+    the last column after the word that is not numeric.
+
+    Args:
+        columns: the strings of each column by sentence.
+        fits: the fit of columns of few distinct strings.
+        word: the column of words.
+    """
+    others = [name for name in columns if name != word]
+    varied = [name for name in others if _varies(columns[name])] or others
+    segments = [name for name in varied if name in fits and fits[name].scheme != "none" and fits[name].inside]
     if segments:
-        alike = [role for role in segments if role == segments[-1] or role in _same_types(corpus, fits, segments[-1])]
-        most = max(fits[role].prefixed for role in alike)
-        label = next(role for role in alike if fits[role].prefixed >= SIMILAR * most)
-    names = {label: "label", columns[word]: "word"}
-    return [names.get(role, "_" if i < word else f"column{i + 1}") for i, role in enumerate(columns)]
+        best = max(reversed(segments), key=lambda name: _preference(fits[name]))
+        alike = [name for name in segments if name == best or name in _same_types(fits, best)]
+        alike = [name for name in alike if _preference(fits[name])[:-1] == _preference(fits[best])[:-1]]
+        most = max(fits[name].prefixed for name in alike)
+        return next(name for name in alike if fits[name].prefixed >= SIMILAR * most)
+    names = list(columns)
+    later = [name for name in varied if names.index(name) > names.index(word)] or varied
+    texts = [name for name in later if not all(_NUMBER.fullmatch(one) for one in chain.from_iterable(columns[name]))]
+    return next(reversed(texts or later), None)
 
 
-def _same_types(corpus: Corpus, fits: Mapping[str, SchemeFit], label: str) -> list[str]:
-    """Return the other columns with segments of the types of a column of labels."""
-    types = {}
-    for role, fit in fits.items():
-        if fit.scheme != "none":
-            labels = set(corpus.factorize(role).distinct) - fit.unrecognized.keys()
-            types[role] = {parse_tag(one, fit.scheme).type for one in labels} - {None}
-    own = types.get(label, set())
-    return [role for role, found in types.items() if role not in (label, "word") and found & own]
+_NUMBER = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+([eE][-+]?[0-9]+)?")
+
+
+def _varies(sentences: LabelSequences) -> bool:
+    """Return True if a sentence has different strings; for sentences of one token, if they differ."""
+    if any(len(set(own)) > 1 for own in sentences):
+        return True
+    return all(len(own) <= 1 for own in sentences) and len(set(chain.from_iterable(sentences))) > 1
+
+
+def _preference(fit: SchemeFit) -> tuple[bool, ...]:
+    """Return the order in which columns with segments are preferred as labels."""
+    known = {kind.upper() for kind in fit.types}
+    mostly_legal = 2 * fit.illegal <= fit.inside
+    return bool(known - {""}), fit.is_regular, not known <= CHUNKS, mostly_legal, len(known) > 1
+
+
+def _words_of(kind: str) -> list[str]:
+    return re.findall(r"[^\W_]+", kind.casefold())
+
+
+def _same_types(fits: Mapping[str, SchemeFit], label: str) -> list[str]:
+    """Return the other columns with segments whose types share a word with those of a column of labels."""
+    words = {role: set(fit.types & {""}).union(*map(_words_of, fit.types)) for role, fit in fits.items()}
+    own = words.get(label, set())
+    return [role for role, found in words.items() if role not in (label, "word") and found & own]
 
 
 # -- tables ---------------------------------------------------------------------------------------------------
@@ -366,11 +469,11 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
     if kind in DELIMITERS and not among["word"] and among[SENTENCE] and _has_sentences(some, among[SENTENCE][0]):
         among["word"], among[SENTENCE] = among[SENTENCE][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among[TEXT] and among[SPANS]):
-        names = list(row)  # without usual names: the first column that is not numeric, the last one of labels
-        word = next((name for name in names if not all(str(one[name]).isdecimal() for one in some)), names[0])
-        later = names[names.index(word) + 1 :]
-        tagged = [name for name in later if _are_segments([one[name] for one in some])]
-        among |= {"word": [word], "label": tagged[-1:] or later[-1:], SENTENCE: []}
+        by_sentence = {name: _cells_by_sentence(some, name) for name in row}  # without usual names
+        fits = {name: fit_scheme(own) for name, own in by_sentence.items()}
+        word = find_word(by_sentence, fits)
+        label = find_label(by_sentence, fits, word)
+        among |= {"word": [word], "label": [] if label is None else [label], SENTENCE: []}
     of_words = bool(among["word"] and (among["label"] or not among[SPANS]))
     roles = ("word", "label", SENTENCE, DOCUMENT) if of_words else (TEXT, SPANS, DOCUMENT)
     if of_words and kind in DELIMITERS and not among[SENTENCE] and not _has_sentences(some, among["word"][0]):
@@ -396,10 +499,16 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
     return found
 
 
+def _cells_by_sentence(rows: Sequence[Mapping[str, Any]], column: str) -> list[list[str]]:
+    """Return the words of the cells of a column, by the empty rows before the rows."""
+    groups = groupby(rows, key=lambda row: row.get(EMPTY_ROWS))
+    return [[word for row in group for word in str(row[column]).split()] for _, group in groups]
+
+
 def _are_segments(cells: Iterable[str]) -> bool:
     """Return True if the labels in some cells are of one segment scheme, and not all are O."""
-    labels = {label for cell in cells for label in cell.split()}
-    return bool(labels - {"O"}) and any(all(is_label(label, scheme) for label in labels) for scheme in SEGMENT_SCHEMES)
+    fit = fit_scheme([[label for cell in cells for label in cell.split()]])
+    return fit.inside > 0 and fit.scheme in SEGMENT_SCHEMES and not fit.unrecognized
 
 
 def _has_sentences(some: Sequence[Mapping[str, Any]], column: str) -> bool:
@@ -421,7 +530,7 @@ def _has_heading(file: str, reading: ReadOptions) -> bool:
     if usual & {"word", TEXT} or {"label", SENTENCE} <= usual:
         return True
     columns = list(zip(*cells[1:], strict=False))
-    tagged = [number for number, values in enumerate(columns) if number and _are_segments(values)]
+    tagged = [number for number, values in enumerate(columns) if _are_segments(values)]
     return bool(tagged) and not _are_segments([cells[0][tagged[-1]]]) and cells[0][tagged[-1]] != "O"
 
 
