@@ -12,14 +12,13 @@ import torch
 
 from structperc.criteria import MCEFLoss, SegmentCounts, Sigmoid
 from structperc.data.labels import LabelSet, segment_boundaries
-from structperc.data.tag_schemes import SCHEMES, spans
+from structperc.data.tag_schemes import PREFIX_SCHEMES, SCHEMES, spans
 from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
 from structperc.metrics.segments import opened_segments, segment_counts
 from structperc.nonlocal_features import CandidateSegments
 from structperc.ragged import Ragged
 from structperc.structures import Batch, Candidates, Lattice, Scored, Words
 
-SEGMENT_SCHEMES = [scheme for scheme in SCHEMES if scheme != "none"]
 Found = set[tuple[str, int, int]]  # type, first token, token after the last
 
 
@@ -125,7 +124,7 @@ def by_nonlocal_features(documents, batch, boundaries, label_set) -> list[Found]
 READERS = [by_names, by_tensors, by_metric, by_units, by_nonlocal_features]
 
 
-@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+@pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 def test_readers_equal_the_reference(reader, scheme):
     for seed in range(25):
@@ -138,7 +137,7 @@ def test_readers_equal_the_reference(reader, scheme):
         assert reader(documents, batch, boundaries, label_set) == [d.segments for d in documents]
 
 
-@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+@pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 def test_counts_equal_the_reference(scheme):
     for seed in range(25):
         draw = random.Random(seed)

@@ -39,8 +39,9 @@ def abstention(tagger: Tagger, corpus: Corpus, points: int = 20) -> list[Abstent
         >>> [(point.share, point.f1) for point in abstention(tagger, corpus, points=2)]
         [(1.0, 1.0), (0.5, 0.6666666666666666)]
     """
-    found = tagger.predict(corpus, confident=True).with_spans(corpus, []).spans or []
-    labelled = Prediction(list(corpus.columns["label"]), None, None).with_spans(corpus, []).spans or []
+    scheme = tagger.labels.scheme
+    found = tagger.predict(corpus, confident=True).with_spans(corpus, [], scheme).spans or []
+    labelled = Prediction(list(corpus.columns["label"]), None, None).with_spans(corpus, [], scheme).spans or []
     gold = {span[:3] for span in labelled}
     correct = torch.tensor([span[:3] in gold for span in found], dtype=torch.bool)
     probabilities = torch.tensor([span.probability for span in found], dtype=torch.float64)

@@ -400,7 +400,7 @@ def _supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
     scheme = tagger.labels.scheme
     if scheme == "none":
         raise InputError("the labels of the model are not segments; precision and recall need a tag scheme")
-    local, simple = not tagger.nonlocal_features, scheme != "IOB1"
+    local, simple = not tagger.nonlocal_features, scheme not in ("IOB1", "IO")
     supported = {"outside": True, "begin": simple, "types": True, "segments": local and simple}
     known = [way for way in WAYS if supported.get(way, local and simple)]
     for way in ways:

@@ -273,7 +273,8 @@ def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored:
         total = sum((term.products[i] for term in terms), local + same)
         names = tagger.labels.decode(scored.candidates.labels[0, k].cpu())
         candidates.append(Candidate(names, k + 1, order.index(k) + 1, local, total, bool(scored.is_gold[k])))
-    sentences = list(_changed_sentences(corpus, row, candidates[0].labels, candidates[after].labels))
+    first, last = (candidates[k].labels for k in (0, after))
+    sentences = list(_changed_sentences(corpus, row, first, last, tagger.labels.scheme))
     return Explanation(row, corpus.where(int(corpus.starts[row])), n, candidates, same, terms, sentences)
 
 
@@ -287,13 +288,15 @@ def _shown(order: list[int], gold: list[int]) -> list[int]:
     return sorted({0, best, *others[:OTHERS], *gold})
 
 
-def _changed_sentences(corpus: Corpus, row: int, before: list[str], after: list[str]) -> Iterator[ChangedSentence]:
+def _changed_sentences(
+    corpus: Corpus, row: int, before: list[str], after: list[str], scheme: str
+) -> Iterator[ChangedSentence]:
     start, end = int(corpus.starts[row]), int(corpus.starts[row + 1])
     boundaries = corpus.sentences[(corpus.sentences >= start) & (corpus.sentences <= end)].tolist()
     gold = corpus.columns.get("label")
     for a, b in pairwise(boundaries):
-        old, new = (spans(labels[a - start : b - start]) for labels in (before, after))
-        wanted = None if gold is None else spans(gold[a:b])
+        old, new = (spans(labels[a - start : b - start], scheme) for labels in (before, after))
+        wanted = None if gold is None else spans(gold[a:b], scheme)
         words = list(corpus.columns["word"][a:b])
         changes = [
             Change(

@@ -215,7 +215,7 @@ def minimum_segment_risk(
 
     Args:
         lattice: scores of B sequences.
-        labels: names and tag scheme of the labels, neither IOB1 nor "none".
+        labels: names and tag scheme of the labels, not IOB1, IO or "none".
         threshold: 0 <= threshold < 1.
 
     Returns:
@@ -279,7 +279,7 @@ def _best_segments(by_end: list[list[tuple[int, int, float]]]) -> tuple[float, l
 
 def check_segment_labels(labels: LabelSet) -> None:
     """Raise InputError for labels whose scheme has no label of its own for the first token of each segment."""
-    if labels.scheme in ("IOB1", "none"):
+    if labels.scheme in ("IOB1", "IO", "none"):
         raise InputError(f"decoding of segments does not support the scheme {labels.scheme}; use IOB2 (data.scheme)")
 
 
@@ -299,7 +299,7 @@ class MinimumSegmentRisk(Decoder):
         temperature: number by which the scores are divided to be log-probabilities.
 
     Raises:
-        InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1 or "none".
+        InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1, IO or "none".
 
     Example:
         >>> import torch
@@ -323,7 +323,7 @@ class MinimumSegmentRisk(Decoder):
         self.threshold, self.temperature = threshold, temperature
 
     def allocate(self, labels: LabelSet) -> None:
-        """Keep the labels. Raises InputError for the schemes IOB1 and "none"."""
+        """Keep the labels. Raises InputError for the schemes IOB1, IO and "none"."""
         check_segment_labels(labels)
         self.labels = labels
 
@@ -343,7 +343,7 @@ class SegmentThreshold(MinimumSegmentRisk):
         temperature: number by which the scores are divided to be log-probabilities.
 
     Raises:
-        InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1 or "none".
+        InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1, IO or "none".
 
     Example:
         >>> import torch

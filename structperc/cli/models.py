@@ -216,7 +216,7 @@ def _compare_arguments(parser: CommandParser) -> None:
     parser.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
     parser.add_argument("--gold", help="CoNLL columns, label last; default: the last column but one of the predictions")
     parser.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
-    scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU or none; default: the one that fits them all, else IOB2"
+    scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU, IO or none; default: the one that fits them all, else IOB2"
     parser.add_argument("--scheme", help=scheme)
     add_labels(parser, "gold; default: that of the predictions, or the one that fits")
     add_encoding(parser)

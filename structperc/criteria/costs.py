@@ -187,7 +187,7 @@ class SegmentCosts(Costs):
 
     Raises:
         InputError: a cost is negative or infinite, or the name of a cost is unknown; from `allocate`, an unknown type,
-            or a scheme without a label of its own for the first token of a segment (IOB1 and "none").
+            or a scheme without a label of its own for the first token of a segment (IOB1, IO and "none").
 
     Example:
         >>> import torch
@@ -229,7 +229,7 @@ class SegmentCosts(Costs):
         Raises:
             InputError: an unknown type, or a scheme that is not supported.
         """
-        if labels.scheme in ("IOB1", "none"):
+        if labels.scheme in ("IOB1", "IO", "none"):
             raise InputError(
                 f"SegmentCosts: labels of scheme {labels.scheme} do not mark the first tokens of segments; "
                 "set data.scheme: IOB2, or use TokenCosts"

@@ -349,6 +349,8 @@ def _in_scheme(before: Tag, tag: Tag, after: Tag, target: str) -> Tag:
     """Return a label in the target scheme, from its neighbours in the source scheme."""
     if tag.type is None:
         return tag
+    if target == "IO":
+        return Tag(INSIDE, tag.type)
     first, last = starts_segment(before, tag), after.type is None or starts_segment(tag, after)
     if target == "IOB1":
         return Tag(BEGIN if first and before.type == tag.type else INSIDE, tag.type)

@@ -15,6 +15,7 @@ from structperc.data.tag_schemes import (
     SCHEMES,
     SINGLE,
     Tag,
+    check_bare,
     check_scheme,
     is_allowed_transition,
     label_type,
@@ -53,7 +54,7 @@ class LabelSet:
 
     Args:
         names: the L labels.
-        scheme: tag scheme: IOB1, IOB2, IOBES, BILOU, BMES, BMEWO or "none".
+        scheme: tag scheme: IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, IO or "none".
 
     Raises:
         InputError: an unknown scheme, duplicate or missing names, or names that are not of the scheme.
@@ -75,6 +76,8 @@ class LabelSet:
         if not self.names or len(set(self.names)) < len(self.names):
             raise InputError(f"label names must be given and distinct, not {list(self.names)}")
         _ = self._tags
+        if self.scheme == "IO":
+            check_bare(self.names)
 
     @classmethod
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":
@@ -143,8 +146,8 @@ class LabelSet:
         More than half indicates a column of such labels.
         """
         found = set(strings) - {"O"}
-        types = {label_type(name) for name in self.names} if self.scheme != "none" else set()
-        known = sum(one in self._ids or ("-" in one and label_type(one) in types) for one in found)
+        types = set(self.type_names)
+        known = sum(one in self._ids or one in types or ("-" in one and label_type(one) in types) for one in found)
         return known / max(1, len(found))
 
     def decode(self, ids: "Sequence[int] | np.ndarray | Tensor") -> list[str]:

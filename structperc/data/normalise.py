@@ -9,13 +9,15 @@ import numpy as np
 from structperc.data.corpus import Column, Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import ReadOptions
-from structperc.data.scheme_detection import advice_for, is_label
+from structperc.data.scheme_detection import advice_for, is_label, log_joined, warn_joined
 from structperc.data.tag_schemes import (
     OUTSIDE_TAG,
-    SEGMENT_SCHEMES,
+    PREFIX_SCHEMES,
+    check_bare,
     convert,
     first_violation,
     is_allowed_transition,
+    parse_notation,
     parse_tag,
     rename,
     repair,
@@ -53,7 +55,7 @@ def checked_corpus(corpus: Corpus, reading: ReadOptions, scheme: str, unmarked: 
 def better_scheme(corpus: Corpus, scheme: str) -> str | None:
     """Return the scheme in which at most a tenth as many sentences are illegal as in the given one, or None."""
     illegal = {}
-    for one in SEGMENT_SCHEMES:
+    for one in PREFIX_SCHEMES:
         with suppress(InputError):  # labels that are not of the scheme
             illegal[one] = len(illegal_sentences(corpus, one))
     best = min(illegal, key=lambda one: illegal[one], default=scheme)
@@ -93,6 +95,7 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
         raise _illegal_label(corpus, int(illegal[0]), source)
     if source == target and not len(illegal):
         return corpus, 0
+    warn_joined(corpus.name, corpus.sentences_of(corpus.columns["label"]), source, target)
     names = {name: i for i, name in enumerate(labels.distinct)}
     numbers, repaired = labels.numbers.copy(), 0
     for r in illegal if source == target else range(len(corpus.sentences) - 1):
@@ -153,10 +156,10 @@ def warn_unknown_labels(corpus: Corpus, labels: LabelSet) -> None:
     logger.warning("%s: %s with labels not seen in training, counted as errors: %s%s", corpus.name, total, named, more)
 
 
-def count_segments(corpus: Corpus) -> int:
-    """Return the number of segments in labels of any segment scheme, see `tag_schemes.spans`."""
+def count_segments(corpus: Corpus, scheme: str | None = None) -> int:
+    """Return the number of segments in labels of a scheme, or of any scheme with prefixes, see `tag_schemes.spans`."""
     distinct, numbers = corpus.factorize("label")
-    tags = [*map(parse_tag, distinct), OUTSIDE_TAG]
+    tags = [*(parse_tag(label, scheme) for label in distinct), OUTSIDE_TAG]
     opening = np.array([[starts_segment(before, tag) for tag in tags] for before in tags])
     return int(np.count_nonzero(opening[_previous_labels(corpus), numbers]))
 
@@ -172,7 +175,7 @@ def _previous_labels(corpus: Corpus) -> np.ndarray:
 def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpus:
     """Rename the types of the segments of a corpus.
 
-    Several types may get the same name; adjacent segments are not merged.
+    Several types may get the same name; adjacent segments are not merged, except in IO, with a warning.
 
     Args:
         corpus: a corpus with a column `label`, whose labels are legal in `scheme`.
@@ -191,7 +194,10 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
         ['B-PER', 'O']
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
-    return corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
+    renamed = corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
+    if scheme == "IO":
+        log_joined(corpus.name, count_segments(corpus, scheme) - count_segments(renamed, scheme))
+    return renamed
 
 
 def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
@@ -204,6 +210,8 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
     """Raise InputError with location and advice for a label that is not of a scheme."""
+    if parse_notation(scheme).scheme == "IO":
+        check_bare(corpus.factorize("label").distinct)
     for label in corpus.factorize("label").distinct:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]

@@ -3,12 +3,12 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise, product
+from itertools import chain, groupby, pairwise, product
 from typing import NamedTuple
 
 from structperc.data.tag_schemes import (
     OUTSIDE_TAG,
-    SEGMENT_SCHEMES,
+    PREFIX_SCHEMES,
     TAG_SEPARATORS,
     USUAL_OUTSIDE,
     Notation,
@@ -18,8 +18,10 @@ from structperc.data.tag_schemes import (
     parse_notation,
     parse_tag,
     repair,
+    spans,
     suggest_label,
     unknown_label_message,
+    wider_scheme,
 )
 from structperc.errors import InputError
 from structperc.spelling import counted
@@ -34,7 +36,9 @@ NO_SEGMENT = "no segment in the training data: only O will be predicted"
 OTHER_OUTSIDE = ("o", "0", "_", "-", "OUT", "OTHER", "Other", "other", "NONE", "None", "none", "NIL", "null")
 MIN_SHARE = 0.5  # least share of the tokens with other labels than "O" whose labels are of the scheme
 MIN_SHARE_UNUSUAL = 0.8  # the same, for labels of another form than "B-TYPE"
+MIN_SHARE_MIXED = 0.01  # least share of all tokens with prefixes that only another scheme has
 MAX_RATIO = 3  # largest ratio of tokens in segments to tokens with "O"
+MIN_SHARE_IN_RUNS = 0.1  # the same, for labels without prefixes: next to a token with the same label
 TOLERANCE = 0.1  # share of all tokens; schemes with so many more unrecognized labels are compared by illegal labels
 
 
@@ -43,7 +47,7 @@ def legal_schemes(sentences: LabelSequences) -> list[str]:
 
     Otherwise schemes fit together only if they differ in letters that do not occur (IOBES and BMES in that of INSIDE).
     """
-    return [scheme for scheme in SEGMENT_SCHEMES if _is_legal(sentences, scheme)]
+    return [scheme for scheme in PREFIX_SCHEMES if _is_legal(sentences, scheme)]
 
 
 class SchemeFit(NamedTuple):
@@ -64,17 +68,24 @@ class SchemeFit(NamedTuple):
 
     def remark(self) -> str | None:
         """Return a message about unusual labels, if any."""
+        if self.scheme == "IO":
+            advice = "set --labels none if they are not segments"
+            return f"labels have no prefixes such as B-, so neighbours with one label are a segment (IO); {advice}"
         if self.scheme != "none":
             return f"{self.prefixed:,} of {self.inside:,} labels fit {self.scheme}" if self.unrecognized else None
         if self.prefixed:
             return f"{self.prefixed:,} of {self.inside:,} labels have prefixes such as B-, too few for a tag scheme"
         if self.outside * MAX_RATIO > self.inside:
-            return "labels have no prefixes such as B-, so they are learned and evaluated token by token"
+            advice = "set --labels IO if neighbours with one label are a segment"
+            return f"labels have no prefixes such as B-, so they are learned and evaluated token by token; {advice}"
         return None
 
 
 def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     """Return the scheme or notation with the fewest illegal and unrecognized labels, preferably the usual one.
+
+    If prefixes of several schemes are mixed, such as S- among B- and I-, it is a scheme that has all of them, unless
+    they are rare; segments do not depend on it. Labels without prefixes have the scheme "none", see `fit_io`.
 
     It must fit half of the labels other than "O", or 80 % for labels of another form than "B-TYPE"; otherwise the
     scheme is "none". Labels without types, such as B and I, must also be several and nearly all legal.
@@ -94,6 +105,11 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     most = min(sum(unread.values()) for _, unread in possible) + counts.total() * TOLERANCE
     close = [(one, unread) for one, unread in possible if sum(unread.values()) <= most]
     cost, notation, unread = min(((_cost(*one, pairs), *one) for one in close), key=lambda one: one[0])
+    read_by_others = [(one, few) for one, few in possible if one[1:] == notation[1:] and few.keys() < unread.keys()]
+    enough = sum(unread.values()) - MIN_SHARE_MIXED * counts.total()
+    wider = [(_cost(one, few, pairs), one, few) for one, few in read_by_others if sum(few.values()) <= enough]
+    if wider:
+        cost, notation, unread = min(wider, key=lambda one: one[0][1::-1])
     outside = counts[notation.outside]
     inside = counts.total() - outside
     prefixed = inside - sum(unread.values())
@@ -107,10 +123,35 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     return SchemeFit(notation.name, unread, inside, prefixed, outside, illegal, types)
 
 
+def fit_io(sentences: LabelSequences) -> SchemeFit | None:
+    """Return the fit of scheme IO if O is the most frequent label and others stand in runs, more than by chance.
+
+    Example:
+        >>> fit_io([["PER", "PER", "O", "LOC", "O", "O"]]).scheme
+        'IO'
+    """
+    counts = Counter(chain.from_iterable(sentences))
+    outside = counts.pop(USUAL_OUTSIDE, 0)
+    if not counts or outside <= max(counts.values()):
+        return None
+    inside = counts.total()
+    in_runs = sum(len(run) for labels in sentences for run in _runs(labels) if len(run) > 1)
+    pairs = sum(len(run) - 1 for labels in sentences for run in _runs(labels))
+    by_chance = sum(n * n for n in counts.values()) / (inside + outside)
+    if pairs <= by_chance or in_runs < MIN_SHARE_IN_RUNS * inside:
+        return None
+    return SchemeFit("IO", {}, inside, inside, outside, 0, frozenset(counts))
+
+
+def _runs(labels: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the runs of equal labels other than O."""
+    return (list(run) for label, run in groupby(labels) if label != USUAL_OUTSIDE)
+
+
 def detect_scheme(sentences: LabelSequences) -> str:
     """Return the scheme of `fit_scheme` if all labels have it in the usual notation; otherwise "none"."""
     found = fit_scheme(sentences)
-    return found.scheme if found.scheme in SEGMENT_SCHEMES and not found.unrecognized else "none"
+    return found.scheme if found.scheme in PREFIX_SCHEMES and not found.unrecognized else "none"
 
 
 def _notations(counts: Counter[str]) -> Iterator[Notation]:
@@ -119,7 +160,7 @@ def _notations(counts: Counter[str]) -> Iterator[Notation]:
     outside = max((USUAL_OUTSIDE, *OTHER_OUTSIDE), key=counts.__getitem__)
     for lower, last in product((False, True), repeat=2):
         for gap in sorted(gaps, key=TAG_SEPARATORS.index) or [TAG_SEPARATORS[0]]:
-            for scheme in SEGMENT_SCHEMES:
+            for scheme in PREFIX_SCHEMES:
                 yield Notation(scheme, lower, last, gap, outside)
 
 
@@ -148,8 +189,11 @@ def advice_for(label: str, scheme: str, sentences: LabelSequences) -> str:
     if found.scheme not in (scheme, "none") and label not in found.unrecognized:
         return f"set labels: {found.scheme}"
     if found.scheme == "none" and not found.prefixed:
-        return "if these labels are not segments, set scheme: none"
+        bare = "if neighbours with one label are a segment, set scheme: IO; " if "O" in chain(*sentences) else ""
+        return f"{bare}if these labels are not segments, set scheme: none"
     meant = suggest_label(label, scheme)
+    if meant is None and (wider := wider_scheme(label, scheme)) is not None:
+        return f"correct this line, or set labels: {wider}, which also has this prefix"
     return "correct this line" if meant is None else f"did you mean {meant!r}? Correct this line"
 
 
@@ -159,7 +203,7 @@ def common_scheme(predictions: Mapping[str, LabelSequences]) -> str:
     Raises InputError if the labels of the systems are of different schemes.
     """
     fitting = {name: legal_schemes(sentences) for name, sentences in predictions.items()}
-    shared = [scheme for scheme in SEGMENT_SCHEMES if all(scheme in own for own in fitting.values())]
+    shared = [scheme for scheme in PREFIX_SCHEMES if all(scheme in own for own in fitting.values())]
     if USUAL in shared or not any(fitting.values()):
         return USUAL
     if shared:
@@ -179,6 +223,21 @@ def check_labels(sentences: LabelSequences, name: str, scheme: str) -> None:
                 advice = advice_for(label, scheme, sentences)
                 raise InputError(f"{name}, sentence {n}, token {t}: {unknown_label_message(label, scheme)}; {advice}")
             known.add(label)
+
+
+def warn_joined(name: str, sentences: LabelSequences, source: str, target: str) -> None:
+    """Warn of adjacent segments of the same type, which become one in the scheme IO."""
+    if parse_notation(target).scheme != "IO" or parse_notation(source).scheme == "IO":
+        return
+    found = (pairwise(spans(labels, source)) for labels in sentences)
+    log_joined(name, sum((a.type, a.end) == (b.type, b.start) for pairs in found for a, b in pairs))
+
+
+def log_joined(name: str, joined: int) -> None:
+    """Warn of a number of segments of the file `name` that are joined to the one before."""
+    if joined:
+        reason = "scheme IO cannot separate adjacent segments of one type"
+        logger.warning("%s: %s joined to the one before: %s", name, counted(joined, "segment"), reason)
 
 
 def is_label(label: str, scheme: str) -> bool:
@@ -206,6 +265,7 @@ def to_scheme(sentences: LabelSequences, name: str, target: str, source: str | N
         logger.info("%s: gold labels of scheme %s are compared as %s", name, source, target)
     check_labels(sentences, name, source)
     repaired = [repair(sentence, source) for sentence in sentences]
+    warn_joined(name, [labels for labels, _ in repaired], source, target)
     if changed := sum(changes for _, changes in repaired):
         logger.warning("%s: %s illegal in %s repaired", name, counted(changed, "label"), source)
     return [convert(labels, source, target) for labels, _ in repaired]

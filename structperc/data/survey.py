@@ -25,7 +25,7 @@ from structperc.data.format_detection import check_not_text
 from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_set
 from structperc.data.normalise import check_scheme_labels
 from structperc.data.read_options import LineFormat, ReadOptions
-from structperc.data.scheme_detection import NO_SEGMENT, LabelSequences, SchemeFit, fit_scheme, is_label
+from structperc.data.scheme_detection import NO_SEGMENT, LabelSequences, SchemeFit, fit_io, fit_scheme, is_label
 from structperc.data.tables import (
     COMPLETE,
     DELIMITERS,
@@ -50,7 +50,7 @@ from structperc.data.tables import (
     table_format,
     usual_columns,
 )
-from structperc.data.tag_schemes import SEGMENT_SCHEMES, parse_notation, repair, spans, suggest_label
+from structperc.data.tag_schemes import PREFIX_SCHEMES, parse_notation, repair, spans, suggest_label, wider_scheme
 from structperc.data.text_files import expand_path, read_lines, read_text, split_lines
 from structperc.errors import InputError
 from structperc.spelling import counted, quoted
@@ -208,6 +208,8 @@ class Survey(NamedTuple):
             found += f", which occurs {n:,} times" if n > 1 else ""
             if meant is not None:
                 found += f", perhaps {meant} is meant"
+            elif (wider := wider_scheme(label, self.scheme)) is not None:
+                found += f", which --labels {wider} reads"
             elif self.corpus.columns["word"][at] == "#":
                 found += ", perhaps this is a comment"
             elif at == 0:
@@ -234,7 +236,7 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     corpus, sets = _hide_label_sets(conll_corpus(lines, columns, file, line_format=line_format))
     by_sentence = {role: corpus.sentences_of(values) for role, values in corpus.columns.items()}
     few = [role for role in corpus.columns if len(corpus.factorize(role).distinct) <= MAX_LABELS]
-    fits = {role: fit_scheme(by_sentence[role]) for role in few}
+    fits = {role: _fit(by_sentence[role]) for role in few}
     roles, layout = list(given or ()), ""
     if given is None:
         layout = "CoNLL-2009" if _is_conll2009(list(by_sentence.values())) else ""
@@ -265,7 +267,7 @@ def _hide_label_sets(corpus: Corpus) -> tuple[Corpus, Counter[str]]:
     for role in corpus.columns:
         distinct = corpus.factorize(role).distinct
         sets, names = {one for one in distinct if is_label_set(one)}, names_in(distinct) - {"O"}
-        if sets and names and all(any(is_label(one, scheme) for scheme in SEGMENT_SCHEMES) for one in names):
+        if sets and names and all(any(is_label(one, scheme) for scheme in PREFIX_SCHEMES) for one in names):
             texts = corpus.columns[role]
             counts.update(one for one in texts if one in sets)
             corpus = corpus.replace_column(role, ["O" if one in sets else one for one in texts])
@@ -296,7 +298,7 @@ def inspect_corpus(
     sentences = corpus.sentences_of(corpus.columns["label"])
     unrecognized: Mapping[str, int] = {}
     if scheme is None:
-        fit = fit or fit_scheme(sentences)
+        fit = fit or _fit(sentences)
         scheme, unrecognized = fit.scheme, fit.unrecognized
     else:
         check_scheme_labels(corpus, scheme)
@@ -306,6 +308,12 @@ def inspect_corpus(
     repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in read))
     illegal = [t for t, label in enumerate(chain.from_iterable(read)) if label != repaired[t]]
     return Survey(file, roles, tags, corpus, scheme, illegal, repaired, fit)
+
+
+def _fit(sentences: LabelSequences) -> SchemeFit:
+    """Return the scheme that fits best, IO only without prefixes."""
+    found = fit_scheme(sentences)
+    return (found.scheme == "none" and not found.prefixed and fit_io(sentences)) or found
 
 
 def _inspect_treebank(file: str, reading: ReadOptions) -> Survey:
@@ -359,10 +367,10 @@ def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeF
     """Return the column of labels, None if there is only one column.
 
     Columns that are constant in each sentence, such as names of annotators, are not labels if another one varies. Of
-    the others, labels with prefixes and types, of few labels outside of the scheme, not of chunks, mostly legal, and of
-    several types are preferred, in this order, and then the last column. Of columns with segments of the same types, it
-    is the first with nearly the most segments of those that are equal in this order. Without labels of segments, it is
-    the last column after the word that is not numeric.
+    the others, labels with types, with prefixes, of few labels outside of the scheme, not of chunks, mostly legal, and
+    of several types are preferred, in this order, and then the last column. Of columns with segments of the same types,
+    it is the first with nearly the most segments of those that are equal in this order. Without labels of segments, it
+    is the last column after the word that is not numeric.
 
     Args:
         columns: the strings of each column by sentence.
@@ -398,7 +406,7 @@ def _preference(fit: SchemeFit) -> tuple[bool, ...]:
     """Return the order in which columns with segments are preferred as labels."""
     known = {kind.upper() for kind in fit.types}
     mostly_legal = 2 * fit.illegal <= fit.inside
-    return bool(known - {""}), fit.is_regular, not known <= CHUNKS, mostly_legal, len(known) > 1
+    return bool(known - {""}), fit.scheme != "IO", fit.is_regular, not known <= CHUNKS, mostly_legal, len(known) > 1
 
 
 def _words_of(kind: str) -> list[str]:
@@ -470,7 +478,7 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         among["word"], among[SENTENCE] = among[SENTENCE][:1], []
     if kind in DELIMITERS and not (among["word"] and among["label"]) and not (among[TEXT] and among[SPANS]):
         by_sentence = {name: _cells_by_sentence(some, name) for name in row}  # without usual names
-        fits = {name: fit_scheme(own) for name, own in by_sentence.items()}
+        fits = {name: _fit(own) for name, own in by_sentence.items()}
         word = find_word(by_sentence, fits)
         label = find_label(by_sentence, fits, word)
         among |= {"word": [word], "label": [] if label is None else [label], SENTENCE: []}
@@ -508,7 +516,7 @@ def _cells_by_sentence(rows: Sequence[Mapping[str, Any]], column: str) -> list[l
 def _are_segments(cells: Iterable[str]) -> bool:
     """Return True if the labels in some cells are of one segment scheme, and not all are O."""
     fit = fit_scheme([[label for cell in cells for label in cell.split()]])
-    return fit.inside > 0 and fit.scheme in SEGMENT_SCHEMES and not fit.unrecognized
+    return fit.inside > 0 and fit.scheme in PREFIX_SCHEMES and not fit.unrecognized
 
 
 def _has_sentences(some: Sequence[Mapping[str, Any]], column: str) -> bool:

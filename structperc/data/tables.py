@@ -28,6 +28,7 @@ from structperc.data.annotations import (
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import parse_json_records
 from structperc.data.label_sets import OR, convert_label_sets, is_label_set, label_sets_of_spans
+from structperc.data.scheme_detection import warn_joined
 from structperc.data.standoff import BRAT, CAS, STANDOFF, WEBANNO, read_standoff, standoff_format
 from structperc.data.tag_schemes import convert
 from structperc.data.text_files import expand_path, read_text, split_lines
@@ -313,6 +314,7 @@ def _text_rows(
     aligned = align_texts(texts, options.text_options, name, on_report)
     wrong = _align_excluded(excluded, options, name, on_report)
     sets = bool({COMPLETE, NOT} & options.columns.keys())
+    complete_labels: list[list[str]] = []
     for number, ((place, _, given), (text, spans)) in enumerate(zip(texts, aligned, strict=True)):
         words = text.words
         if sets and (kind := next((kind for _, _, kind in spans if OR in kind), None)):
@@ -321,11 +323,14 @@ def _text_rows(
         for a, b in pairwise(text.sentences):
             columns = {"word": words[a:b]}
             if given is not None:
-                convert_all = convert_label_sets if sets and any(map(is_label_set, labels[a:b])) else convert
-                columns["label"] = convert_all(labels[a:b], "IOB2", options.scheme)
+                own = labels[a:b]
+                incomplete = sets and any(map(is_label_set, own))
+                columns["label"] = (convert_label_sets if incomplete else convert)(own, "IOB2", options.scheme)
+                complete_labels += [] if incomplete else [own]
             if WEIGHT in options.columns:
                 columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)
             yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
+    warn_joined(name, complete_labels, "IOB2", options.scheme)
 
 
 def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:

@@ -1,7 +1,8 @@
 """Tag schemes: labels of segments, legal label sequences, and segments from labels.
 
 A label is "O", or a prefix and a type joined by a hyphen ("B-PER"); the type may contain hyphens ("B-creative-work") or
-be missing ("B"). A `Notation` describes labels of another form ("PER_b").
+be missing ("B"). A `Notation` describes labels of another form ("PER_b"). In the scheme IO labels are types without a
+prefix ("PER"; "I" for a missing type), and neighbours of one type are one segment.
 
 `is_allowed_transition` defines legal label sequences, with O before the first and after the last token.
 `starts_segment` defines the segments of any label sequence, legal or not: the rule of the conlleval script.
@@ -15,7 +16,7 @@ from typing import Literal, NamedTuple
 from structperc.errors import InputError
 from structperc.spelling import INVISIBLE
 
-Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "none"]  # none: labels that are not segments
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "BMEWO", "IO", "none"]  # none: not segments
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 
 # Letter -> meaning of the prefix, in the order in which the labels of a type are listed.
@@ -26,12 +27,15 @@ SCHEMES: dict[str, dict[str, int]] = {
     "BILOU": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
     "BMES": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
     "BMEWO": {"B": BEGIN, "M": INSIDE, "E": END, "W": SINGLE},
+    "IO": {"": INSIDE},
     "none": {},
 }
 SEGMENT_SCHEMES = tuple(scheme for scheme in SCHEMES if scheme != "none")
-USUAL_FORM, USUAL_OUTSIDE = "B-TYPE", "O"
+PREFIX_SCHEMES = tuple(scheme for scheme in SEGMENT_SCHEMES if scheme != "IO")
+USUAL_FORM, BARE_FORM, USUAL_OUTSIDE = "B-TYPE", "TYPE", "O"
+NO_TYPE = "I"  # label of a missing type without a prefix
 TAG_SEPARATORS = "-_:/|."  # possible characters between prefix and type
-_LETTERS = {letter: prefix for letters in SCHEMES.values() for letter, prefix in letters.items()}
+_LETTERS = {letter: prefix for scheme in PREFIX_SCHEMES for letter, prefix in SCHEMES[scheme].items()}
 _FORM = re.compile(
     rf"(?P<letter>[Bb])(?P<gap>[{TAG_SEPARATORS}])TYPE|TYPE(?P<last_gap>[{TAG_SEPARATORS}])(?P<last>[Bb])"
 )
@@ -64,8 +68,8 @@ class Span(NamedTuple):
 class Notation(NamedTuple):
     """A tag scheme and the spelling of its labels.
 
-    Its name consists of the scheme, the form of the labels unless it is "B-TYPE", and the outside label unless it is
-    "O" (or "o" with lower-case prefixes): "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O".
+    Its name consists of the scheme, the form of the labels unless it is "B-TYPE" ("TYPE" for IO), and the outside label
+    unless it is "O" (or "o" with lower-case prefixes): "IOB2", "IOBES TYPE-B", "IOB2 b_TYPE O", "IO TYPE 0".
 
     Args:
         scheme: one of SCHEMES, or "" for the letters of all of them.
@@ -92,17 +96,22 @@ class Notation(NamedTuple):
         """The name of the notation in options."""
         usual = USUAL_OUTSIDE.lower() if self.lower else USUAL_OUTSIDE
         parts = [self.scheme, self.label("B", "TYPE"), self.outside]
-        return " ".join(parts if self.outside != usual else parts[:2] if parts[1] != USUAL_FORM else parts[:1])
+        usual_form = parts[1] in (USUAL_FORM, BARE_FORM)
+        return " ".join(parts if self.outside != usual else parts[:1] if usual_form else parts[:2])
 
     def label(self, letter: str, kind: str) -> str:
         """Return the label of a letter of the scheme and a type, which may be empty."""
         letter = letter.lower() if self.lower else letter
+        if self.scheme == "IO":
+            return kind or NO_TYPE
         if not kind:
             return letter
         return f"{kind}{self.gap}{letter}" if self.reversed else f"{letter}{self.gap}{kind}"
 
     def split(self, label: str) -> tuple[str, str] | None:
         """Return prefix and type of a label in a segment; None if it is not of this notation."""
+        if self.scheme == "IO":
+            return ("", "" if label == NO_TYPE else label) if label else None
         if self.reversed:
             kind, gap, letter = label.rpartition(self.gap)
         else:
@@ -123,8 +132,10 @@ def parse_notation(name: str) -> Notation:
     """
     scheme, *more = name.split(" ")
     check_scheme(scheme)
+    if scheme == "IO" and more[:1] in ([], [BARE_FORM]) and len(more) <= 2:
+        return Notation(scheme, outside=more[1] if len(more) == 2 else USUAL_OUTSIDE)
     form = _FORM.fullmatch(more[0] if more else USUAL_FORM)
-    if form is None or len(more) > 2 or (more and scheme == "none"):
+    if form is None or len(more) > 2 or (more and scheme in ("IO", "none")):
         raise InputError(f"unknown notation {name!r}; write a scheme and the form of its labels, such as IOB2 TYPE-B")
     lower = (form["letter"] or form["last"]).islower()
     outside = more[1] if len(more) == 2 else USUAL_OUTSIDE.lower() if lower else USUAL_OUTSIDE
@@ -139,9 +150,33 @@ def parse_tag(label: str, scheme: str | None = None) -> Tag:
         return OUTSIDE_TAG
     if (found := notation.split(label)) is None:
         meant = suggest_label(label, scheme or "IOBES")
-        advice = "correct it, or set another scheme" if meant is None else f"did you mean {meant!r}?"
+        advice = f"did you mean {meant!r}?" if meant is not None else f"correct it, or {_scheme_advice(label, scheme)}"
         raise InputError(f"{unknown_label_message(label, scheme or 'IOBES')}; {advice}")
     return Tag(notation.letters[found[0]], found[1])
+
+
+def _scheme_advice(label: str, scheme: str | None) -> str:
+    """Return advice for a label of another scheme."""
+    if scheme is None:
+        return "use labels of a scheme with prefixes, such as IOB2"
+    if (wider := wider_scheme(label, scheme)) is not None:
+        return f"set scheme {wider}, which also has this prefix"
+    if _ANY.split(label) is not None:
+        return "set another scheme"
+    return "set scheme IO if neighbours with one label are a segment, none if labels are not segments"
+
+
+def wider_scheme(label: str, scheme: str) -> str | None:
+    """Return a scheme with the prefixes of a scheme or notation and that of a label; None if there is none.
+
+    Example:
+        >>> wider_scheme("S-PER", "IOB2"), wider_scheme("M-PER", "IOB2")
+        ('IOBES', None)
+    """
+    notation = parse_notation(scheme)
+    wider = (notation._replace(scheme=one) for one in PREFIX_SCHEMES)
+    known = SCHEMES[notation.scheme].keys()
+    return next((one.name for one in wider if one.split(label) and known <= SCHEMES[one.scheme].keys()), None)
 
 
 def unknown_label_message(label: str, scheme: str) -> str:
@@ -174,8 +209,8 @@ def label_type(label: str) -> str | None:
 
 
 def make_label(letter: str, kind: str) -> str:
-    """Return the label of a letter and a type, which may be empty."""
-    return f"{letter}-{kind}" if kind else letter
+    """Return the label of a letter and a type, which may be empty; the letter of the scheme IO is empty."""
+    return "-".join(filter(None, (letter, kind))) or NO_TYPE
 
 
 def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
@@ -185,7 +220,7 @@ def is_allowed_transition(previous: Tag, tag: Tag, scheme: str) -> bool:
     """
     same = previous.type == tag.type
     scheme = scheme if scheme in SCHEMES else parse_notation(scheme).scheme
-    if scheme == "none":
+    if scheme in ("IO", "none"):
         return True
     if scheme == "IOB1":  # B only where I would continue the segment before
         return tag.prefix != BEGIN or same
@@ -210,6 +245,14 @@ def check_scheme(scheme: str) -> None:
     """Raise InputError for an unknown scheme."""
     if scheme not in SCHEMES:
         raise InputError(f"unknown label scheme {scheme!r}; choose one of {', '.join(SCHEMES)}")
+
+
+def check_bare(labels: Iterable[str]) -> None:
+    """Raise InputError if all labels have prefixes, unlike those of scheme IO."""
+    names = [label for label in labels if label != USUAL_OUTSIDE]
+    prefixed = all(_ANY.split(label) is not None for label in names)
+    if prefixed and (begin := next((label for label in names if label.startswith("B-")), None)) is not None:
+        raise InputError(f"label {begin!r} has a prefix, but those of scheme IO (O, TYPE) have none; set scheme IOB2")
 
 
 # -- segments -------------------------------------------------------------------------------------------------
@@ -247,7 +290,10 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
 
 
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
-    """Convert labels to the target scheme or notation; "none" can only be converted to itself."""
+    """Convert labels to the target scheme or notation; "none" can only be converted to itself.
+
+    In IO, adjacent segments of the same type become one.
+    """
     schemes = parse_notation(source).scheme, parse_notation(target).scheme
     if schemes == ("none", "none"):
         return list(labels)
@@ -286,7 +332,7 @@ def repair(labels: Sequence[str], scheme: str) -> tuple[list[str], int]:
 
 
 def rename(labels: Sequence[str], scheme: str, names: Mapping[str, str]) -> list[str]:
-    """Return labels of the same segments with renamed types; adjacent segments are not merged.
+    """Return labels of the same segments with renamed types; adjacent segments are not merged, except in IO.
 
     Raises InputError for scheme "none".
     """
@@ -306,7 +352,7 @@ def encode_spans(segments: Iterable[Span], length: int, scheme: str) -> list[str
         first, last = span.start, span.end - 1
         labels[first : span.end] = [notation.label(letter[INSIDE], span.type)] * (span.end - first)
         touches = previous is not None and (previous.type, previous.end) == (span.type, first)
-        if notation.scheme != "IOB1" or touches:
+        if BEGIN in letter and (notation.scheme != "IOB1" or touches):
             labels[first] = notation.label(letter[BEGIN], span.type)
         if END in letter:
             labels[last] = notation.label(letter[SINGLE if first == last else END], span.type)

@@ -63,8 +63,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
 
     Args:
         unit: Unit of a sequence: a "sentence" or a whole "document".
-        scheme: Tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU), or "none" for labels that are not segments, such as
-            parts of speech.
+        scheme: Tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU, IO), or "none" for labels that are not segments,
+            such as parts of speech.
         labels: Tag scheme of the source; default: `scheme`. For labels of another form than "B-PER", followed by this
             form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0".
         strict: Raise an error for illegal label sequences instead of repairing and counting them.
@@ -88,7 +88,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             those of all training sequences, so that all sizes have the same task: segments of a type that a small part
             lacks count as errors.
         types: New names of segment types, such as {PER: NAME, LOC: NAME}; others keep their names. Adjacent segments
-            are not merged.
+            are not merged, except in IO.
         cache: Folder for corpora, feature vocabularies and feature ids, for later runs and other processes. Training
             reads mini-batches from there and needs little memory. Environment variables are expanded.
         cache_workers: Number of processes that fill the cache for a large corpus; the files do not depend on it.

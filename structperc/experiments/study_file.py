@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from structperc.builder import type_name
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import matches_type
-from structperc.data.tag_schemes import to_iob2
+from structperc.data.tag_schemes import convert
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
@@ -209,7 +209,9 @@ def digests(data: SequenceDataModule, split: str) -> tuple[str, str]:
     if "label" not in corpus.columns:
         raise InputError(f"data: the {split} split has no gold labels to compare with")
     words, labels = (list(filter(len, corpus.sentences_of(corpus.columns[name]))) for name in ("word", "label"))
-    return _digest(words), _digest(labels if data.scheme == "none" else list(map(to_iob2, labels)))
+    return _digest(words), _digest(
+        labels if data.scheme == "none" else [convert(one, data.scheme, "IOB2") for one in labels]
+    )
 
 
 def _check_same_task(first: Task, other: Task, split: str) -> None:

@@ -122,7 +122,7 @@ def segment_pairs(y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None 
     Args:
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme. Segments are read by the rule of conlleval.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes. Segments are read as by conlleval.
 
     Returns:
         The pairs of each sentence.
@@ -254,7 +254,7 @@ def semeval_scores(y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None
     Args:
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme. Segments are read by the rule of conlleval.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes. Segments are read as by conlleval.
 
     Returns:
         The score of each schema by its name.

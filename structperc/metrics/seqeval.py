@@ -15,12 +15,14 @@ from structperc.data.tag_schemes import (
     INSIDE,
     OUTSIDE,
     OUTSIDE_TAG,
+    PREFIX_SCHEMES,
     SEGMENT_SCHEMES,
     SINGLE,
     Span,
     Tag,
     parse_tag,
     spans,
+    starts_segment,
 )
 from structperc.errors import InputError
 from structperc.metrics.segments import Average, SegmentScore, SegmentScores
@@ -41,7 +43,7 @@ def seqeval_scores(
     Args:
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
 
     Returns:
@@ -75,7 +77,7 @@ def segment_precision_score(
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
         average: average over types, see `segment_f1_score`.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
 
     Raises:
@@ -98,7 +100,7 @@ def segment_recall_score(
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
         average: average over types, see `segment_f1_score`.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
 
     Raises:
@@ -124,7 +126,7 @@ def segment_f1_score(
         y_pred: predicted labels, sentence by sentence.
         average: average over types. "micro": F1 of the summed counts; "macro": the mean over types; "weighted": the
             mean over types, weighted by gold segments.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
 
     Raises:
@@ -154,7 +156,7 @@ def classification_report(
         y_pred: predicted labels, sentence by sentence.
         digits: number of decimal places in the text.
         output_dict: return a dictionary instead of text.
-        scheme: IOB1, IOB2, IOBES or BILOU; by default any scheme, which the strict mode does not allow.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
 
     Returns:
@@ -244,9 +246,9 @@ def read_segments(labels: Sequence[str], scheme: str | None, mode: Mode, place: 
         try:
             parse_tag(label, scheme)
         except InputError:
-            where, schemes = f"{place}, token {labels.index(label) + 1}", scheme or ", ".join(SEGMENT_SCHEMES)
+            where, schemes = f"{place}, token {labels.index(label) + 1}", scheme or ", ".join(PREFIX_SCHEMES)
             raise InputError(f"{where}: label {label!r} is not of scheme {schemes}; {_advice(label)}") from None
-    return spans(labels) if scheme is None or mode is None else list(strict_spans(labels, scheme))
+    return spans(labels, scheme) if scheme is None or mode is None else list(strict_spans(labels, scheme))
 
 
 def _advice(label: str) -> str:
@@ -256,7 +258,8 @@ def _advice(label: str) -> str:
     meant = ("O" if label in ("o", "0") else "", f"{first.upper()}-{rest}", f"{last.upper()}-{kind}")
     if right := [one for one in meant if _is_tag(one)]:
         return f"write {right[0]!r}"
-    return "labels that are not segments are scored token by token, see sklearn.metrics"
+    io = "set scheme='IO' if neighbours with one label are a segment; "
+    return f"{io}labels that are not segments are scored token by token, see sklearn.metrics"
 
 
 def _is_tag(label: str) -> bool:
@@ -271,7 +274,7 @@ def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
 
     Args:
         labels: label names of the sentence.
-        scheme: IOB1, IOB2, IOBES or BILOU.
+        scheme: IOB1, IOB2, IOBES, BILOU or IO.
 
     Raises:
         InputError: a label that does not belong to the scheme.
@@ -295,6 +298,8 @@ def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
 
 
 def _begins(before: Tag, tag: Tag, scheme: str) -> bool:
+    if scheme == "IO":
+        return starts_segment(before, tag)
     if scheme != "IOB1":
         return tag.prefix in (BEGIN, SINGLE)
     same = before.prefix != OUTSIDE and before.type == tag.type

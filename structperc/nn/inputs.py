@@ -464,6 +464,8 @@ def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str
     for place, name in enumerate(names):
         if not isinstance(name, str):
             raise InputError(f"labels: label {place} is {name!r}, expected a name; {EXPECTED}")
+    if scheme == "IO" and "O" not in names:
+        raise InputError("labels: scheme IO needs O outside segments; add it, or set scheme: none for other labels")
     return LabelSet(names, scheme)
 
 

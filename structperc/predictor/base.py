@@ -88,19 +88,19 @@ class Prediction(NamedTuple):
         """The probability of the labels, given those of the same sequence before them; None if unknown."""
         return None if self.log_probabilities is None else float(np.exp(self.log_probabilities.sum()))
 
-    def with_spans(self, corpus: Corpus, found: Iterable[ProbableSpan]) -> "Prediction":
+    def with_spans(self, corpus: Corpus, found: Iterable[ProbableSpan], scheme: str) -> "Prediction":
         """Return the prediction with spans: those found in the corpus, and the segments of the predicted labels."""
-        labelled = {span[:3]: span for span in labelled_spans(corpus, self)}
+        labelled = {span[:3]: span for span in labelled_spans(corpus, self, scheme)}
         known = {span[:3]: span._replace(best=span[:3] in labelled) for span in found}
         together = sorted({**labelled, **known}.values(), key=lambda span: (span.start, span.end, -span.probability))
         return self._replace(spans=together)
 
 
-def labelled_spans(corpus: Corpus, prediction: Prediction) -> list[ProbableSpan]:
+def labelled_spans(corpus: Corpus, prediction: Prediction, scheme: str) -> list[ProbableSpan]:
     """Return the segments of the predicted labels of a corpus; the probability is NaN if it is unknown."""
     found, known = [], prediction.segments
     for first, last in pairwise(corpus.sentences.tolist()):
-        for kind, a, b in spans(prediction.labels[first:last]):
+        for kind, a, b in spans(prediction.labels[first:last], scheme):
             probability = math.nan if known is None else float(known[first + a])
             found.append(ProbableSpan(kind, first + a, first + b, probability))
     return found
@@ -124,7 +124,7 @@ def text_spans(text: TokenizedText, prediction: Prediction, scheme: str) -> list
         ]
     for first, last in pairwise(text.sentences):
         labels = prediction.labels[first:last]
-        own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels)
+        own = [Span(label, t, t + 1) for t, label in enumerate(labels)] if scheme == "none" else spans(labels, scheme)
         known = prediction.tokens if scheme == "none" else prediction.segments
         for kind, a, b in own:
             start, end = text.tokens[first + a][0], text.tokens[first + b - 1][1]
@@ -295,7 +295,7 @@ class Predictor(ABC):
         corpus = with_limits(self.read(sentences, documents), allowed, forbidden)
         prediction = self.predict(corpus, True, min_probability)
         if prediction.spans is None:
-            prediction = prediction.with_spans(corpus, [])
+            prediction = prediction.with_spans(corpus, [], self.labels.scheme)
         parts = prediction.split(np.diff(corpus.sentences).tolist())
         return [Entities(part.spans or [], part.probability or 0.0) for part in parts]
 

@@ -115,7 +115,9 @@ class SparsePredictor(Predictor):
         prediction = Prediction(names, tokens, segments, log_probabilities=logs)
         if min_probability is None:
             return prediction
-        return prediction.with_spans(corpus, (ProbableSpan(self.labels.type_names[k], a, b, p) for a, b, k, p in found))
+        kinds = self.labels.type_names
+        own = (ProbableSpan(kinds[k], a, b, p) for a, b, k, p in found)
+        return prediction.with_spans(corpus, own, self.labels.scheme)
 
     def _search(
         self, corpus: Corpus, confident: bool, min_probability: float | None

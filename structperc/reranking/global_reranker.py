@@ -18,6 +18,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent
+from structperc.data.tag_schemes import convert
 from structperc.data.weights import sequence_weights
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.encoded import EncodedCorpus
@@ -442,7 +443,8 @@ class ListFeatures:
 
         def labels(row: int, k: int) -> list[str]:
             start, end = self.lists.starts[row : row + 2].tolist()
-            return self.labels.decode(self.lists.labels[start:end, k].long())
+            names = self.labels.decode(self.lists.labels[start:end, k].long())
+            return convert(names, "IO", "IOB2") if self.labels.scheme == "IO" else names  # features read prefixes
 
         return format_strings(feature, vocabulary.examples(keys), self.rows.corpus, labels, self.labels.type_names)
 

@@ -106,5 +106,6 @@ def _ids(label_set: LabelSet) -> Tensor:
 
 
 def _check_scheme(label_set: LabelSet) -> None:
-    if label_set.scheme == "none":
-        raise InputError("label_set: scheme 'none' has no segments; choose a scheme such as IOB2")
+    if label_set.scheme in ("IO", "none"):
+        what = "has no segments" if label_set.scheme == "none" else "cannot separate adjacent segments of one type"
+        raise InputError(f"label_set: scheme {label_set.scheme!r} {what}; choose a scheme such as IOB2")

@@ -63,7 +63,7 @@ class SequenceTagger(BaseEstimator):
         templates: Name of a set of templates, or a list of template items; for words and columns.
         cutoff: Minimum number of occurrences of a feature in the training data.
         hash_bits: Use at most 2**hash_bits hashes as feature ids; None: use a vocabulary of features.
-        scheme: Tag scheme of the labels: IOB1, IOB2, IOBES or BILOU, so that only legal label sequences are predicted;
+        scheme: Tag scheme of the labels: IOB1, IOB2, IOBES, BILOU or IO: only legal label sequences are predicted;
             "none" for labels that are not segments; "auto": the scheme of the labels of the training data.
         random_state: Seed of the order of sentences: an integer, a `numpy.random.RandomState` or None.
         verbose: Show a progress bar and messages in training.
@@ -288,10 +288,12 @@ class SequenceTagger(BaseEstimator):
             _warn_unknown([label for label in chain.from_iterable(gold) if label not in self.classes_], "label")
             right = [a == b for pair in zip(gold, predicted, strict=True) for a, b in zip(*pair, strict=True)]
             return float(np.mean(right)) if right else 0.0
-        gold = [[_to_segment_label(label) for label in labels] for labels in gold]
-        types = [span.type for labels in gold for span in spans(labels)]
+        scheme = "IO" if self.scheme_ == "IO" else None  # else of any scheme with prefixes
+        if scheme is None:
+            gold = [[_to_segment_label(label) for label in labels] for labels in gold]
+        types = [span.type for labels in gold for span in spans(labels, scheme)]
         _warn_unknown([kind for kind in types if kind not in self.tagger_.labels.type_names], "segment")
-        return segment_f1_score(gold, predicted)
+        return segment_f1_score(gold, predicted, scheme=scheme)
 
 
 def _read_dev(X_dev: Any, y_dev: Any) -> tuple[ParsedSentences, list[list[str]]]:

@@ -29,7 +29,8 @@ def segment_f1_scorer(estimator: Any, X: Iterable[Any], y: LabelLists) -> float:
         >>> cross_val_score(model, X, y, cv=2, scoring=segment_f1_scorer).tolist()
         [1.0, 1.0]
     """
-    return segment_f1_score(y, estimator.predict(X))
+    scheme = "IO" if getattr(estimator, "scheme_", None) == "IO" else None  # else of any scheme with prefixes
+    return segment_f1_score(y, estimator.predict(X), scheme=scheme)
 
 
 def flat_accuracy_score(y_true: LabelLists, y_pred: LabelLists, **options: Any) -> float:

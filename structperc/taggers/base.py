@@ -254,7 +254,7 @@ class BaseTagger(pl.LightningModule, Predictor):
             columns = ([(rows, each[i]) for rows, *each in probabilities] for i in range(3))
             tokens, segments, logs = (flat_values(corpus, column, float) for column in columns)
             prediction = prediction._replace(tokens=tokens, segments=segments, log_probabilities=logs)
-        return prediction.with_spans(corpus, spans) if with_spans else prediction
+        return prediction.with_spans(corpus, spans, self.labels.scheme) if with_spans else prediction
 
     def batches(self, corpus: Corpus, batch_size: int = 64) -> Iterator[Batch]:
         """Yield mini-batches of a corpus on the tagger's device, longest sequences first; none without tokens.

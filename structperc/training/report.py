@@ -279,7 +279,7 @@ def _data_section(data: SequenceDataModule) -> Iterator[str]:
         if data.has(split):
             corpus = data.corpus(split)
             counted = data.scheme != "none" and "label" in corpus.columns
-            segments = count_segments(corpus) if counted else None
+            segments = count_segments(corpus, data.scheme) if counted else None
             sizes = [len(corpus), len(corpus.sentences) - 1, corpus.tokens, segments]
             rows.append([split, code(corpus.name), *("" if size is None else f"{size:,}" for size in sizes)])
     if data.unit == "sentence":

@@ -126,7 +126,8 @@ def test_holdout_without_a_type(written, caplog):
             "2 of 3 labels fit IOB2; line 5 has 'b-PER'",
         ),
         ("Anna B-PER\nLind I-PER\nleft 0\nnow O\n\n", {"scheme": "IOB2"}, "'0'"),
-        ("Anna PER\nLind PER\nleft O\na O\nb O\n\n", {"scheme": "none"}, "no prefixes"),
+        ("Anna PER\nLind PER\nleft O\na O\nb O\n\n", {"labels": "IO", "scheme": "IOB2"}, "no prefixes"),
+        ("Anna PER\nleft O\nBo PER\nleft O\nnow O\n\n", {"scheme": "none"}, "set --labels IO"),
         (
             "#\thttp://x.org\t[2010]\t\n1\tBo\tB-PER\tO\n\n",
             {"comments": True, "columns": ["_", "word", "label", "_"]},

@@ -296,7 +296,7 @@ def test_invalid_label_sets(names, scheme):
 
 
 def test_all_schemes_are_tested():
-    assert set(SCHEMES) == {*SEGMENT_SCHEMES, "none"} == set(get_args(Scheme))
+    assert set(SCHEMES) == {*SEGMENT_SCHEMES, "IO", "none"} == set(get_args(Scheme))
 
 
 def test_the_core_of_the_stage_needs_no_datasets():

@@ -6,12 +6,11 @@ from itertools import product
 import pytest
 
 from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_schemes, to_scheme
-from structperc.data.tag_schemes import SCHEMES, convert, spans
+from structperc.data.tag_schemes import PREFIX_SCHEMES as SEGMENTS
+from structperc.data.tag_schemes import convert, spans
 from structperc.errors import InputError
 from tests.errors import refusal
 from tests.oracle import label_sequences
-
-SEGMENTS = [scheme for scheme in SCHEMES if scheme != "none"]
 
 
 def test_schemes_of_all_label_sequences():
@@ -21,7 +20,7 @@ def test_schemes_of_all_label_sequences():
         for labels in label_sequences(length, names):
             fitting = legal_schemes([labels])
             if set(labels) == {"O"}:
-                assert fitting == SEGMENTS
+                assert fitting == list(SEGMENTS)
             elif len(fitting) > 1:
                 assert set(fitting) <= {"IOBES", "BMES", "BMEWO"}
                 assert all(convert(labels, fitting[0], other) == list(labels) for other in fitting)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from torchmetrics import MetricCollection, MetricTracker
 
 from structperc.data.labels import LabelSet
-from structperc.data.tag_schemes import SCHEMES, first_violation, spans
+from structperc.data.tag_schemes import PREFIX_SCHEMES, SCHEMES, first_violation, spans
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, SegmentFScore, SegmentPrecision, SegmentRecall, f_measure, segment_counts
 from structperc.metrics.segments import SegmentScore, SegmentScores
@@ -131,10 +131,7 @@ def counted(gold, predicted, kind):
     return [len(g & p), len(p), len(g)]
 
 
-SEGMENT_SCHEMES = [scheme for scheme in SCHEMES if scheme != "none"]
-
-
-@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+@pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 def test_agrees_with_spans_in_every_row(scheme, padded):
     gold, predicted = random_rows(scheme, 400, 1), random_rows(scheme, 400, 2)
     predicted = [[*(p + g)][: len(g)] for p, g in zip(predicted, gold, strict=True)]
@@ -148,7 +145,7 @@ def test_agrees_with_spans_in_every_row(scheme, padded):
         assert (int(counts.improper[b]) > 0) == (first_violation(p, scheme) is not None)
 
 
-@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+@pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 def test_documents_count_as_their_sentences_do(scheme, padded):
     gold, predicted = random_rows(scheme, 60, 3), random_rows(scheme, 60, 4)
     predicted = [[*(p + g)][: len(g)] for p, g in zip(predicted, gold, strict=True)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.data import LabelSet
-from structperc.data.tag_schemes import SEGMENT_SCHEMES, Span, encode_spans
+from structperc.data.tag_schemes import PREFIX_SCHEMES, Span, encode_spans
 from structperc.errors import InputError
 from structperc.semi_markov import (
     entropy,
@@ -68,7 +68,7 @@ def test_scores_of_impossible_labels():
         path_score(lattice(lengths=(5,)), torch.tensor([[0, 4, 0, 0, 0]]))
 
 
-@pytest.mark.parametrize("scheme", SEGMENT_SCHEMES)
+@pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 def test_labels_of_schemes(scheme):
     label_set = LabelSet.from_corpus(["B-LOC", "B-PER"], scheme)
     spans = [Span("PER", 0, 1), Span("PER", 1, 4), Span("LOC", 5, 7)], [Span("LOC", 0, 2)]

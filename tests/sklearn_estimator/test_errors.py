@@ -100,7 +100,7 @@ def test_training_data(X, y, message):
             {"algorithm": "svm"},
             "algorithm must be one of crf, averaged_perceptron, margin, passive_aggressive, softmax_margin, or a",
         ),
-        ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, none, got 'BIO'"),
+        ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, IO, none, got 'BIO'"),
         ({"C": 0}, "C must be > 0, got 0"),
         ({"c1": -1}, "c1 must be >= 0, got -1"),
         ({"algorithm": "passive_aggressive", "cost": 0.0}, "HingeLoss: cost must be > 0, got 0.0"),
