@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from structperc.data.read_options import SEPARATORS, UNITS, ReadOptions
-from structperc.data.tag_schemes import parse_notation
+from structperc.data.tag_schemes import check_labels_option
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
@@ -241,11 +241,11 @@ def add_labels(parser: CommandParser, what: str) -> None:
 
     def notation(name: str) -> str:
         try:
-            return parse_notation(name).name
+            return check_labels_option(name)
         except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    how = f"tag scheme, and form of labels that are not written as B-PER, such as 'IOB2 TYPE-B', of {what}"
+    how = f"tag scheme, and form of labels that are not written as B-PER, such as 'IOB2 TYPE-B' or brackets, of {what}"
     parser.add_argument("--labels", type=notation, metavar="SCHEME", help=how)
 
 

@@ -109,8 +109,8 @@ def init(options: Namespace) -> None:
     for other in others:
         for remark in other.label_remarks():
             logger.warning("%s: %s", other.file, remark)
-        if other.scheme != found.scheme and other.corpus.tokens:
-            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.scheme, found.scheme)
+        if other.file_scheme != found.file_scheme and other.corpus.tokens:
+            logger.warning("%s: labels of scheme %s, but %s there", other.file, other.file_scheme, found.file_scheme)
     data = _data_options(found, further, options.encoding, holdout > 0)
     text = _configuration(found, data, options.output or "own.yaml", remarks)
     if options.output is None:
@@ -168,8 +168,8 @@ def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdo
         ),
         *(_column_options(found) if found.table is None else _table_options(found)),
     ]
-    if found.scheme not in ("none", "IOB2") and spans is None:
-        options.append((f"labels: {found.scheme}", "tag scheme of the files"))
+    if found.file_scheme not in ("none", "IOB2") and spans is None:
+        options.append((f"labels: {found.file_scheme}", "tag scheme of the files"))
     scheme = "none" if found.scheme == "none" else "IOB2"
     options.append((f"scheme: {scheme}", "tag scheme of the model; none: labels without segments"))
     if found.sets and spans is None:

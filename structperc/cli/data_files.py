@@ -96,7 +96,7 @@ def _label_lines(found: "Survey") -> Iterator[str]:
         return
     segments, tokens = found.types()
     numbers = f"{counted(segments.total(), 'segment')}, {counted(len(found.illegal), 'label')} illegal in it"
-    yield f"  labels: scheme {found.scheme}, {numbers}"
+    yield f"  labels: scheme {found.file_scheme}, {numbers}"
     for t in found.illegal[:MAX_EXAMPLES]:
         yield _cut(f"    {found.place} {found.line(t)}: {labels[t]!r} is read as {found.repaired[t]!r}")
     if len(found.illegal) > MAX_EXAMPLES:
@@ -143,8 +143,8 @@ def _comparison_lines(first: "Survey", other: "Survey") -> Iterator[str]:
 
 
 def _label_differences(first: "Survey", other: "Survey") -> Iterator[str]:
-    if other.scheme != first.scheme:
-        yield f"  different schemes: {other.scheme} here, {first.scheme} there"
+    if other.file_scheme != first.file_scheme:
+        yield f"  different schemes: {other.file_scheme} here, {first.file_scheme} there"
     if "none" in (first.scheme, other.scheme):
         what, there, here = "labels", first.counts("label"), other.counts("label")
     else:

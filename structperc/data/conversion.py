@@ -102,6 +102,8 @@ def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: A
         found = inspect_file(file, reading._replace(columns=roles))
     if not found.labelled or found.scheme == "none":
         raise InputError(f"{file}: no labels of segments; name their column 'label' in --columns")
+    if found.inner:
+        logger.warning("%s: %d segments not read: they are inside of others", file, found.inner)
     if found.illegal:
         logger.warning("%s: repaired %d illegal labels; structperc check shows them", file, len(found.illegal))
     return list(_column_documents(found, predicted, reading.unit == "document"))

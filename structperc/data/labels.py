@@ -15,6 +15,7 @@ from structperc.data.tag_schemes import (
     SCHEMES,
     SINGLE,
     Tag,
+    are_brackets,
     check_bare,
     check_scheme,
     is_allowed_transition,
@@ -78,6 +79,9 @@ class LabelSet:
         _ = self._tags
         if self.scheme == "IO":
             check_bare(self.names)
+        if self.scheme == "none" and are_brackets(self.names):
+            advice = "convert them from the scheme 'brackets' to one such as IOB2"
+            raise InputError(f"labels: {self.names} are brackets of segments; {advice}")
 
     @classmethod
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":

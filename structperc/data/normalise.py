@@ -11,10 +11,15 @@ from structperc.data.labels import LabelSet
 from structperc.data.read_options import ReadOptions
 from structperc.data.scheme_detection import advice_for, is_label, log_joined, warn_joined
 from structperc.data.tag_schemes import (
+    BRACKETS,
     OUTSIDE_TAG,
     PREFIX_SCHEMES,
+    are_brackets,
+    are_chains,
+    bracket_spans,
     check_bare,
     convert,
+    encode_spans,
     first_violation,
     is_allowed_transition,
     parse_notation,
@@ -69,7 +74,7 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
 
     Args:
         corpus: a corpus with a column `label`.
-        source: scheme of its labels.
+        source: scheme or notation of its labels, or "brackets".
         target: scheme of the result.
         strict: raise an error for illegal labels instead of repairing them.
 
@@ -88,6 +93,11 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
     """
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: no column 'label' among {list(corpus.columns)}")
+    if source == BRACKETS:
+        corpus, inner = read_brackets(corpus)
+        source = "IOB2"
+        if inner:
+            logger.warning("%s: %s not read: they are inside of others", corpus.name, counted(inner, "segment"))
     labels = corpus.factorize("label")
     check_scheme_labels(corpus, source)
     illegal = illegal_sentences(corpus, source)
@@ -105,6 +115,20 @@ def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = Fa
         numbers[a:b] = [names.setdefault(name, len(names)) for name in normal]
         repaired += changed
     return corpus.replace_column("label", Column.from_codes(list(names), numbers)), repaired
+
+
+def read_brackets(corpus: Corpus) -> tuple[Corpus, int]:
+    """Return a corpus whose labels are brackets with the IOB2 labels of the outermost ones, and the number of others.
+
+    Raises InputError with its location for a label of another form, or a bracket without its counterpart.
+    """
+    labels: list[str] = []
+    inner = 0
+    for start, own in zip(corpus.sentences.tolist(), corpus.sentences_of(corpus.columns["label"]), strict=False):
+        found, more = bracket_spans(own, lambda t, start=start: corpus.where(start + t))  # type: ignore[misc]
+        labels += encode_spans(found, len(own), "IOB2")
+        inner += more
+    return corpus.replace_column("label", labels), inner
 
 
 def illegal_sentences(corpus: Corpus, scheme: str) -> np.ndarray:
@@ -210,9 +234,16 @@ def check_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> None:
 
 def check_scheme_labels(corpus: Corpus, scheme: str) -> None:
     """Raise InputError with location and advice for a label that is not of a scheme."""
+    names = corpus.factorize("label").distinct
+    if (brackets := are_brackets(names)) or are_chains(names):
+        label = next(name for name in names if "(" in name or ")" in name)
+        place = corpus.where(corpus.columns["label"].index(label))
+        reason = "has brackets; set labels: brackets"
+        chain = "is of a coreference chain, which has no types; name another column 'label'"
+        raise InputError(f"{place}: label {label!r} {reason if brackets else chain}")
     if parse_notation(scheme).scheme == "IO":
-        check_bare(corpus.factorize("label").distinct)
-    for label in corpus.factorize("label").distinct:
+        check_bare(names)
+    for label in names:
         if not is_label(label, scheme):
             labels = corpus.columns["label"]
             advice = advice_for(label, scheme, corpus.sentences_of(labels))

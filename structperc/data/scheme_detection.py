@@ -7,11 +7,14 @@ from itertools import chain, groupby, pairwise, product
 from typing import NamedTuple
 
 from structperc.data.tag_schemes import (
+    BRACKETS,
     OUTSIDE_TAG,
     PREFIX_SCHEMES,
     TAG_SEPARATORS,
     USUAL_OUTSIDE,
     Notation,
+    are_brackets,
+    bracket_types,
     convert,
     first_violation,
     is_allowed_transition,
@@ -143,6 +146,22 @@ def fit_io(sentences: LabelSequences) -> SchemeFit | None:
     return SchemeFit("IO", {}, inside, inside, outside, 0, frozenset(counts))
 
 
+def fit_brackets(sentences: LabelSequences) -> SchemeFit | None:
+    """Return the fit of labels that are all brackets, by the numbers of tokens with and without an opening one.
+
+    Example:
+        >>> fit_brackets([["(PER*", "*)", "*"]]).types
+        frozenset({'PER'})
+    """
+    counts = Counter(chain.from_iterable(sentences))
+    if not are_brackets(counts):
+        return None
+    opening = {label: kinds for label in counts if (kinds := bracket_types(label))}
+    inside = sum(counts[label] for label in opening)
+    types = frozenset(chain.from_iterable(opening.values()))
+    return SchemeFit(BRACKETS, {}, inside, inside, counts.total() - inside, 0, types)
+
+
 def _runs(labels: Sequence[str]) -> Iterator[list[str]]:
     """Yield the runs of equal labels other than O."""
     return (list(run) for label, run in groupby(labels) if label != USUAL_OUTSIDE)
@@ -255,6 +274,8 @@ def to_scheme(sentences: LabelSequences, name: str, target: str, source: str | N
     """
     if target == "none" and source in (None, "none"):
         return sentences
+    if source == BRACKETS or (source is None and are_brackets({*chain(*sentences)})):
+        sentences, source = [convert(labels, BRACKETS, "IOB2") for labels in sentences], "IOB2"
     if source is None:
         if _is_legal(sentences, target):
             return sentences

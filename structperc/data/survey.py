@@ -23,9 +23,17 @@ from structperc.data.conll import (
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text
 from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_set
-from structperc.data.normalise import check_scheme_labels
+from structperc.data.normalise import check_scheme_labels, read_brackets
 from structperc.data.read_options import LineFormat, ReadOptions
-from structperc.data.scheme_detection import NO_SEGMENT, LabelSequences, SchemeFit, fit_io, fit_scheme, is_label
+from structperc.data.scheme_detection import (
+    NO_SEGMENT,
+    LabelSequences,
+    SchemeFit,
+    fit_brackets,
+    fit_io,
+    fit_scheme,
+    is_label,
+)
 from structperc.data.tables import (
     COMPLETE,
     DELIMITERS,
@@ -50,7 +58,16 @@ from structperc.data.tables import (
     table_format,
     usual_columns,
 )
-from structperc.data.tag_schemes import PREFIX_SCHEMES, parse_notation, repair, spans, suggest_label, wider_scheme
+from structperc.data.tag_schemes import (
+    BRACKETS,
+    PREFIX_SCHEMES,
+    are_chains,
+    parse_notation,
+    repair,
+    spans,
+    suggest_label,
+    wider_scheme,
+)
 from structperc.data.text_files import expand_path, read_lines, read_text, split_lines
 from structperc.errors import InputError
 from structperc.spelling import counted, quoted
@@ -62,8 +79,14 @@ LONG = 200  # tokens of a very long sentence
 HEAD = 100  # rows of a table to inspect
 MAX_STRINGS = 200  # distinct strings of a column that is used for features
 FEW_WORDS = 100  # at most so many distinct strings, each ten times in the mean, are hardly words
-CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"}  # types of CoNLL-2000
-CONLL2009 = ["_", "word", "_", "_", "label", *["_"] * 9]  # roles of the first columns; the label is POS
+CHUNK_OR_ROLE = re.compile(  # types of chunks (CoNLL-2000), of constituents, and of arguments of predicates
+    r"NP|VP|PP|ADVP|ADJP|SBAR|PRT|CONJP|INTJ|LST|UCP|TOP|ROOT|S|SINV|SQ|SBARQ|WH[A-Z]+|NX|NML|QP|PRN|FRAG|RRC"
+    r"|V|A[0-9A]|AM-.*|ARG.*|[CR]-A.*|C-V"
+)
+LAYOUTS = {  # roles of the first columns by name; the label of CoNLL-2009 is POS, that of CoNLL-2012 the named entity
+    "CoNLL-2009": ["_", "word", "_", "_", "label", *["_"] * 9],
+    "CoNLL-2012": ["_", "_", "_", "word", *["_"] * 6, "label", "_"],
+}
 DEFAULTS = ReadOptions()
 
 
@@ -82,6 +105,8 @@ class Survey(NamedTuple):
     other_labels: Sequence[str] = ()  # other columns with labels of the same types, which must not be features
     further_labels: Sequence[str] = ()  # other columns with labels of segments of other types
     layout: str = ""  # name of a known layout by which the columns were found
+    written: str = ""  # "brackets" if these were the labels, which are IOB2 in the corpus
+    inner: int = 0  # number of segments inside others, which are not read
     comments: Sequence[int] = ()  # lines
     header: int = 0  # line of column names; 0: none
     table: TableSurvey | None = None  # for tables
@@ -91,6 +116,11 @@ class Survey(NamedTuple):
     def labelled(self) -> bool:
         """True if the file has labels."""
         return "label" in self.corpus.columns
+
+    @property
+    def file_scheme(self) -> str:
+        """The scheme or notation of the labels in the file."""
+        return self.written or self.scheme
 
     @property
     def documents(self) -> int:
@@ -156,6 +186,10 @@ class Survey(NamedTuple):
 
     def label_remarks(self) -> Iterator[str]:
         """Yield a remark about labels that do not fit the scheme, if there are any."""
+        if self.labelled and are_chains(self.counts("label")):
+            column = f"column {self.roles.index('label') + 1}" if self.table is None else "the column of labels"
+            yield f"{column} has coreference chains, which are not labels of tokens; name another one in --columns"
+            return
         if self.fit is not None and (remark := self.fit.remark()):
             places = [*islice(self._unrecognized(), SHOWN + 1)]
             yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])
@@ -184,6 +218,8 @@ class Survey(NamedTuple):
             yield f"all tokens have the label {one}: there is nothing to learn; name the columns in --columns"
         if len(self.corpus) == 1 and self.corpus.tokens > LONG and self.table is None:
             yield f"there are no empty lines after sentences, so all {self.corpus.tokens:,} tokens are one sentence"
+        if self.inner:
+            yield f"{counted(self.inner, 'segment')} not read: they are inside of others"
         yield from self.column_remarks()
         if self.header:
             yield f"line {self.header} has the names of the columns"
@@ -239,8 +275,9 @@ def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
     fits = {role: _fit(by_sentence[role]) for role in few}
     roles, layout = list(given or ()), ""
     if given is None:
-        layout = "CoNLL-2009" if _is_conll2009(list(by_sentence.values())) else ""
-        roles = CONLL2009 + ["_"] * (len(columns) - len(CONLL2009)) if layout else _detect_roles(by_sentence, fits)
+        layout = _known_layout(list(by_sentence.values()))
+        first = LAYOUTS.get(layout, [])
+        roles = [*first, *["_"] * (len(columns) - len(first))] if layout else _detect_roles(by_sentence, fits)
         own = {old: role for old, role in zip(columns, roles, strict=True) if role != "_"}
         corpus = replace(corpus, columns={role: corpus.columns[old] for old, role in own.items()})
         fits = {own[old]: fit for old, fit in fits.items() if old in own}
@@ -300,9 +337,13 @@ def inspect_corpus(
     if scheme is None:
         fit = fit or _fit(sentences)
         scheme, unrecognized = fit.scheme, fit.unrecognized
-    else:
+    elif scheme != BRACKETS:
         check_scheme_labels(corpus, scheme)
         fit = None
+    if scheme == BRACKETS:
+        corpus, inner = read_brackets(corpus)
+        found = inspect_corpus(file, roles, tags, corpus, "IOB2")
+        return found._replace(written=BRACKETS, inner=inner)
     outside = parse_notation(scheme).outside
     read = [[outside if label in unrecognized else label for label in labels] for labels in sentences]
     repaired = list(chain.from_iterable(repair(labels, scheme)[0] for labels in read))
@@ -312,7 +353,7 @@ def inspect_corpus(
 
 def _fit(sentences: LabelSequences) -> SchemeFit:
     """Return the scheme that fits best, IO only without prefixes."""
-    found = fit_scheme(sentences)
+    found = fit_brackets(sentences) or fit_scheme(sentences)
     return (found.scheme == "none" and not found.prefixed and fit_io(sentences)) or found
 
 
@@ -328,12 +369,24 @@ def _inspect_treebank(file: str, reading: ReadOptions) -> Survey:
 # -- roles of columns -----------------------------------------------------------------------------------------
 
 
-def _is_conll2009(columns: Sequence[LabelSequences]) -> bool:
-    """Return True for columns with numbers of words 1, 2, ... in the first, and of their heads in columns 9 and 10."""
-    return len(columns) >= len(CONLL2009) and all(
-        list(ids) == [str(n) for n in range(1, len(ids) + 1)] and all(map(str.isdecimal, [*heads, *predicted]))
-        for ids, heads, predicted in zip(columns[0], columns[8], columns[9], strict=True)
-    )
+def _known_layout(columns: Sequence[LabelSequences]) -> str:
+    """Return the name of a known layout, "" for others.
+
+    CoNLL-2009 has numbers of words 1, 2, ... in the first column and of their heads in columns 9 and 10. CoNLL-2012 has
+    numbers of words 0, 1, ... in column 3 and brackets in column 11.
+    """
+
+    def numbered(column: LabelSequences, start: int) -> bool:
+        return all(list(own) == [str(n) for n in range(start, start + len(own))] for own in column)
+
+    def decimal(column: LabelSequences) -> bool:
+        return all(map(str.isdecimal, chain.from_iterable(column)))
+
+    if len(columns) >= len(LAYOUTS["CoNLL-2009"]) and numbered(columns[0], 1) and all(map(decimal, columns[8:10])):
+        return "CoNLL-2009"
+    if len(columns) >= len(LAYOUTS["CoNLL-2012"]) and decimal(columns[1]) and numbered(columns[2], 0):
+        return "CoNLL-2012" if fit_brackets(columns[10]) else ""
+    return ""
 
 
 def _detect_roles(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFit]) -> list[str]:
@@ -367,10 +420,10 @@ def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeF
     """Return the column of labels, None if there is only one column.
 
     Columns that are constant in each sentence, such as names of annotators, are not labels if another one varies. Of
-    the others, labels with types, with prefixes, of few labels outside of the scheme, not of chunks, mostly legal, and
-    of several types are preferred, in this order, and then the last column. Of columns with segments of the same types,
-    it is the first with nearly the most segments of those that are equal in this order. Without labels of segments, it
-    is the last column after the word that is not numeric.
+    the others, labels with types, with prefixes, of few labels outside of the scheme, not of chunks or roles, mostly
+    legal, and of several types are preferred, in this order, and then the last column. Of columns with segments of the
+    same types, it is the first with nearly the most segments of those that are equal in this order. Without labels of
+    segments, it is the last column after the word that is not numeric and has no coreference chains.
 
     Args:
         columns: the strings of each column by sentence.
@@ -388,7 +441,11 @@ def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeF
         return next(name for name in alike if fits[name].prefixed >= SIMILAR * most)
     names = list(columns)
     later = [name for name in varied if names.index(name) > names.index(word)] or varied
-    texts = [name for name in later if not all(_NUMBER.fullmatch(one) for one in chain.from_iterable(columns[name]))]
+    texts = [
+        name
+        for name in later
+        if not are_chains(found := {*chain(*columns[name])}) and not all(map(_NUMBER.fullmatch, found))
+    ]
     return next(reversed(texts or later), None)
 
 
@@ -406,7 +463,8 @@ def _preference(fit: SchemeFit) -> tuple[bool, ...]:
     """Return the order in which columns with segments are preferred as labels."""
     known = {kind.upper() for kind in fit.types}
     mostly_legal = 2 * fit.illegal <= fit.inside
-    return bool(known - {""}), fit.scheme != "IO", fit.is_regular, not known <= CHUNKS, mostly_legal, len(known) > 1
+    entities = not all(map(CHUNK_OR_ROLE.fullmatch, known))
+    return bool(known - {""}), fit.scheme != "IO", fit.is_regular, entities, mostly_legal, len(known) > 1
 
 
 def _words_of(kind: str) -> list[str]:

@@ -9,7 +9,7 @@ prefix ("PER"; "I" for a missing type), and neighbours of one type are one segme
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -36,6 +36,10 @@ USUAL_FORM, BARE_FORM, USUAL_OUTSIDE = "B-TYPE", "TYPE", "O"
 NO_TYPE = "I"  # label of a missing type without a prefix
 TAG_SEPARATORS = "-_:/|."  # possible characters between prefix and type
 _LETTERS = {letter: prefix for scheme in PREFIX_SCHEMES for letter, prefix in SCHEMES[scheme].items()}
+BRACKETS = "brackets"  # labels such as (PER*, *, *) and (LOC) of files; they are read, see `bracket_spans`
+_OPEN = r"\([^()*\s]+"
+_BRACKETS = re.compile(rf"(?P<opening>({_OPEN})*)\*?(?P<closing>([^()*\s]*\))*)")
+_CHAINS = re.compile(r"[-_]|(\([0-9]+\)?|[0-9]+\))(\|(\([0-9]+\)?|[0-9]+\)))*")  # of coreference, such as (12|(3)
 _FORM = re.compile(
     rf"(?P<letter>[Bb])(?P<gap>[{TAG_SEPARATORS}])TYPE|TYPE(?P<last_gap>[{TAG_SEPARATORS}])(?P<last>[Bb])"
 )
@@ -140,6 +144,11 @@ def parse_notation(name: str) -> Notation:
     lower = (form["letter"] or form["last"]).islower()
     outside = more[1] if len(more) == 2 else USUAL_OUTSIDE.lower() if lower else USUAL_OUTSIDE
     return Notation(scheme, lower, form["last"] is not None, form["gap"] or form["last_gap"], outside)
+
+
+def check_labels_option(name: str) -> str:
+    """Return the name of the notation of labels in files, which may be "brackets". Raises InputError for others."""
+    return name if name == BRACKETS else parse_notation(name).name
 
 
 @lru_cache(maxsize=4096)
@@ -266,7 +275,7 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
 
     Args:
         labels: the labels of a sentence.
-        scheme: tag scheme or notation; None: any scheme with labels such as B-PER.
+        scheme: tag scheme or notation, or "brackets"; None: any scheme with labels such as B-PER.
 
     Returns:
         the segments in order.
@@ -278,6 +287,8 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
         >>> spans(["B-PER", "I-PER", "O", "I-LOC"])
         [Span(type='PER', start=0, end=2), Span(type='LOC', start=3, end=4)]
     """
+    if scheme == BRACKETS:
+        return bracket_spans(labels)[0]
     found: list[Span] = []
     previous = OUTSIDE_TAG
     for t, tag in enumerate(parse_tag(label, scheme) for label in labels):
@@ -289,11 +300,68 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
     return found
 
 
+def are_brackets(labels: Iterable[str]) -> bool:
+    """Return True if all labels are brackets such as (PER*, *, *) and (LOC), as in CoNLL-2005 and CoNLL-2012."""
+    names = list(labels)
+    found = [one for name in names if name and (one := _BRACKETS.fullmatch(name))]
+    return len(found) == len(names) and any(one["opening"] for one in found) and any("*" in name for name in names)
+
+
+def are_chains(labels: Iterable[str]) -> bool:
+    """Return True if all labels are of coreference chains, such as (12, 12), (3|4) and -."""
+    names = list(labels)
+    return all(map(_CHAINS.fullmatch, names)) and any(")" in name or "(" in name for name in names)
+
+
+def bracket_types(label: str) -> list[str]:
+    """Return the types of the segments that begin at a label with brackets."""
+    found = _BRACKETS.fullmatch(label)
+    return [one[1:] for one in re.findall(_OPEN, found["opening"])] if found else []
+
+
+def bracket_spans(
+    labels: Sequence[str], where: Callable[[int], str] = lambda t: f"token {t + 1}"
+) -> tuple[list[Span], int]:
+    """Return the outermost segments of a sentence with brackets, and the number of those inside them.
+
+    Args:
+        labels: the labels of a sentence.
+        where: returns the beginning of an error message from the index of a token.
+
+    Raises:
+        InputError: another label, or a bracket without its counterpart.
+
+    Example:
+        >>> bracket_spans(["(ORG(LOC)", "*", "*)", "(PER)", "*"])
+        ([Span(type='ORG', start=0, end=3), Span(type='PER', start=3, end=4)], 1)
+    """
+    found, inner = [], 0
+    open_ones: list[tuple[str, int]] = []
+    for t, label in enumerate(labels):
+        if not label or (parts := _BRACKETS.fullmatch(label)) is None:
+            raise InputError(f"{where(t)}: label {label!r} is not of brackets ((TYPE*, *, *), (TYPE)); correct it")
+        open_ones += [(kind, t) for kind in bracket_types(label)]
+        for closing in parts["closing"].split(")")[:-1]:
+            if not open_ones or closing not in ("", open_ones[-1][0]):
+                raise InputError(f"{where(t)}: {label!r} closes a bracket that is not open in its sentence; correct it")
+            kind, start = open_ones.pop()
+            if open_ones:
+                inner += 1
+            else:
+                found.append(Span(kind, start, t + 1))
+    if open_ones:
+        t = open_ones[-1][1]
+        raise InputError(f"{where(t)}: {labels[t]!r} opens a bracket that its sentence does not close; correct it")
+    return found, inner
+
+
 def convert(labels: Sequence[str], source: str, target: str) -> list[str]:
     """Convert labels to the target scheme or notation; "none" can only be converted to itself.
 
-    In IO, adjacent segments of the same type become one.
+    In IO, adjacent segments of the same type become one. Labels can be converted from brackets, not to them.
     """
+    if source == BRACKETS:
+        return convert(encode_spans(spans(labels, source), len(labels), "IOB2"), "IOB2", target)
     schemes = parse_notation(source).scheme, parse_notation(target).scheme
     if schemes == ("none", "none"):
         return list(labels)

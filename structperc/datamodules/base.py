@@ -27,7 +27,7 @@ from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
 from structperc.data.scheme_detection import NO_SEGMENT
 from structperc.data.splits import draw_part, missing_types, split_holdout
-from structperc.data.tag_schemes import Scheme, parse_notation
+from structperc.data.tag_schemes import BRACKETS, Scheme, check_labels_option
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
 from structperc.datamodules.distributed import process_group
 from structperc.datamodules.encoded import EncodedCorpus, FlatSequences, PrecomputedBatches
@@ -66,7 +66,7 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         scheme: Tag scheme of the tagger (IOB1, IOB2, IOBES, BILOU, IO), or "none" for labels that are not segments,
             such as parts of speech.
         labels: Tag scheme of the source; default: `scheme`. For labels of another form than "B-PER", followed by this
-            form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0".
+            form and the outside label: "IOB2 TYPE-B", "IOBES b_TYPE 0". "brackets" for (PER*, *, *) and (LOC).
         strict: Raise an error for illegal label sequences instead of repairing and counting them.
         batch_size: Sequences per training step in each process; default: 8. For taggers that learn sequence by
             sequence, such as perceptrons, it affects speed only, and the default is up to 16,000 tokens.
@@ -156,10 +156,12 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError("data.types: labels of scheme none have no segments and no types; remove it")
         if types and incomplete:
             raise InputError("data.types: types of incomplete labels cannot be renamed; rename them in the file")
+        if incomplete and labels == BRACKETS:
+            raise InputError("data.incomplete: labels are brackets, which cannot be incomplete; remove it")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
         try:
-            parse_notation(labels or scheme)
+            check_labels_option(labels or scheme)
         except InputError as error:
             raise InputError(f"data.labels: {error}") from None
         self.unit, self.scheme, self.strict = unit, scheme, strict
