@@ -8,16 +8,21 @@ import pytest
 import torch
 
 import structperc
+from structperc.chain.minimum_risk import check_segment_labels
+from structperc.criteria import SegmentCosts
 from structperc.data import Corpus, LabelSet
 from structperc.data.conversion import read_annotated
 from structperc.data.label_sets import convert_label_sets
 from structperc.data.labels import segment_boundaries
 from structperc.data.normalise import count_segments, normalise_labels, rename_types
-from structperc.data.scheme_detection import detect_scheme, fit_io, fit_scheme, to_scheme
+from structperc.data.read_options import ReadOptions
+from structperc.data.scheme_detection import NO_OUTSIDE, detect_scheme, fit_io, fit_scheme, to_scheme
 from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import PREFIX_SCHEMES, convert, first_violation, parse_notation, repair, spans
+from structperc.errors import InputError
 from structperc.metrics import segment_counts, segment_f1_score
-from structperc.nn import ChainHead, decode_tokens
+from structperc.nn import ChainHead, SegmentHead, decode_tokens
+from structperc.semi_markov import to_labels
 from structperc.sklearn import SequenceTagger
 from tests.errors import refusal
 from tests.oracle import label_sequences
@@ -154,6 +159,15 @@ def test_files(tmp_path):
     assert "'B-PER'" in refusal(normalise_labels, wrong, "IO", "IOB2")
 
 
+def test_a_file_without_outside_label(tmp_path, caplog):
+    (tmp_path / "a.txt").write_text("the DT\ndog NN\ncat NN\n")
+    found = inspect_file(str(tmp_path / "a.txt"), ReadOptions(labels="IO"))
+    data = structperc.data.Conll(str(tmp_path), {"train": "a.txt"}, ["word", "label"], labels="IO")
+    assert data.corpus("train").columns["label"] == ["B-DT", "B-NN", "I-NN"]
+    assert any(NO_OUTSIDE in one for one in caplog.messages)
+    assert NO_OUTSIDE in [*found.remarks()]
+
+
 # -- models -----------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +194,16 @@ def test_chain_head_by_enumeration():
     assert "NN" not in refusal(ChainHead, ["NN", "VB"], scheme="IO")
     assert "'B-A'" in refusal(ChainHead, ["O", "B-A", "I-A"], scheme="IO")
     assert "IO" in refusal(ChainHead, ["O", "PER"])
+
+
+def test_parts_that_need_beginnings_of_segments():
+    with pytest.raises(InputError, match="IO"):
+        SegmentCosts().allocate(LABELS)
+    with pytest.raises(InputError, match="IO"):
+        check_segment_labels(LABELS)
+    with pytest.raises(InputError, match="IO"):
+        to_labels(torch.zeros(1, 1, dtype=torch.int64), torch.tensor([1]), LABELS)
+    assert "IO" in refusal(SegmentHead, LABELS, 4, max_length=2)
 
 
 class Words:

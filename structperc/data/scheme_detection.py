@@ -33,6 +33,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 LabelSequences = Sequence[Sequence[str]]  # names of labels by sentence
 USUAL = "IOB2"
+NO_OUTSIDE = "no token is outside segments, as scheme IO expects; if labels are not segments, use scheme none"
 NO_SEGMENT = "no segment in the training data: only O will be predicted"
 
 # Labels outside segments in files without "O".

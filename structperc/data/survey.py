@@ -26,6 +26,7 @@ from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_
 from structperc.data.normalise import check_scheme_labels, read_brackets
 from structperc.data.read_options import LineFormat, ReadOptions
 from structperc.data.scheme_detection import (
+    NO_OUTSIDE,
     NO_SEGMENT,
     LabelSequences,
     SchemeFit,
@@ -190,6 +191,9 @@ class Survey(NamedTuple):
             column = f"column {self.roles.index('label') + 1}" if self.table is None else "the column of labels"
             yield f"{column} has coreference chains, which are not labels of tokens; name another one in --columns"
             return
+        notation = parse_notation(self.scheme)
+        if notation.scheme == "IO" and notation.outside not in self.counts("label"):
+            yield NO_OUTSIDE
         if self.fit is not None and (remark := self.fit.remark()):
             places = [*islice(self._unrecognized(), SHOWN + 1)]
             yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])

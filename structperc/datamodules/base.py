@@ -25,7 +25,7 @@ from structperc.data.label_sets import (
 from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_types, checked_corpus, rename_types
 from structperc.data.read_options import ReadOptions, Unit
-from structperc.data.scheme_detection import NO_SEGMENT
+from structperc.data.scheme_detection import NO_OUTSIDE, NO_SEGMENT
 from structperc.data.splits import draw_part, missing_types, split_holdout
 from structperc.data.tag_schemes import BRACKETS, Scheme, check_labels_option
 from structperc.datamodules.cache import CorpusCache, CorpusStore, file_digest
@@ -312,6 +312,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         labels = names_in(corpus.factorize(ALLOWED if is_incomplete(corpus) else "label").distinct)
         if labels <= {"O"}:
             logger.warning("%s: %s", corpus.name, NO_SEGMENT if split == "train" else "no segment in the data")
+        elif split == "train" and (self.reading.labels or "").split(" ")[0] == "IO" and "O" not in labels:
+            logger.warning("%s: %s", corpus.name, NO_OUTSIDE)
         elif len(labels) == 1 and split == "train" and self.scheme == "none":
             logger.warning("%s: all labels are %s: only this label will be predicted", corpus.name, *labels)
 
