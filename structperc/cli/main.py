@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 
 from structperc.cli import COMMANDS
-from structperc.cli.output import report_error, show_messages
+from structperc.cli.output import complete_output, report_error, show_messages
 from structperc.errors import InputError
 from structperc.signals import sigterm_as_interrupt
 from structperc.spelling import did_you_mean
@@ -16,16 +16,15 @@ from structperc.version import __version__
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    The status is 0 for success, 1 if interrupted, 2 for bad input or a file that cannot be used, and 70 for a bug.
-    Every error is one line on standard error; with --debug anywhere, after the traceback.
+    The status is 0 for success, 1 if interrupted or if the reader of the output closed it, 2 for bad input or a file
+    that cannot be used, such as output on a full disk, and 70 for a bug. Every error is one line on standard error;
+    with --debug anywhere, after the traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_messages()
     try:
-        with sigterm_as_interrupt():
+        with sigterm_as_interrupt(), complete_output():
             dispatch([one for one in given if one != "--debug"])
-            if sys.stdout is not None:
-                sys.stdout.flush()  # so that a closed pipe raises its error here
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if "--debug" in given:

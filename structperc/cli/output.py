@@ -1,13 +1,15 @@
 """Output of commands: lines on standard output, log messages and one-line errors on standard error."""
 
-import contextlib
+import io
 import logging
-import os
 import re
+import select
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
+from typing import Any
 
 from structperc.errors import InputError
 from structperc.spelling import visible
@@ -35,13 +37,11 @@ def report_error(error: BaseException, command: str = "") -> int:
     Advice names the options of the command. Nothing is printed if the reader of the output closed it.
     """
     if isinstance(error, BrokenPipeError):
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if isinstance(error, KeyboardInterrupt):
-        print("; ".join(["structperc: interrupted", *map(str, error.args)]), file=sys.stderr)
+        print_message("; ".join(["structperc: interrupted", *map(str, error.args)]))
         return 1
-    print(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}", file=sys.stderr)
+    print_message(f"structperc: error: {shortened(printable(with_own_options(message(error), command)))}")
     known = isinstance(error, InputError | OSError) or is_out_of_memory(error)
     return 2 if known or error_location(error) else UNEXPECTED
 
@@ -107,7 +107,70 @@ class Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message, unless standard error is closed."""
         if sys.stderr is not None and not (LIGHTNING.handlers or logging.getLogger().handlers):
-            print(self.format(record), file=sys.stderr, flush=True)
+            print_message(self.format(record))
+
+
+def print_message(text: str) -> None:
+    """Print a line on standard error if it can be written; a full disk must not stop what a command does."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+class _AllBytes(io.RawIOBase):
+    """Bytes of standard output, all of which are written: a file without a buffer may write only some at a time."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return bool(self.file.isatty())
+
+    def fileno(self) -> int:
+        return int(self.file.fileno())
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data)
+        while left:
+            try:
+                count = self.file.write(left)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                reason = f"cannot write all of the output ({error.strerror or error})"
+                raise InputError(f"standard output: {reason}; what was written is incomplete") from error
+            if count is None:  # a full pipe that does not block
+                select.select([], [self.file], [])
+            left = left[count or 0 :]
+        return len(data)
+
+
+@contextmanager
+def complete_output() -> Iterator[None]:
+    """Write all that is printed within the block to standard output as UTF-8, whatever the locale.
+
+    Raises InputError if some of it cannot be written, and BrokenPipeError if the reader of a pipe has gone; at the
+    latest at the end of the block.
+    """
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOWrapper):  # closed, or in memory
+        yield
+        return
+    stream.flush()
+    file: Any = _AllBytes(getattr(stream.buffer, "raw", stream.buffer))
+    ways = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
+    text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="\n", **ways)
+    with redirect_stdout(text):
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            with suppress(InputError, OSError):  # keep the original error
+                text.flush()
+            raise
+        finally:
+            text.flush()  # drops what cannot be written
 
 
 def print_lines(lines: Iterable[str]) -> None:
