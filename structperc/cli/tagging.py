@@ -25,7 +25,7 @@ from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_h
 from structperc.data.labels import LabelSet
 from structperc.data.output import check_output_path, open_atomic, write_lines
 from structperc.data.possible_labels import read_lexicon, with_lexicon
-from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.read_options import DOCSTART, PREDICTED, ReadOptions
 from structperc.data.splits import chunk_bounds
 from structperc.data.standoff import brat_lines
 from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}
 MAX_LISTED = 2**16  # label sequences in memory
+MAX_BLOCK = 2**20  # characters labelled at a time in less than 300 MB
+BYTES = 150  # of memory for a character of a block
+SMALLER = {  # by what ends a block
+    "nowhere": "label parts of the file, or set --unit sentence if the model reads documents",
+    "documents": f"write a line {DOCSTART} before each document",
+    "sentences": "write an empty line after each sentence",
+    "paragraphs": "write an empty line after each paragraph",
+    "lines": "divide long texts",
+}
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -181,7 +190,7 @@ class FileTagger:
             needed = len(tagger.columns)
             head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
             plan = plan_input(tagger, head, file, self.output_options.form, read_options, text_options)
-            given = blocks(head.pieces, nowhere if plan.whole else plan.ends)
+            given = _reported(blocks(head.pieces, nowhere if plan.whole else plan.ends), plan)
             tagged = work(None if block is None else (plan, block) for block in given)
             tokens = 0
             with target(plan) as write, bar(None, file, show=visible, unit=" tokens", unit_scale=True) as progress:
@@ -195,6 +204,18 @@ class FileTagger:
                         logger.info("%s: read as %s; set --input to change that", file, FORMAT_NAMES[plan.form])
                 if not tokens and plan.form != "jsonl":
                     raise InputError(f"{file}: this file has no tokens")
+
+
+def _reported(given: Iterable[Block | None], plan: InputPlan) -> Iterator[Block | None]:
+    """Yield blocks, with a warning before the first one that needs much memory."""
+    warned = False
+    for block in given:
+        if block is not None and len(block.text) > MAX_BLOCK and not warned:
+            needed = f"in up to {len(block.text) * BYTES >> 20:,} MB of memory"
+            size = f"{len(block.text):,} characters are labelled together, {needed}"
+            logger.warning("%s:%d: %s; to need less, %s", plan.name, block.first, size, SMALLER[plan.cut])
+            warned = True
+        yield block
 
 
 def _load(model: str, trusted: Sequence[str], output_options: OutputOptions) -> tuple[Predictor, TagBlock]:

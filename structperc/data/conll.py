@@ -347,8 +347,8 @@ def header_row(lines: Iterable[str], line_format: LineFormat = PLAIN, start: int
             return number
         fields = _fields(line, line_format.separator)
         if fields and not (line_format.comments and line.lstrip(BYTE_ORDER_MARK).startswith("#")):
-            names = [re.sub(r"[\W\d_]+", "", field).lower() for field in fields]
-            usual = len(names) > 1 and all(_HEADER.fullmatch(name) for name in [*filter(None, names[:-1]), names[-1]])
+            names = (re.sub(r"[\W\d_]+", "", field).lower() for field in reversed(fields))  # the last one needs a name
+            usual = len(fields) > 1 and all(_HEADER.fullmatch(name) or (n and not name) for n, name in enumerate(names))
             return number if usual else 0
     return 0
 

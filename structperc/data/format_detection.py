@@ -21,7 +21,8 @@ FORMAT_NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lin
 _JSON_LINES = 10  # lines inspected for JSON
 _HEAD = 2**16  # characters of a file searched for the end of a sentence
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
-_ENDS_SENTENCE = re.compile(r"\w.*[.!?…]['\"”’»)]*\s*$")
+_WORD = re.compile(r"\w")
+_CLOSING, _TERMINATORS = "'\"”’»)", (".", "!", "?", "…")
 
 
 def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
@@ -43,7 +44,7 @@ def detect_format(lines: Sequence[str], needed: int, name: str) -> InputFormat:
     marked = any(line.split()[0] == DOCSTART for line in found)
     if marked or max(widths, default=0) <= needed:
         return "columns"
-    ends = [_ENDS_SENTENCE.search(line) is not None for line in found]
+    ends = [*map(_ends_sentence, found)]
     if not _between_blank_lines(lines) and not all(ends) and 2 * max(widths.values()) > len(found):
         return "columns"
     if any(ends):
@@ -88,7 +89,7 @@ def _check_not_conllu(lines: Sequence[str], name: str) -> None:
 
 def looks_like_text(lines: Sequence[str]) -> bool:
     """Return True if all non-blank lines are between blank ones, or all end like sentences."""
-    return _between_blank_lines(lines) or all(_ENDS_SENTENCE.search(line) for _, line in nonblank_lines(lines))
+    return _between_blank_lines(lines) or all(_ends_sentence(line) for _, line in nonblank_lines(lines))
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
@@ -112,6 +113,11 @@ def is_json(line: str) -> bool:
         return False
     objects = found if isinstance(found, list) else [found]
     return bool(objects) and all(isinstance(one, dict) and one for one in objects)
+
+
+def _ends_sentence(line: str) -> bool:
+    """Return True if a line has a word and ends with the end of a sentence, closing quotes and brackets included."""
+    return line.rstrip().rstrip(_CLOSING).endswith(_TERMINATORS) and _WORD.search(line) is not None
 
 
 def _between_blank_lines(lines: Sequence[str]) -> bool:
@@ -141,12 +147,14 @@ def read_head(pieces: Iterator[str], enough: Callable[[Sequence[str]], bool]) ->
 
     Later errors are raised when the later pieces are read.
     """
-    text, marked = "", False
+    text, marked, searched = "", False, 0
     for piece in pieces:
         marked = marked or (not text and piece.startswith(BYTE_ORDER_MARK))
         text += piece.removeprefix(BYTE_ORDER_MARK) if not text else piece
-        if piece and _is_sufficient(text, enough):
-            break
+        if piece and (len(text) <= _HEAD or len(text) >= 2 * searched):  # a long text only when it has doubled
+            searched = len(text)
+            if _is_sufficient(text, enough):
+                break
     try:
         following = list(islice(pieces, 1))
     except InputError as error:

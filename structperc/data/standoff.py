@@ -175,7 +175,8 @@ def _column(layer: str, feature: str) -> str:
 def _read_webanno(path: Path, encoding: str) -> Document:
     lines = read_lines(path, encoding)
     layers = [layer for line in lines if line.startswith("#T_") for layer in _layers(line)]
-    text, size = "", 0  # size in UTF-16 code units
+    parts: list[str] = []
+    size = 0  # of the text in UTF-16 code units
     pending: list[str] = []  # text of a sentence without known offsets
     spans: dict[str, dict[Any, TextSpan]] = {layer.column: {} for layer in layers if layer.read}
     unread: Counter[str] = Counter()
@@ -191,8 +192,8 @@ def _read_webanno(path: Path, encoding: str) -> Document:
         if pending:
             if start < size:
                 raise InputError(f"{path}:{number}: offset {start} is in the sentence before, which ends at {size}")
-            text += "\n"[: start - size] + " " * (start - size - 1) + "\n".join(pending)
-            size, pending = _utf16_length(text), []
+            parts += "\n"[: start - size], " " * (start - size - 1), "\n".join(pending)
+            size, pending = start + _utf16_length(parts[-1]), []
         for layer, field in zip(layers, unit[4].split("\t"), strict=False):
             if field in ("_", ""):
                 continue
@@ -208,6 +209,7 @@ def _read_webanno(path: Path, encoding: str) -> Document:
                 before = spans[layer.column].get(key, TextSpan(start, end, kind))
                 wide = before._replace(start=min(start, before.start), end=max(end, before.end))
                 spans[layer.column][key] = wide
+    text = "".join(parts)
     found = {column: to_character_offsets(text, own.values(), "utf-16") for column, own in spans.items()}
     return Document(text, found, unread)
 

@@ -267,17 +267,15 @@ def align(
         found.sort(key=lambda one: (one[0] - one[1], one[0]))
     else:
         found.sort(key=lambda one: one[0])
-    taken: dict[int, TextSpan] = {}
-    kept = []
+    kept: list[tuple[int, int, TextSpan]] = []  # sorted, without overlaps
     for first, end, span in found:
-        other = next((taken[t] for t in range(first, end) if t in taken), None)
-        if other is None:
-            taken.update(dict.fromkeys(range(first, end), span))
-            kept.append((first, end, span.type))
-        elif other != span:
+        at = bisect_right(kept, first, key=lambda one: one[1])  # the first one that ends after the span begins
+        if at == len(kept) or kept[at][0] >= end:
+            kept.insert(at, (first, end, span))
+        elif (other := kept[at][2]) != span:
             message = f"{_describe(text, span)} overlaps {_describe(text, other)}"
             conflicts.append(SpanConflict("overlap", message, misaligned=False, dropped=True))
-    return Alignment(sorted(kept), conflicts)
+    return Alignment([(first, end, span.type) for first, end, span in kept], conflicts)
 
 
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
@@ -354,8 +352,8 @@ class _TokenEdges:
         if first is not None and last is not None and first <= last:
             return first, last + 1
         name = _describe(self.text, span)
-        around = slice(max(0, bisect_right(self.ends, start) - 1), bisect_left(self.starts, end) + 1)
-        for a, b in self.text.tokens[around]:
+        before, after = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        for a, b in (self.text.tokens[t] for at in (before, after) for t in (at - 1, at) if 0 <= t < len(self.ends)):
             if a < start < b or a < end < b:
                 return SpanConflict("token cut", f"{name} cuts the token {self.text.text[a:b]!r:.60} at {a}..{b}", True)
         return SpanConflict("white space at an edge", f"{name} begins or ends in white space", True)
@@ -376,4 +374,4 @@ class _TokenEdges:
 
 
 def _describe(text: TokenizedText, span: TextSpan) -> str:
-    return f"span {span.start}..{span.end} {text.text[span.start : span.end]!r:.60}"
+    return f"span {span.start}..{span.end} {text.text[span.start : min(span.end, span.start + 60)]!r:.60}"

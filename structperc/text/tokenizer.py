@@ -251,11 +251,14 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     """
     hidden = dict.fromkeys(map(ord, invisible_characters(text)))
     words = [text[start:end].translate(hidden) for start, end in tokens]
-    found = [0]
+    found, last = [0], 0  # of the present sentence: the last token other than closing quotes and brackets, or the first
     for t in range(1, len(tokens)):
         gap = text[tokens[t - 1][1] : tokens[t][0]].translate(hidden)
-        if gap and (_BLANK_LINE.search(gap) or _ended(words, found[-1], t)):
+        if gap and (_BLANK_LINE.search(gap) or _is_end(words[last], words[t])):
             found.append(t)
+            last = t
+        elif not _CLOSES.fullmatch(words[t]):
+            last = t
     return [*found, len(tokens)] if tokens else [0]
 
 
@@ -300,18 +303,15 @@ def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
 SENTENCES: dict[str, SentenceSplitter] = {"rules": rule_sentences, "lines": line_sentences, "one": one_sentence}
 
 
-def _ended(words: Sequence[str], first: int, t: int) -> bool:
-    """Return True if the sentence that begins at `first` ends before token t, given white space before t."""
-    last = t - 1
-    while last > first and _CLOSES.fullmatch(words[last]):
-        last -= 1
-    if words[t][:1].islower() or (_CLOSES.fullmatch(words[t]) and words[t] not in _EITHER):
+def _is_end(last: str, following: str) -> bool:
+    """Return True if a sentence ends after the word `last`, closing quotes and white space."""
+    if following[:1].islower() or (_CLOSES.fullmatch(following) and following not in _EITHER):
         return False
-    if _TERMINATORS.fullmatch(words[last]):
+    if _TERMINATORS.fullmatch(last):
         return True
-    if not _SHORT.fullmatch(words[last]) or words[last][:-1] in TITLES or _INITIAL.fullmatch(words[last]):
+    if not _SHORT.fullmatch(last) or last[:-1] in TITLES or _INITIAL.fullmatch(last):
         return False
-    return _STARTER.fullmatch(words[t]) is not None
+    return _STARTER.fullmatch(following) is not None
 
 
 _EMPTY_LINE = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
@@ -337,18 +337,11 @@ def paragraph_ends(text: str) -> Iterator[int]:
         >>> [text[:end] for end in paragraph_ends(text)]
         ['Anna left.\\n\\n']
     """
-    hidden = invisible_characters(text)
+    hidden = dict.fromkeys(map(ord, invisible_characters(text)))
+    before, space, at = "", "", 0  # the last visible characters before an empty line, and white space after them
     for match in _EMPTY_LINE.finditer(text):
-        before = _before(text, match.start(), hidden)
+        visible = before + space + text[at : match.start()].translate(hidden)
+        stripped = visible.rstrip()
+        before, space, at = stripped[-_CONTEXT:], visible[len(stripped) :][:_CONTEXT], match.start()
         if before and not _LOOKAHEAD.search(before):
             yield match.end()
-
-
-def _before(text: str, at: int, hidden: str) -> str:
-    """Return the last visible characters before a position, without trailing white space."""
-    found: list[str] = []
-    while at and len(found) < _CONTEXT:
-        at -= 1
-        if text[at] not in hidden and (found or not text[at].isspace()):
-            found.append(text[at])
-    return "".join(reversed(found))

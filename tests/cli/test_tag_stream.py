@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from structperc.cli import tagging
 from structperc.cli.main import main
 from structperc.cli.tagging import FileTagger, OutputOptions, TextSplitting
 from structperc.data.read_options import ReadOptions
@@ -125,6 +126,18 @@ def test_late_document_mark(model, file, tagged):
     with pytest.raises(ValueError, match=f"text.txt:{line}: "):
         tagged(text, DOCUMENT, OutputOptions(), None, piece=30)
     assert tagged(text, SENTENCE, OutputOptions(), None, piece=30) == tagged(text, SENTENCE, OutputOptions(), None)
+
+
+def test_much_memory_is_announced(model, file, caplog, monkeypatch):
+    monkeypatch.setattr(tagging, "MAX_BLOCK", 1000)
+    given = file("Anna sleeps.\n\n" + "Anna sleeps and " * 100 + "\n\nAnna sleeps.\n")
+    for options, line in ((["--unit", "sentence"], 1), ([], 1)):
+        assert main(["tag", str(model), str(given), "--input", "text", *options]) == 0
+        (warning,) = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        assert warning.startswith(f"{given}:{line}: ")
+        assert ("empty line" in warning) == bool(options)
+        assert ("--unit sentence" in warning) != bool(options)
 
 
 def test_workers_are_at_least_one(fails, model, file):
