@@ -549,6 +549,42 @@ def public_names(package: str) -> list[str]:
     return list(getattr(module, "__all__", dir(module)))
 
 
+def option_names(path: str) -> set[str]:
+    """Return the names of the options of a class; an empty set if it cannot be imported.
+
+    Args:
+        path: Dotted path of the class.
+
+    Example:
+        >>> option_names("structperc.chain.KBest"), option_names("structperc.missing.KBest")
+        ({'k'}, set())
+    """
+    return set(_options_of(path))
+
+
+def accepts_several(path: str, option: str) -> bool:
+    """Return True if an option of a class accepts a class, and also a mapping of names to classes.
+
+    Args:
+        path: Dotted path of the class.
+        option: Name of the option.
+
+    Example:
+        >>> accepts_several("structperc.features.FeatureExtractor", "clusters")
+        True
+    """
+    found = _options_of(path).get(option)
+    hints = () if found is None else _alternatives(found.hint)
+    return any(isinstance(one, type) and not _is_plain(one) for one in hints) and any(map(_is_mapping, hints))
+
+
+def _options_of(path: str) -> dict[str, Parameter]:
+    try:
+        return parameters_of(_attribute(path))
+    except Exception:  # reported when the class is built
+        return {}
+
+
 def type_name(hint: Any) -> str:
     """Return a type hint as text for messages.
 
@@ -653,9 +689,14 @@ def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Seque
         if isinstance(value, list) and (kinds := _elements(hint, len(value))) is not None:
             pairs = enumerate(zip(value, kinds, strict=True))
             return [convert(item, kind, _below(place, str(i))) for i, (item, kind) in pairs], origin
-        if isinstance(value, dict) and isinstance(origin, type) and issubclass(dict, origin) and len(inner) == 2:
+        if isinstance(value, dict) and _is_mapping(hint):
             return {key: convert(item, inner[1], _below(place, key)) for key, item in value.items()}, origin
     return None, None
+
+
+def _is_mapping(hint: Any) -> bool:
+    origin = get_origin(hint)
+    return isinstance(origin, type) and issubclass(dict, origin) and len(get_args(hint)) == 2
 
 
 def _is_function(hint: Any) -> bool:

@@ -160,7 +160,9 @@ def with_option(tree: yaml.MappingNode, option: tuple[str, str]) -> yaml.Mapping
     return laid
 
 
-def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: str) -> yaml.Node:
+def _with(
+    node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: str, owner: str | None = None
+) -> yaml.Node:
     if not keys:
         return value
     if isinstance(node, yaml.SequenceNode) and node.value:
@@ -175,13 +177,14 @@ def _with(node: yaml.Node | None, keys: Sequence[str], value: yaml.Node, name: s
     inner = entries.get(keys[0])
     if inner is None and _class(below) is not None and keys[0] not in CLASS_KEYS:
         return _with(below, [CLASS_KEYS[1], *keys], value, name)
-    found = value if len(keys) == 1 else _with(inner, keys[1:], value, name)
+    inside = _class(below) if keys[0] == CLASS_KEYS[1] else None
+    found = value if len(keys) == 1 else _with(inner, keys[1:], value, name, inside)
     above = yaml.MappingNode(MAP, [(_text(keys[0], name), found)], value.start_mark, value.end_mark)
     if len(keys) > 1:  # `found` contains the former value
         others = [entry for entry in below.value if entry[0].value != keys[0]]
         own = next((entry[0] for entry in below.value if entry[0].value == keys[0]), above.value[0][0])
         return yaml.MappingNode(below.tag, [*others, (own, found)], below.start_mark, below.end_mark)
-    return overlaid(below, above)
+    return overlaid(below, above, owner)
 
 
 def _text(text: str, name: str) -> yaml.ScalarNode:
@@ -232,13 +235,14 @@ def _composed(path: str, above: Sequence[str], known: dict[str, yaml.MappingNode
     return known[path]
 
 
-def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNode:
+def overlaid(below: yaml.MappingNode, above: yaml.MappingNode, owner: str | None = None) -> yaml.MappingNode:
     """Return one mapping merged over another, key by key; both are unchanged.
 
     Lists and plain values replace those below, but `KEY+` adds its list to the one below. A class with another
     class_path replaces the class below with all its options; options of the same class, or without a class_path, are
     merged with its options, also if they are written without init_args. A class is also merged with options below that
-    have no class_path.
+    have no class_path. Where an option of the class `owner` accepts a class or several of them by name, one of these
+    replaces the other.
     """
     if _class(above) not in (None, _class(below)) and _class(below) is not None:
         return above
@@ -255,7 +259,8 @@ def overlaid(below: yaml.MappingNode, above: yaml.MappingNode) -> yaml.MappingNo
             continue
         if more in entries and _is_list(entries[more][1]):
             del entries[more]
-        entries[name] = _entry(*entries[name], key, value) if name in entries else (key, value)
+        inside = _class(above) or _class(below) if key.value == CLASS_KEYS[1] else None
+        entries[name] = _entry(*entries[name], key, value, owner, inside) if name in entries else (key, value)
     return yaml.MappingNode(below.tag, [*entries.values()], above.start_mark, above.end_mark)
 
 
@@ -266,12 +271,36 @@ def _as_options(node: yaml.MappingNode, other: yaml.MappingNode) -> yaml.Mapping
     return _mapping(CLASS_KEYS[1], node)
 
 
-def _entry(key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node) -> tuple[yaml.Node, yaml.Node]:
-    """Return key and value of two merged entries; the key is that of the file with the class_path, if any."""
+def _entry(
+    key: yaml.Node, below: yaml.Node, other: yaml.Node, above: yaml.Node, owner: str | None, inside: str | None
+) -> tuple[yaml.Node, yaml.Node]:
+    """Return key and value of two merged entries; the key is that of the file with the class_path, if any.
+
+    The entries are options of the class `owner`, and their values those of the class `inside`.
+    """
     below, above = _spelled_out(below, above), _spelled_out(above, below)
     if not (isinstance(below, yaml.MappingNode) and isinstance(above, yaml.MappingNode)):
         return other, above
-    return (other if _class(above) is not None else key), overlaid(below, above)
+    if owner is not None and _are_one_and_several(below, above, owner, key.value):
+        return other, above
+    return (other if _class(above) is not None else key), overlaid(below, above, inside)
+
+
+def _are_one_and_several(below: yaml.MappingNode, above: yaml.MappingNode, owner: str, option: str) -> bool:
+    """Return True if one of two values of an option is a class and the other one has several by name.
+
+    Classes are imported only if the keys of the other one may be names.
+    """
+    one, several = (below, above) if _class(above) is None else (above, below)
+    cls, names = _class(one), [key.value for key, _ in several.value]
+    options = next((value for key, value in one.value if key.value == CLASS_KEYS[1]), None)
+    known = [key.value for key, _ in options.value] if isinstance(options, yaml.MappingNode) else []
+    parts = bool(names) and all(isinstance(value, yaml.MappingNode) for _, value in several.value)
+    if cls is None or not parts or any(name in known or name in CLASS_KEYS for name in names):
+        return False
+    from structperc.builder import accepts_several, option_names
+
+    return accepts_several(owner, option) and not set(names) & option_names(cls)
 
 
 def _spelled_out(node: yaml.Node, other: yaml.Node) -> yaml.Node:

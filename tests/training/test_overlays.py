@@ -1,16 +1,24 @@
 """Configurations of several files: what lies above wins, and complaints name the file that is wrong."""
 
+import importlib
+import pkgutil
+from itertools import permutations
 from pathlib import Path
+from typing import Union, get_args, get_origin
 
 import pytest
+import pytorch_lightning as pl
 import yaml
+from pytorch_lightning.callbacks import ModelCheckpoint
 
+from structperc.builder import accepts_several
 from structperc.cli.main import main
+from structperc.constructors import class_path_of, parameters_of
 from structperc.data import yaml_file
 from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
 from structperc.experiments.experiment import dry_run, identity
-from structperc.training.overlays import DEEPEST, compose_all, read_configuration
+from structperc.training.overlays import DEEPEST, compose_all, read_configuration, with_option
 from tests.errors import refusal
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -98,6 +106,60 @@ def test_one_mapping_laid_over_another(write, below, above, expected):
     assert read_configuration("own.yaml") == expected
     assert node_value(compose_all(["below.yaml", "above.yaml"])) == expected
     assert node_value(compose_all([below, "above.yaml"])) == expected
+
+
+def unions():
+    """Options of public classes that accept a class and several of them: (class path, option, class)."""
+    import structperc
+
+    names = [one.name for one in pkgutil.iter_modules(structperc.__path__) if one.ispkg and one.name != "cli"]
+    modules = [importlib.import_module(f"structperc.{name}") for name in names]
+    owners = [getattr(module, name, None) for module in modules for name in getattr(module, "__all__", ())]
+    for owner in [*owners, pl.Trainer, ModelCheckpoint]:
+        for option, (hint, _) in (parameters_of(owner) if isinstance(owner, type) else {}).items():
+            kinds = get_args(hint)
+            for part in (kind for kind in kinds if isinstance(kind, type)):
+                if any(part in get_args(kind) and get_origin(kind) is not Union for kind in kinds):
+                    yield class_path_of(owner), option, class_path_of(part)
+
+
+UNIONS = [*unions()]
+
+
+def test_unions_are_found():
+    assert ("structperc.features.FeatureExtractor", "clusters", "structperc.features.Clusters") in UNIONS
+    assert {"logger", "callbacks"} <= {option for _, option, _ in UNIONS}
+
+
+@pytest.mark.parametrize(("owner", "option", "part"), UNIONS)
+@pytest.mark.parametrize("nested", [True, False])
+def test_one_class_and_several_replace_each_other(write, owner, option, part, nested):
+    one = {"class_path": part, "init_args": {"some_option": 1}}
+    values = [one, [one, one]]
+    if accepts_several(owner, option):
+        values += [{"a": one, "b": one}, {"c": {"class_path": part}}, {"d": {"init_args": {"own_option": 2}}}]
+    for below, above in permutations(values, 2):
+        if isinstance(below, dict) and isinstance(above, dict) and "class_path" not in below.keys() | above.keys():
+            continue  # two mappings are merged
+        options = [{option: value} for value in (below, above)]
+        write(
+            below=yaml.safe_dump({"top": {"class_path": owner, "init_args": options[0]}}),
+            above=yaml.safe_dump({"top": {"init_args": options[1]} if nested else options[1]}),
+        )
+        merged = node_value(compose_all(["below.yaml", "above.yaml"]))
+        assert merged == {"top": {"class_path": owner, "init_args": options[1]}}
+        given = ("top.init_args." if nested else "top.") + option
+        assert node_value(with_option(compose_all(["below.yaml"]), (given, yaml.safe_dump(above)))) == merged
+
+
+def test_options_of_a_class_do_not_replace_it():
+    owner = "structperc.features.FeatureExtractor"
+    below = {"class_path": "structperc.features.Clusters", "init_args": {"paths": "a.tsv"}}
+    for above in ({"paths": {"class_path": "A"}}, {"lower_case": {"class_path": "A"}}, {"lower_case": False}):
+        trees = [{"top": {"class_path": owner, "init_args": {"clusters": value}}} for value in (below, above)]
+        merged = node_value(compose_all([*map(yaml.safe_dump, trees)]))
+        clusters = merged["top"]["init_args"]["clusters"]
+        assert clusters == {**below, "init_args": {**below["init_args"], **above}}
 
 
 def test_precedence_of_overlays(write):
