@@ -26,7 +26,7 @@ from structperc.constructors import (
     parameters_of,
     takes_more,
 )
-from structperc.data.json_data import check_fields, check_value, matches_type
+from structperc.data.json_data import PLAIN, check_fields, check_value, matches_type
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
 from structperc.user_code import error_location, is_user_class
@@ -229,9 +229,9 @@ class Builder:
         """
         kept: dict[str, Any] = {}
         for name in given:
-            if name.removesuffix("+") not in fields:
+            if str(name).removesuffix("+") not in fields:
                 with self._kept_errors():
-                    whole = ".".join([name, *_single_keys(given[name])])
+                    whole = ".".join([str(name), *_single_keys(given[name])])
                     raise OptionError(_below(place, whole), f"unknown option of {owner}", list(fields))
         for name, (hint, default) in fields.items():
             with self._kept_errors():
@@ -308,7 +308,7 @@ class Builder:
             value = {CLASS: value}
         elif not value.keys() & keys:
             value = {OPTIONS: value}
-        if unknown := sorted(value.keys() - keys):
+        if unknown := sorted(map(str, value.keys() - keys)):
             advice = f"move options of the class into {OPTIONS}{did_you_mean(unknown[0], keys)}"
             raise OptionError(place, f"unexpected {unknown[0]} next to {CLASS}; {advice}")
         if INFERENCE in value:
@@ -685,13 +685,26 @@ def _map_items(convert: Callable[[Any, Any, str], Any], value: Any, hints: Seque
     `convert` takes an item, its type hint and its dotted name.
     """
     for hint in hints:
-        origin, inner = get_origin(hint), get_args(hint)
         if isinstance(value, list) and (kinds := _elements(hint, len(value))) is not None:
             pairs = enumerate(zip(value, kinds, strict=True))
-            return [convert(item, kind, _below(place, str(i))) for i, (item, kind) in pairs], origin
-        if isinstance(value, dict) and _is_mapping(hint):
-            return {key: convert(item, inner[1], _below(place, key)) for key, item in value.items()}, origin
-    return None, None
+            return [convert(item, kind, _below(place, str(i))) for i, (item, kind) in pairs], get_origin(hint)
+    mappings = [hint for hint in hints if _is_mapping(hint)]
+    if not (isinstance(value, dict) and mappings):
+        return None, None
+    wrong = [[key for key in value if not _fits(key, get_args(hint)[0])] for hint in mappings]
+    if all(wrong):
+        key, expected = wrong[0][0], type_name(get_args(mappings[0])[0])
+        advice = "; write it in quotes" if expected == "str" else ""
+        raise OptionError(_below(place, str(key)), f"expected a {expected} as key, got {key!r}{advice}")
+    hint = mappings[wrong.index([])]
+    kind = get_args(hint)[1]
+    return {key: convert(item, kind, _below(place, str(key))) for key, item in value.items()}, get_origin(hint)
+
+
+def _fits(key: Any, hint: Any) -> bool:
+    """Return True if a key has the hinted type; those of saved models are texts."""
+    number = hint is int and isinstance(key, str) and key.lstrip("-").isdecimal()
+    return hint not in PLAIN or matches_type(key, hint) or number
 
 
 def _is_mapping(hint: Any) -> bool:

@@ -29,9 +29,10 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
             continue
         place = f"{name}:{number}"
         try:
-            row = json.loads(line, parse_constant=_reject_constant)
+            row = json.loads(line, parse_constant=_reject_constant, object_pairs_hook=distinct)
         except (ValueError, RecursionError) as error:
             advice = "write one object per line, with names in double quotes and without commas after the last element"
+            advice = advice if isinstance(error, json.JSONDecodeError | RecursionError) else "correct it"
             raise InputError(f"{place}: invalid JSON ({_reason(error)}); {advice}") from None
         found.append((place, _checked(row, line, place)))
     return found
@@ -59,7 +60,7 @@ def looks_like_json(lines: Sequence[str]) -> bool:
 
 def _elements(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of an array with their locations, the lines on which they begin."""
-    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=distinct)
     at, first, line, counted = text.index("[") + 1, True, 1, 0
     while True:
         at = _skip_blank(text, at)
@@ -109,6 +110,15 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not allowed; write null or a number")
 
 
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object from its fields. Raises ValueError for a repeated one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r:.40} is given twice")
+    return found
+
+
 def json_line(row: dict[str, Any]) -> str:
     """Return an object as a line of JSON with line end."""
     return json.dumps(row, ensure_ascii=False) + "\n"
@@ -128,8 +138,9 @@ def strings(row: dict[str, Any], field: str, place: str) -> list[str]:
 def matches_type(value: Any, hint: Any) -> bool:
     """Return True if a JSON value matches a type hint.
 
-    Supports Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings with string
-    keys, and unions; nothing matches other hints. Booleans are not numbers, integers are floats, NaN is not.
+    Supports Any, None, bool, int, float, str, Literal, lists and sequences, dictionaries and mappings, and unions;
+    nothing matches other hints. Booleans are not numbers, integers are floats, NaN is not. Keys of plain types are
+    checked.
     """
     if hint is Any:
         return True
@@ -141,7 +152,8 @@ def matches_type(value: Any, hint: Any) -> bool:
     if origin in (list, Sequence):
         return isinstance(value, list) and _all_match(value, inner[0])
     if origin in (dict, Mapping):
-        return isinstance(value, dict) and _all_match(value.values(), inner[1])
+        keys = isinstance(value, dict) and (inner[0] not in PLAIN or _all_match(value, inner[0]))
+        return keys and _all_match(value.values(), inner[1])
     if hint is float:
         return type(value) in (int, float) and value == value
     return type(value) is (NoneType if hint is None else hint)

@@ -13,6 +13,7 @@ import yaml
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
 
+STRING = "tag:yaml.org,2002:str"
 MAX_ALIASED = 100_000  # values that aliases may add to a text
 
 
@@ -131,10 +132,12 @@ def _count(node: yaml.Node, known: dict[yaml.Node, int], above: set[yaml.Node]) 
 
 
 def _check_keys(keys: Sequence[yaml.ScalarNode]) -> None:
-    first: dict[tuple[str, str], yaml.ScalarNode] = {}
+    """Raise MarkedYAMLError for two keys of the same value, such as 1 and 01."""
+    first: dict[Any, yaml.ScalarNode] = {}
     for key in keys:
-        if (key.tag, key.value) in first:
-            line = first[key.tag, key.value].start_mark.line + 1
+        name = key.value if key.tag in (STRING, "tag:yaml.org,2002:merge") else node_value(key)
+        if name in first:
+            line = first[name].start_mark.line + 1
             problem = f"duplicate key {key.value!r}, first in line {line}; remove one"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-        first[key.tag, key.value] = key
+        first[name] = key

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +22,7 @@ from structperc.progress import bar
 TOP_TYPES: dict[str, Any] = {
     "baseline": str,
     "options": list[str],
-    "rows": dict[str, Any],
+    "rows": dict[Any, Any],
     "seeds": list[int],
     "split": Literal["dev", "test"],
     "train_sizes": list[int | float | None],
@@ -34,6 +36,8 @@ ROW_TYPES: dict[str, Any] = {
 }
 RESERVED_OPTIONS = ("--ckpt_path", "--config", "--data.seed", "--seed_everything", "--trainer.default_root_dir")
 BATCH_OPTIONS = ("batch_size", "batch_tokens", "eval_batch_size", "shuffle", "predict")
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class Study(NamedTuple):
@@ -91,6 +95,8 @@ def read_study(file: str) -> Study:
         for config in configs:
             if not Path(config).is_file():
                 raise InputError(f"{place}configs: no file {config}; relative paths start in {Path.cwd()}")
+        if twice := next((one for one, other in combinations(configs, 2) if Path(one).samefile(other)), None):
+            raise InputError(f"{place}configs: {twice} is given twice; leave out one")
         options = [*top.get("options", []), *row.get("options", [])]
         seeds, command = row.get("seeds", top["seeds"]), row.get("command", "fit")
         made = ExperimentRow(name, command, configs, options, seeds, row.get("init_from"))
@@ -99,6 +105,9 @@ def read_study(file: str) -> Study:
     baseline = top.get("baseline", rows[0].name)
     if baseline not in top["rows"]:
         raise InputError(f"{file}: baseline: there is no row {baseline!r}; rows are {', '.join(top['rows'])}")
+    other = [f"{row.name} {row.seeds}" for row in rows if not {*row.seeds} <= {*top["seeds"]}]
+    if other:
+        logger.warning("%s: seeds are %s, but rows have others: %s", file, top["seeds"], ", ".join(other))
     return Study(file, _with_sizes(rows, top.get("train_sizes"), file), baseline, top.get("split", "dev"))
 
 

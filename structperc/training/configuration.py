@@ -244,18 +244,19 @@ def find_entry(node: yaml.Node | None, keys: Sequence[str]) -> tuple[yaml.Node |
     """
     last = None
     for key in keys:
-        if key.isdecimal():  # item index; a single item added to a list needs no brackets
-            node = node.value[int(key)] if isinstance(node, yaml.SequenceNode) else node
-            continue
+        inner = node
         while True:
-            entries = {k.value: (k, v) for k, v in node.value} if isinstance(node, yaml.MappingNode) else {}
+            entries = {k.value: (k, v) for k, v in inner.value} if isinstance(inner, yaml.MappingNode) else {}
             found = entries.get(key) or entries.get(f"{key}+")
             if found or OPTIONS not in entries:
                 break
-            node = entries[OPTIONS][1]
-        if not found:
+            inner = entries[OPTIONS][1]
+        if found:
+            last, node = found
+        elif not key.isdecimal():
             return last, None
-        last, node = found
+        elif isinstance(node, yaml.SequenceNode):  # a single item that is added to a list needs no brackets
+            node = node.value[int(key)]
     return last, node
 
 

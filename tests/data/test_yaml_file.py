@@ -16,7 +16,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for 
         "a: 1\nb: [1.5, true, null, x]\n",
         "a: &a {x: 1}\nb: *a\nc: {<<: *a, x: 2, y: 3}\nd: {<<: *a, z: 1}\n",
         "base: &base {<<: &inner {k: 1}, k: 2}\nother: {<<: *base}\n",
-        "{1: a, '1': b, 01: c}",
+        "{1: a, '1': b, 02: c}",
     ],
 )
 def test_valid_yaml(text):
@@ -28,6 +28,9 @@ def test_valid_yaml(text):
     [
         ("a: 1\nb: 2\na: 3\n", "f:3: duplicate key 'a', first in line 1"),
         ("a:\n  - {b: 1, b: 1}\n", "f:2: duplicate key 'b'"),
+        ("1: a\n01: b\n", "f:2: duplicate key '01', first in line 1"),
+        ("yes: a\non: b\n", "f:2: duplicate key 'on', first in line 1"),
+        ("a: {1: a,\n  1.0: b}\n", "f:2: duplicate key '1.0', first in line 1"),
         ("a: [1\nb: 2\n", "f:2: expected ',' or ']'"),
         ("a: 1\n--- b\n", "f:2: but found another document"),
         ("a: *nothing\n", "f:1: found undefined alias 'nothing'"),

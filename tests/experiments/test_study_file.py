@@ -55,6 +55,16 @@ def test_rows_of_learning_curves(write):
     assert study.baseline == "one"
 
 
+def test_seeds_that_the_study_does_not_have_are_reported(write, caplog):
+    read_study(write(GOOD))
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("study.yaml: ")
+    assert "two [7]" in warning
+    caplog.clear()
+    read_study(write(GOOD.replace("[7]", "[2]")))
+    assert not caplog.records
+
+
 def test_optional_keys(write):
     study = read_study(write(GOOD))
     assert (study.baseline, study.split) == ("one", "dev")
@@ -97,7 +107,10 @@ def test_folders_of_rows(write, name):
         ("one: {configs: [a.yaml]}", "one: {configs: []}", "rows.one.configs: "),
         ("one: {configs: [a.yaml]}", "one: {configs: a.yaml}", "rows.one.configs: "),
         ("one: {configs: [a.yaml]}", "one: {configs: [c.yaml]}", "rows.one.configs: "),
+        ("one: {configs: [a.yaml]}", "one: {configs: [a.yaml, ./a.yaml]}", "rows.one.configs: "),
         ("one:", "1:", "rows: invalid name 1"),
+        ("seeds: [1, 2]", "seeds: [1, 2]\n3: 4", "study.yaml: 3: "),
+        ("configs: [a.yaml]", "configs: [a.yaml], 3: 4", "study.yaml: rows.one.3: "),
         ("two:", "one:", "study.yaml:5: "),
         ("configs: [a.yaml]", "configs: [a.yaml], configs: [b.yaml]", "study.yaml:4: "),
         ("[1, 2]", "[1, 2", "study.yaml:3: "),

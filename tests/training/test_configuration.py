@@ -134,6 +134,23 @@ def test_unknown_keys(refused, place):
         ("model:\n  search: {init_args: {k: many}}", "o.yaml:2: model.search.k: "),
         ("data:\n  init_args: {unit: word}", "o.yaml:2: data.unit: "),
         ("seed_everything: -1", "o.yaml:1: seed_everything: "),
+        ("0: 1", "o.yaml:1: 0: "),
+        ("null: 1", "None: "),
+        ("2024-01-01: 1", "o.yaml:1: 2024-01-01: "),
+        ("trainer:\n  1: 2", "o.yaml:2: trainer.1: "),
+        ("checkpoint:\n  1: 2", "o.yaml:2: checkpoint.1: "),
+        ("data:\n  7: x", "o.yaml:2: data.7: "),
+        ("data:\n  types: {PER: A,\n    NO: B}", "data.types.False: expected a str"),
+        ("model:\n  search:\n    init_args: {0: 1}", "o.yaml:3: model.search.0: "),
+        ("model: {search: {class_path: structperc.chain.KBest, 0: 1}}", "o.yaml:1: model.search: "),
+        (
+            "model: {features: {gazetteers: {\n  1: {class_path: structperc.features.Gazetteer}}}}",
+            "o.yaml:2: model.features.gazetteers.1: expected a str",
+        ),
+        (
+            "trainer:\n  callbacks: [{class_path: GradientAccumulationScheduler, init_args: {scheduling: {a: 2}}}]",
+            "o.yaml:2: trainer.callbacks.0.scheduling.a: expected a int",
+        ),
     ],
 )
 def test_errors_name_file_and_line(refused, overlay, complaint):
