@@ -23,7 +23,7 @@ from structperc.cli.arguments import load_guided
 from structperc.data.conll import header_line
 from structperc.data.format_detection import FORMAT_NAMES, is_detectable, read_head
 from structperc.data.labels import LabelSet
-from structperc.data.output import check_output_path, open_atomic, write_lines
+from structperc.data.output import check_output_path, check_text, open_atomic, write_lines
 from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import DOCSTART, PREDICTED, ReadOptions
 from structperc.data.splits import chunk_bounds
@@ -321,7 +321,8 @@ def _open_output(output: str | Path | None, plan: InputPlan) -> Iterator[WriteBl
         raise InputError("brat needs a pair of files for each text of the input; set -o FOLDER/")
 
     def text_of(block: TaggedBlock) -> str:
-        return block.text + "".join(line for one in block.marked for line in brat_lines(*one, plan.mark))
+        text = block.text + "".join(line for one in block.marked for line in brat_lines(*one, plan.mark))
+        return check_text(text, "standard output" if output is None else output)
 
     if output is None:
         yield lambda block: print(text_of(block), end="", flush=True)

@@ -38,8 +38,8 @@ _HEADER = re.compile(  # lower-case letters of column names
 )
 _EMPTY_LINE = re.compile(r"^[ \t]*\r?\n", re.MULTILINE)
 _DOCUMENT = re.compile(rf"^[ \t]*{re.escape(DOCSTART)}(?=[ \t\r\n])", re.MULTILINE)
-_NO_FIELD = {"whitespace": re.compile(r"[ \t\r\n]|^$"), "tab": re.compile(r"[\t\r\n]|^ | $|^$")}
-_NO_NAME = re.compile(r"[ \t\r\n,]|^$")
+_NO_FIELD = {"whitespace": re.compile(r"[ \t\r\n\0]|^$"), "tab": re.compile(r"[\t\r\n\0]|^ | $|^$")}
+_NO_NAME = re.compile(r"[ \t\r\n\0,]|^$")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _EMPTY_NODE = re.compile(r"([0-9]{1,9})\.[0-9]+")
 
@@ -556,7 +556,7 @@ def _check_fields(corpus: Corpus, column: Sequence[str], separator: Separator) -
     for value in set(column):
         if _NO_FIELD[separator].search(value):
             place = corpus.where(list(column).index(value))
-            raise InputError(f"{place}: invalid CoNLL field {value!r} (empty, or with white space)")
+            raise InputError(f"{place}: invalid CoNLL field {value!r} (empty, or with white space or NUL)")
 
 
 # -- treebanks ---------------------------------------------------------------------------------------------

@@ -257,7 +257,8 @@ def _array(lines: Iterator[str]) -> Iterator[str]:
 def _write_files(folder: Path, documents: Sequence[AnnotatedDocument], form: str) -> None:
     suffix, lines = FILE_FORMATS[form]
     targets = [folder / f"{one.name}{suffix}" for one in documents]
-    if double := next((one for number, one in enumerate(targets) if one in targets[:number]), None):
+    if len(set(targets)) < len(targets):
+        double = Counter(targets).most_common(1)[0][0]
         raise InputError(f"{double}: two documents have this name; rename one")
     for target, one in zip(targets, documents, strict=True):
         try:

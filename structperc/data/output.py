@@ -119,11 +119,19 @@ def check_output_path(path: str | Path | None) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines with line ends as UTF-8. Raises InputError as `open_atomic` does."""
+    """Write lines with line ends as UTF-8. Raises InputError as `open_atomic` and `check_text` do."""
     left = iter(lines)
     with open_atomic(path) as file:
         while some := "".join(islice(left, LINES)):
-            file.write(some.encode("utf-8", "surrogateescape"))
+            file.write(check_text(some, path).encode("utf-8", "surrogateescape"))
+
+
+def check_text(text: str, name: str | Path) -> str:
+    """Return a text. Raises InputError with the name of the output if it contains NUL, which no reader accepts."""
+    if (at := text.find("\0")) >= 0:
+        reason = f"a text file cannot contain NUL, as after {text[max(0, at - 20) : at]!r}"
+        raise InputError(f"{name}: {reason}; remove it from the input, or write JSON")
+    return text
 
 
 @contextmanager

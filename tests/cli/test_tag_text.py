@@ -258,3 +258,16 @@ def test_forbidden_spans_and_allowed_labels_of_json_lines(run, fails, file, mode
     assert "tokens" in fails("tag", model, text)
     text = file(json.dumps({"tokens": ["Anna"], "allowed": [[f"B-{kind}"]], "forbidden": [[0, 4, kind]]}))
     assert ":1: no label is left for 'Anna'" in fails("tag", model, text)
+
+
+@pytest.mark.parametrize("form", ["columns", "brat", "html"])
+@pytest.mark.parametrize("to_file", [True, False])
+def test_nul_is_refused_on_writing(run, fails, file, model, tmp_path, form, to_file):
+    given = file('{"text": "Anna\\u0000 left"}\n', "nul.jsonl")
+    assert objects(run("tag", model, given))[0]["text"] == "Anna\0 left"
+    to_file = to_file or form == "brat"
+    output = ["-o", tmp_path / "out"] if to_file and form != "brat" else ["-o", f"{tmp_path}/out/"] if to_file else []
+    line = fails("tag", model, given, "--format", form, *output)
+    assert "NUL" in line
+    assert ("nul.jsonl:1: " in line) == (form == "columns")
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]

@@ -303,3 +303,18 @@ def test_documents_without_words_are_reported(tmp_path, caplog):
     documents = [AnnotatedDocument("a", tokenize("Anna left"), []), AnnotatedDocument("b", tokenize(""), [])]
     write_annotated(tmp_path / "out.conll", documents, "conll2002")
     assert "out.conll" in caplog.text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nul_is_refused_by_formats_that_cannot_hold_it(form):
+    """JSON escapes it; readers of text refuse it."""
+    text = tokenize("Anna\0 left. Bo\0")
+    document = AnnotatedDocument("doc", text, [TextSpan(0, 5, "PER")])
+    if "json" in form or form in ("doccano", "prodigy", "label-studio"):
+        write_annotated("out", [document], form)
+        written = [path for path in (Path("out"), *Path("out").rglob("*")) if path.is_file()]
+        assert all(b"\0" not in path.read_bytes() and rb"\u0000" in path.read_bytes() for path in written)
+    else:
+        with pytest.raises(InputError, match="NUL"):
+            write_annotated("out", [document], form)
+        assert not [path for path in Path().rglob("*") if path.is_file()]
