@@ -6,12 +6,19 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from structperc.data.annotations import TextOptions
-from structperc.data.conll import conll_corpus, conllu_corpus, distinct_fields, field_count, header_names
+from structperc.data.conll import (
+    conll_corpus,
+    conllu_corpus,
+    distinct_fields,
+    field_count,
+    header_names,
+    header_separator,
+)
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
 from structperc.data.label_sets import join_label_sets, separate_label_sets
 from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
-from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.read_options import PREDICTED, LineFormat, ReadOptions
 from structperc.data.tables import (
     DELIMITERS,
     DOCUMENT,
@@ -117,7 +124,7 @@ def _with_reading(tagger: Predictor, file: str, reading: ReadOptions) -> tuple[C
         assert full.unit is not None
         columns = column_roles(tagger, lines, file, reading)
         columns.check(file)
-        line_format = reading.line_format(tagger.training_files)
+        line_format = line_format_of(tagger, lines, reading)
         corpus = conll_corpus(lines, columns.roles, file, full.unit, line_format)
         columns.log(file)
     return corpus, full if reading.labels else full._replace(labels=_scheme(tagger, corpus))
@@ -133,9 +140,8 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
 
 def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> None:
     """Raise InputError for lines that look like running text, if the tagger requires more than words."""
-    if tagger.unsupported_reason is None or field_count(
-        lines, DEFAULT_READING.line_format(tagger.training_files)
-    ) <= len(tagger.columns):
+    width = field_count(lines, line_format_of(tagger, lines))
+    if tagger.unsupported_reason is None or width <= len(tagger.columns):
         return
     if looks_like_text(lines) and not all(is_json(line) for _, line in nonblank_lines(lines)):
         raise InputError(f"{file}: {tagger.unsupported_reason}, a token per line")
@@ -208,7 +214,7 @@ def column_roles(
     the only one of several with labels of the tagger. Raises InputError for columns that do not fit, and for labels in
     a column that the tagger reads as something else.
     """
-    line_format = reading.line_format(tagger.training_files)
+    line_format = line_format_of(tagger, lines, reading)
     inputs, width = tagger.columns, field_count(lines, line_format)
     names = header_names(lines[0]) if lines else None
     if reading.columns:
@@ -235,6 +241,12 @@ def column_roles(
             "set --columns for this file"
         )
     return _by_position(tagger, distinct_fields(lines, line_format), file, width)
+
+
+def line_format_of(tagger: Predictor, lines: Sequence[str], reading: ReadOptions = DEFAULT_READING) -> LineFormat:
+    """Return the format of the lines of a file: that of the options, of its `header_line`, or of the training files."""
+    separator = reading.separator or header_separator(lines)
+    return reading._replace(separator=separator).line_format(tagger.training_files)
 
 
 def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:

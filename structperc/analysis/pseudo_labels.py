@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles
+from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, line_format_of
 from structperc.data.conll import conll_lines
 from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, is_incomplete, is_label_set
@@ -96,7 +96,7 @@ def output_lines(tagger: Tagger, file: str, corpus: Corpus, reading: ReadOptions
         yield from conll_lines(whole, [*(role for role in corpus.columns if role not in (GOLD, ALLOWED)), GOLD])
         return
     labels = dict(zip(corpus.lines.tolist(), corpus.columns[ALLOWED], strict=True))
-    gap = re.compile(r"(\t)" if reading.line_format(tagger.training_files).separator == "tab" else r"(\s+)")
+    gap = re.compile(r"(\t)" if line_format_of(tagger, lines, reading).separator == "tab" else r"(\s+)")
     for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
         parts = gap.split(line.strip(" ")) if number in labels else [line]
         if number in labels:

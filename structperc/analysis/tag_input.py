@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, refuse_plain_text
+from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, line_format_of, refuse_plain_text
 from structperc.data.conll import (
     FileContext,
     conll_corpus,
@@ -120,7 +120,7 @@ def plan_input(
         found = column_roles(tagger, lines, name, reading)
         found.log(name)
         columns, names = found.roles, found.names
-    unit, how = reading.unit or tagger.unit, reading.line_format(tagger.training_files)
+    unit, how = reading.unit or tagger.unit, line_format_of(tagger, lines, reading)
     known = scan_context(lines, how) if form == "columns" else FileContext()
     uncut = unit == "document" or tagger.extent != "sequence" or output_format not in (None, "columns")
     uncut = uncut or (form == "text" and text_options.sentences == "one")

@@ -372,6 +372,17 @@ def header_names(line: str) -> list[str] | None:
     return names if len(names) == len(fields) else None
 
 
+def header_separator(lines: Sequence[str]) -> Separator | None:
+    """Return the separator with which the first token has as many fields as the `header_line`; None without that line.
+
+    If several fit, it is that of the line.
+    """
+    names = header_names(lines[0]) if lines else None
+    kinds: list[Separator] = ["tab", "whitespace"] if names and "\t" in lines[0] else ["whitespace", "tab"]
+    tokens = ((kind, _first_token(lines, LineFormat(kind, comments=True), header=1)[1]) for kind in kinds)
+    return next((kind for kind, token in tokens if names and len(_fields(token, kind)) == len(names)), None)
+
+
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the positions after empty lines."""
     return (match.end() for match in _EMPTY_LINE.finditer(text))

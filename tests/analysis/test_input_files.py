@@ -8,6 +8,7 @@ import pytest
 from structperc.analysis.input_files import column_roles, read_corpus, read_gold
 from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
+from structperc.data.conll import header_separator, write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.sources import Conll
@@ -65,6 +66,32 @@ def test_columns_by_training_and_place(made, line, expected):
 )
 def test_columns_of_the_first_line(first, expected):
     assert roles(model(columns=["word", "pos", "label"]), first, "", "Bo B-PER O") == expected
+
+
+@pytest.mark.parametrize("trained", ["whitespace", "tab"])
+@pytest.mark.parametrize("words", [["New York", "left"], ["Oslo", "left"], ["Oslo", "Bo Berg"], ["#1 fan", "left"]])
+def test_own_predictions_have_the_separator_of_their_first_line(tmp_path, trained, words):
+    corpus = Corpus.from_sentences([{"word": words, "label": ["B-LOC", "O"]}])
+    write_conll(tmp_path / "dev.conll", corpus, predicted=["O", "O"])
+    found = read_gold(model(separator=trained), str(tmp_path / "dev.conll"))
+    assert (found.columns["word"], found.columns["label"]) == (words, ["B-LOC", "O"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["#columns=word,label\tO", "", "New York\tO"], "tab"),
+        (["#columns=word,label\tO", "", "Oslo O"], "whitespace"),
+        (["#columns=word,pos,label\tO\tO", "", "Oslo NN\tO"], "whitespace"),
+        (["#columns=word,label O", "", "New York\tO"], "tab"),
+        (["#columns=word,label O", "# comment of words", "Oslo O"], "whitespace"),
+        (["#columns=word,label O", "", "one two three"], None),
+        (["Oslo\tO"], None),
+        ([], None),
+    ],
+)
+def test_separator_of_the_first_line(lines, expected):
+    assert header_separator(lines) == expected
 
 
 @pytest.mark.parametrize(

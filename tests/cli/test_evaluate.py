@@ -179,3 +179,11 @@ def test_segments_that_overlap(run, begun_with_columns, held_out, tmp_path):
         assert found > gold
         assert types[name]["recall"] == pytest.approx(correct / gold)
         assert types[name]["precision"] == pytest.approx(correct / found)
+
+
+def test_own_predictions_with_spaces_in_words(begun, run):
+    row = {"tokens": ["New York", "and", "Oslo"], "labels": ["B-LOC", "O", "B-LOC"]}
+    made = begun("train.jsonl", (json.dumps(row) + "\n") * 20)
+    predictions = made.run / "predictions" / "dev.conll"
+    assert run("evaluate", made.run / "model", predictions).strip() in made.printed
+    assert run("tag", made.run / "model", predictions).splitlines()[2].split("\t")[0] == "New York"
