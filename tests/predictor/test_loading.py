@@ -215,9 +215,6 @@ DAMAGE = {
     "other weights": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=False),
     "a weight too many": lambda m: retensor(m, lambda t: t.update(own=torch.zeros(1)), add_checksums=True),
     "a weight missing": lambda m: retensor(m, lambda t: t.pop("scorer.transition"), add_checksums=True),
-    "double precision": lambda m: retensor(
-        m, lambda t: t.update({"scorer.node": t["scorer.node"].double()}), add_checksums=True
-    ),
     "other size": lambda m: retensor(m, lambda t: t.update({NODE: t[NODE][:-1].clone()}), add_checksums=True),
     "not finite": lambda m: retensor(m, lambda t: t[NODE].fill_(torch.nan), add_checksums=True),
     "no keys": lambda m: retensor(m, lambda t: t.pop("features.node_keys"), add_checksums=True),
