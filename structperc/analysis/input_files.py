@@ -312,6 +312,8 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
+    if report is not None and report.remark:
+        logger.warning("%s: %s", file, report.remark)
     if report is not None and any(
         (text_options.misaligned if one.misaligned else text_options.overlaps) == "refuse"
         for _, one in report.conflicts

@@ -3,8 +3,10 @@
 import json
 import logging
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -18,13 +20,15 @@ from structperc.text import (
     to_character_offsets,
     tokenize,
 )
-from structperc.text.alignment import Misaligned, OffsetUnit, Overlaps
+from structperc.text.alignment import LineEnds, Misaligned, OffsetUnit, Overlaps
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 TableRow = tuple[str, Mapping[str, Any]]  # location for messages, and values by column
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # keys of the type of a span
 STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
+QUOTE = "text"  # key of the text of a span
 UNITS = {"characters": "characters", "utf-16": "UTF-16 code units, as in JavaScript,", "utf-8": "UTF-8 bytes"}
+LINE_ENDS: tuple[LineEnds | None, ...] = get_args(LineEnds)
 EXAMPLES = 3  # conflicts in a message
 TASK_SPANS = "annotations"  # column of the spans of a Label Studio task
 ANSWERS = ("accept", "reject", "ignore")  # in Prodigy
@@ -96,6 +100,7 @@ class SpanReport(NamedTuple):
     texts: Sequence[AnnotatedText]
     conflicts: list[tuple[str, SpanConflict]]  # with their locations
     merged: list[str]  # locations of texts with a sentence boundary inside a span
+    remark: str = ""  # on offsets that count in another way than the options; empty: they do not
 
     @property
     def total(self) -> int:
@@ -131,11 +136,8 @@ class SpanReport(NamedTuple):
         return found
 
     def _count(self, options: TextOptions) -> int:
-        return sum(
-            len(align(options.tokenize(one.text), to_character_offsets(one.text, one.spans, options.offsets)).conflicts)
-            for one in self.texts
-            if one.spans
-        )
+        texts, _ = to_characters(self.texts, options.offsets)
+        return sum(len(align(options.tokenize(one.text), one.spans).conflicts) for one in texts if one.spans)
 
     def advice(self) -> str:
         """Return a message on how to resolve the conflicts."""
@@ -160,6 +162,8 @@ ReportHandler = Callable[[SpanReport], None]
 def check_conflicts(report: SpanReport) -> None:
     """Raise InputError for conflicts that the options do not resolve; log the others."""
     options = report.text_options
+    if report.remark:
+        logger.warning("%s: %s", report.name, report.remark)
     unresolved = [
         (options.misaligned if conflict.misaligned else options.overlaps) == "refuse"
         for _, conflict in report.conflicts
@@ -179,13 +183,16 @@ def check_conflicts(report: SpanReport) -> None:
 def align_texts(
     texts: Sequence[AnnotatedText], options: TextOptions, name: str, on_report: ReportHandler = check_conflicts
 ) -> list[AlignedText]:
-    """Tokenize texts and align their spans, merging sentences where needed. `on_report` handles conflicts."""
+    """Tokenize texts and align their spans, merging sentences where needed. `on_report` handles conflicts.
+
+    Raises InputError for spans whose text is not at their offsets, see `to_characters`.
+    """
     found: list[AlignedText] = []
-    report = SpanReport(name, options, texts, [], [])
-    for place, value, spans in texts:
+    placed, remark = to_characters(texts, options.offsets)
+    report = SpanReport(name, options, texts, [], [], remark)
+    for place, value, spans in placed:
         text = options.tokenize(value)
-        given = to_character_offsets(value, spans or [], options.offsets)
-        kept, conflicts = align(text, given, options.misaligned, options.overlaps)
+        kept, conflicts = align(text, spans or [], options.misaligned, options.overlaps)
         report.conflicts.extend((place, conflict) for conflict in conflicts)
         merged = merge_sentences(text, kept)
         if len(merged.sentences) < len(text.sentences):
@@ -195,12 +202,68 @@ def align_texts(
     return found
 
 
+# -- texts of spans -------------------------------------------------------------------------------------------
+
+
+def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> tuple[list[AnnotatedText], str]:
+    """Return texts whose spans have character offsets, and a remark if the offsets count in another way than `unit`.
+
+    The text of a span, if known, is compared with its offsets, ignoring white space. If they disagree, but agree for
+    all spans with another unit or other line ends, these count. Raises InputError with the location and both texts
+    if there are none.
+    """
+    quoted = [one for one in texts if any(span.quote for span in one.spans or ())]
+    units = (unit, *(one for one in get_args(OffsetUnit) if one != unit))
+    ways = [(one, ends) for ends, one in product((None, *LINE_ENDS), units)]
+    way = next((way for way in ways if not any(True for one in quoted for _ in _disagreements(one, *way))), None)
+    if way is None:
+        wrong = [(one.place, *pair) for one in quoted for pair in _disagreements(one, unit, None)]
+        place, span, found = wrong[0]
+        total = sum(bool(span.quote) for one in quoted for span in one.spans or ())
+        raise InputError(
+            f"{place}: span {span.start}..{span.end} is {found!r:.60} in the text, but its own text is "
+            f"{span.quote!r:.60}; correct its offsets or its text ({len(wrong):,} of {total:,} spans disagree)"
+        )
+    placed = []
+    for place, text, spans in texts:
+        own = to_character_offsets(text, spans or [], *way)
+        placed.append(AnnotatedText(place, text, spans and [span._replace(quote=None) for span in own]))
+    return placed, "" if way == ways[0] else _describe_way(*way)
+
+
+def _describe_way(unit: OffsetUnit, line_ends: LineEnds | None) -> str:
+    how = [f"in {UNITS[unit].rstrip(',')}"]
+    if line_ends is not None:
+        how.append(f"with line ends {line_ends!r}")
+    return f"the offsets of spans are read as counted {', '.join(how)}, since their texts are there"
+
+
+def _disagreements(
+    given: AnnotatedText, unit: OffsetUnit, line_ends: LineEnds | None
+) -> Iterator[tuple[TextSpan, str]]:
+    """Yield the spans of a text whose quote is not at their offsets, and what is there."""
+    spans = [span for span in given.spans or () if span.quote]
+    for span, own in zip(spans, to_character_offsets(given.text, spans, unit, line_ends), strict=True):
+        found = given.text[max(own.start, 0) : max(own.end, 0)]
+        if not _agree(str(span.quote), found, span.continuous):
+            yield span, found
+
+
+def _agree(quote: str, found: str, continuous: bool) -> bool:
+    """Return True for texts that differ in white space only, or if one lacks words inside the other."""
+    if not continuous:
+        words, rest = quote.split(), iter(found.split())
+        return all(word in rest for word in words) and words[-1:] == found.split()[-1:]
+    plain = [re.sub(r"\s+", "", unicodedata.normalize("NFC", one)) for one in (quote, quote.replace("\\n", ""), found)]
+    return plain[2] in plain[:2]  # Label Studio writes line ends as a backslash and n
+
+
 def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], str]) -> list[TextSpan]:
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
-    Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have a
-    confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`; an
-    empty one is that of a span which an annotator left without a type, see `align`.
+    Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have their text
+    and a confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`;
+    an empty one is that of a span which an annotator left without a type, see `align`.
     Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -224,7 +287,9 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         confidence = further.get("confidence")
         known = confidence if isinstance(confidence, float | int) else None
         continuous = further.get("continuous") is not False
-        found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous))
+        text = further.get(QUOTE)
+        quote = text if isinstance(text, str) and text.strip() else None
+        found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous, quote=quote))
     return found
 
 
@@ -283,13 +348,29 @@ def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
             found = {**regions, **row} if _is_minimal(row) else _task(row, place)
         elif tool == "Prodigy":
             own = {name: value for name, value in row.items() if name != "tokens" or value}  # an empty list is none
-            found = {"spans": [], **own} if row.get("answer", "accept") == "accept" else None
+            found = {"spans": [], **own, **_quote_tokens(row)} if row.get("answer", "accept") == "accept" else None
         if found is None:
             dropped += 1
         else:
             yield place, found
     if dropped:
         logger.warning("%s: dropped rows without accepted annotation: %d", name, dropped)
+
+
+def _quote_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the spans of a row of Prodigy with the texts of their tokens, {} if it has none."""
+    tokens, spans = row.get("tokens"), row.get("spans")
+    if not isinstance(tokens, list) or not isinstance(spans, list):
+        return {}
+    texts = {one.get("id"): str(one.get("text", "")) for one in tokens if isinstance(one, Mapping)}
+    found = []
+    for one in spans:
+        first, last = (one.get(name) for name in ("token_start", "token_end")) if isinstance(one, Mapping) else (0, 0)
+        own = list(range(first, last + 1)) if isinstance(first, int) and isinstance(last, int) else []
+        if isinstance(one, Mapping) and QUOTE not in one and own and texts.keys() >= set(own):
+            one = {**one, QUOTE: "".join(texts[number] for number in own)}
+        found.append(one)
+    return {"spans": found}
 
 
 def _is_minimal(row: Mapping[str, Any]) -> bool:
@@ -320,7 +401,8 @@ def _task(row: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
         if not isinstance(value, Mapping) or not all(isinstance(value.get(key), int) for key in ("start", "end")):
             raise InputError(f"{place}: expected a span with character offsets, got {value!r:.80}; export plain text")
         labels = next((found for key, found in value.items() if key.endswith("labels")), None)
-        found.append({"start": value["start"], "end": value["end"], "labels": labels or ""})
+        quote = {QUOTE: value[QUOTE]} if QUOTE in value else {}
+        found.append({"start": value["start"], "end": value["end"], "labels": labels or "", **quote})
     return {**row["data"], TASK_SPANS: found}
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from structperc.data.annotations import TableRow
+from structperc.data.annotations import QUOTE, AnnotatedText, TableRow, to_characters
 from structperc.data.text_files import read_lines, read_text, stream_text
 from structperc.errors import InputError
 from structperc.text import TextSpan, to_character_offsets
@@ -103,7 +103,8 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _record(span: TextSpan) -> Mapping[str, Any]:
     found = {"start": span.start, "end": span.end, "label": span.type}
-    return found if span.continuous else {**found, "continuous": False}
+    quote = {} if span.quote is None else {QUOTE: span.quote}
+    return {**found, **quote} if span.continuous else {**found, **quote, "continuous": False}
 
 
 # -- brat -----------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def _read_brat(path: Path, encoding: str) -> Document:
     if not source.is_file():
         raise InputError(f"{path}: brat needs its text, {source}, which does not exist; put it there")
     text = "".join(stream_text(source, encoding, keep_mark=True))
-    found, unread, moved = [], Counter[str](), []
+    found, unread = [], Counter[str]()
     for number, line in enumerate(read_lines(path, encoding), 1):
         if not line.strip():
             continue
@@ -126,14 +127,9 @@ def _read_brat(path: Path, encoding: str) -> Document:
         if match is None:
             raise InputError(f"{path}:{number}: {line!r:.60} is not of the form 'T1<tab>PER 0 4<tab>Anna'; correct it")
         parts = [tuple(map(int, part.split())) for part in match[2].split(";")]
-        span = TextSpan(parts[0][0], parts[-1][1], match[1])
+        span = TextSpan(parts[0][0], parts[-1][1], match[1], quote=match[3])
         between = "".join(text[a:b] for (_, a), (b, _) in pairwise(parts))
         found.append(span._replace(continuous=not between.strip()))
-        if match[3] is not None and match[3].split() != " ".join(text[a:b] for a, b in parts).split():
-            moved.append(f"{path.name}:{number}: {match[3]!r:.40}, but {text[span.start : span.end]!r:.40} in the text")
-    if moved:
-        advice = "if offsets do not count characters, set data.offsets"
-        logger.warning("%s: words of %d spans are not at their offsets, %s; %s", path, len(moved), moved[0], advice)
     return Document(text, {SPANS: found}, unread)
 
 
@@ -206,12 +202,15 @@ def _read_webanno(path: Path, encoding: str) -> Document:
                 value, known = match.groups()
                 kind = layer.name if not layer.feature else "" if value == "*" else _unescape(value)
                 key = known or (number, index)
-                before = spans[layer.column].get(key, TextSpan(start, end, kind))
+                before = spans[layer.column].get(key, TextSpan(start, end, kind, quote=""))
                 wide = before._replace(start=min(start, before.start), end=max(end, before.end))
-                spans[layer.column][key] = wide
+                spans[layer.column][key] = wide._replace(quote=f"{before.quote} {_unescape(unit[3])}".strip())
     text = "".join(parts)
-    found = {column: to_character_offsets(text, own.values(), "utf-16") for column, own in spans.items()}
-    return Document(text, found, unread)
+    layered = [AnnotatedText(str(path), text, list(own.values())) for own in spans.values()]
+    placed, remark = to_characters(layered, "utf-16")
+    if remark:
+        logger.warning("%s: %s", path, remark)
+    return Document(text, {column: one.spans or [] for column, one in zip(spans, placed, strict=True)}, unread)
 
 
 def _layers(line: str) -> Iterator[_Layer]:

@@ -212,6 +212,8 @@ class Survey(NamedTuple):
     def remarks(self, training: bool = True) -> Iterator[str]:
         """Yield remarks about unusual properties of the file."""
         yield from self.label_remarks()
+        if self.table is not None and self.table.spans is not None and self.table.spans.remark:
+            yield self.table.spans.remark
         if self.sets:
             yield self.set_remark()
         only = set(self.counts("label")) if training and self.labelled else set()

@@ -177,7 +177,7 @@ class TableSurvey(NamedTuple):
         if spans is not None and other.spans is not None:
             options = (other.spans if spans.text_options.offsets == "characters" else spans).text_options
             texts, conflicts = [*spans.texts, *other.spans.texts], [*spans.conflicts, *other.spans.conflicts]
-            spans = SpanReport(spans.name, options, texts, conflicts, spans.merged)
+            spans = spans._replace(text_options=options, texts=texts, conflicts=conflicts)
         return self._replace(reader=reader, spans=spans)
 
     @property

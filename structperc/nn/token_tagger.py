@@ -81,7 +81,7 @@ class TokenTagger(nn.Module):
         >>> tagger = TokenTagger.from_pretrained("google-bert/bert-base-cased", labels=labels)  # doctest: +SKIP
         >>> rows = tagger.encode([["Anna", "Lind", "left"]], [["B-PER", "I-PER", "O"]])  # doctest: +SKIP
         >>> tagger.predict("Anna Lind left.")  # after training  # doctest: +SKIP
-        [TextSpan(start=0, end=9, type='PER', confidence=0.98, best=True, continuous=True)]
+        [TextSpan(start=0, end=9, type='PER', confidence=0.98, best=True, continuous=True, quote=None)]
     """
 
     accepts_loss_kwargs = False  # for the Trainer: the loss is a mean over rows, not over labels of several batches

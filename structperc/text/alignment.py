@@ -20,6 +20,7 @@ from structperc.text.tokenizer import (
 Misaligned = Literal["refuse", "expand", "drop"]
 Overlaps = Literal["refuse", "longest", "first"]
 OffsetUnit = Literal["characters", "utf-16", "utf-8"]
+LineEnds = Literal["\n", "\r\n"]
 
 _PAIRS = "it must return pairs of offsets (start, end), one for each token text[start:end]"
 _BOUNDARIES = "it must return the index of the first token of each sentence, ascending, and the number of tokens"
@@ -53,7 +54,8 @@ class TextSpan(NamedTuple):
     """A typed span text[start:end], with the confidence of a prediction if known.
 
     `best` is False for an alternative that is not among the predicted labels, `continuous` for a span that consists of
-    several parts, with other words between them.
+    several parts, with other words between them. `quote` is the text of the span as its source gives it, until that is
+    compared with the offsets.
 
     Example:
         >>> text, span = "Anna Lind left", TextSpan(0, 9, "PER")
@@ -67,6 +69,7 @@ class TextSpan(NamedTuple):
     confidence: float | None = None
     best: bool = True
     continuous: bool = True
+    quote: str | None = None
 
 
 class SpanConflict(NamedTuple):
@@ -297,25 +300,33 @@ def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) 
     return text._replace(sentences=[t for t in text.sentences if t not in inside])
 
 
-def to_character_offsets(text: str, spans: Iterable[TextSpan], unit: OffsetUnit) -> list[TextSpan]:
-    """Convert offsets in UTF-16 code units or UTF-8 bytes to characters.
+def to_character_offsets(
+    text: str, spans: Iterable[TextSpan], unit: OffsetUnit, line_ends: LineEnds | None = None
+) -> list[TextSpan]:
+    r"""Convert offsets in UTF-16 code units or UTF-8 bytes, or in a text with other line ends, to characters.
 
     Args:
         text: the text.
         spans: spans with offsets in the unit.
         unit: "characters", "utf-16" or "utf-8".
+        line_ends: line ends of the text whose offsets these are, \n or \r\n; None: those of `text`.
 
     Returns:
         the spans with character offsets; offsets beyond the text or inside a character become len(text) + 1.
 
     Example:
-        >>> to_character_offsets("\\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")
-        [TextSpan(start=2, end=6, type='PER', confidence=None, best=True, continuous=True)]
+        >>> to_character_offsets("\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")[0][:3]
+        (2, 6, 'PER')
+        >>> to_character_offsets("It is\r\nAnna", [TextSpan(6, 10, "PER")], "characters", "\n")[0][:3]
+        (7, 11, 'PER')
     """
-    if unit == "characters" or text.isascii():
+    if (unit == "characters" or text.isascii()) and (line_ends is None or "\n" not in text):
         return list(spans)
-    codec, width = ("utf-16-le", 2) if unit == "utf-16" else ("utf-8", 1)
-    sizes = (len(char.encode(codec, "surrogatepass")) // width for char in text)
+    codec, width = {"characters": ("utf-32-le", 4), "utf-16": ("utf-16-le", 2), "utf-8": ("utf-8", 1)}[unit]
+    sizes = [len(char.encode(codec, "surrogatepass")) // width for char in text]
+    for i, char in enumerate(text if line_ends is not None else ""):
+        if char == "\n" and (text[i - 1 : i] == "\r") == (line_ends == "\n"):
+            sizes[i] = 0 if line_ends == "\n" else 2
     positions = {at: i for i, at in enumerate(accumulate(sizes, initial=0))}
     beyond = len(text) + 1
     return [

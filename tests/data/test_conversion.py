@@ -28,7 +28,9 @@ def rows(path):
     """The rows of a file or folder, spans as (start, end, type)."""
     found = []
     for _, row in read_standoff(Path(path)):
-        spans = {key: [tuple(one.values()) for one in value] for key, value in row.items() if isinstance(value, list)}
+        keys = ("start", "end", "label", "continuous")
+        lists = {key: value for key, value in row.items() if isinstance(value, list)}
+        spans = {key: [tuple(one[k] for k in keys if k in one) for one in value] for key, value in lists.items()}
         found.append({**row, **spans})
     return found
 
@@ -318,3 +320,121 @@ def test_nul_is_refused_by_formats_that_cannot_hold_it(form):
         with pytest.raises(InputError, match="NUL"):
             write_annotated("out", [document], form)
         assert not [path for path in Path().rglob("*") if path.is_file()]
+
+
+# -- texts of spans ------------------------------------------------------------------------------------------
+
+
+def region(start, end, text):
+    return {"start": start, "end": end, "text": text, "labels": ["PER"]}
+
+
+def task(text, *regions):
+    return {"data": {"text": text}, "annotations": [{"result": [{"type": "labels", "value": one} for one in regions]}]}
+
+
+def write_rows(name, *rows):
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def marked(file):
+    """The texts of the spans of all documents of a file."""
+    return [[one.text.text[a:b] for a, b, *_ in one.spans] for one in read_annotated(file)]
+
+
+CRLF, LF = "He is.\r\nBo Berg left.", "He is.\nBo Berg left."
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end", "expected"),
+    [
+        (CRLF, 7, 14, "Bo Berg"),  # counted in the text with \\n
+        (LF, 8, 15, "Bo Berg"),  # counted in the text with \\r\\n
+        (f"{SMILE} is.\r\nBo Berg left.", 7, 14, "Bo Berg"),  # and in UTF-16 code units
+        (f"{SMILE} Bo Berg é left.", 3, 10, "Bo Berg"),
+        ("Zoë met Bo Berg here.", 9, 16, "Bo Berg"),  # UTF-8
+        ("He met Bo\nBerg here.", 7, 14, "Bo Berg"),  # white space does not matter
+    ],
+)
+@pytest.mark.parametrize("tool", ["Label Studio", "JSON-MIN", "doccano", "Prodigy", "spans"])
+def test_offsets_that_count_in_another_way(tool, text, start, end, expected):
+    """A second span, without a text, is moved like the first one."""
+    plain, other = {"start": start, "end": end, "text": expected}, {"start": start, "end": start + 2}
+    rows = {
+        "Label Studio": [task(text, region(start, end, expected)), task(text, {**other, "labels": ["PER"]})],
+        "JSON-MIN": [
+            {"text": text, "label": [region(start, end, expected)], "annotator": 1, "annotation_id": 1},
+            {"text": text, "label": [{**other, "labels": ["PER"]}], "annotator": 1, "annotation_id": 2},
+        ],
+        "doccano": [
+            {"text": text, "entities": [{"start_offset": start, "end_offset": end, "label": "PER", "text": expected}]},
+            {"text": text, "entities": [{"start_offset": start, "end_offset": start + 2, "label": "PER"}]},
+        ],
+        "Prodigy": [
+            {"text": text, "spans": [{**plain, "label": "PER"}], "answer": "accept"},
+            {"text": text, "spans": [{**other, "label": "PER"}], "answer": "accept"},
+        ],
+        "spans": [
+            {"text": text, "spans": [{**plain, "type": "PER"}]},
+            {"text": text, "spans": [{**other, "tag": "A"}]},
+        ],
+    }[tool]
+    Path("a.json").write_text(json.dumps(rows), encoding="utf-8")
+    first, second = marked("a.json")
+    assert "".join(first[0].split()) == "BoBerg"
+    assert second == ["Bo"]
+
+
+def test_the_way_of_counting_is_reported(run, caplog):
+    write_rows("a.jsonl", {"text": CRLF, "spans": [{"start": 7, "end": 9, "label": "PER", "text": "Bo"}]})
+    printed = run("convert", "a.jsonl", "--to", "jsonl", "-o", "out.jsonl")
+    assert "1 spans" in printed
+    assert sum("a.jsonl: " in one.getMessage() and r"'\n'" in one.getMessage() for one in caplog.records) == 1
+    (span,) = json.loads(Path("out.jsonl").read_text())["spans"]
+    assert (span["start"], span["end"]) == (8, 10)
+    assert r"'\n'" in run("check", "a.jsonl")
+    caplog.clear()
+    data = Table(".", {"train": "a.jsonl"}, {"text": "text", "spans": "spans"})
+    assert list(data.corpus("train").columns["label"]) == ["O", "O", "O", "B-PER", "O", "O", "O"]
+    assert any(r"'\n'" in one.getMessage() for one in caplog.records)
+
+
+def test_texts_that_are_nowhere_at_their_offsets(fails):
+    right = {"start": 0, "end": 2, "label": "PER", "text": "Bo"}
+    wrong = {"start": 3, "end": 7, "label": "PER", "text": "Anna"}
+    write_rows(
+        "a.jsonl", {"text": "Bo left Anna.", "spans": [right]}, {"text": "Bo left Anna.", "spans": [right, wrong]}
+    )
+    for command in (("check", "a.jsonl"), ("init", "a.jsonl"), ("convert", "a.jsonl", "--to", "jsonl", "-o", "b")):
+        message = fails(*command)
+        assert "a.jsonl:2: span 3..7 is 'left'" in message
+        assert "'Anna'" in message
+    with pytest.raises(InputError, match=r"a\.jsonl:2: .*'left'.*'Anna'"):
+        Table(".", {"train": "a.jsonl"}, {"text": "text", "spans": "spans"}, misaligned="drop").corpus("train")
+    assert not Path("b").exists()
+
+
+def test_tokens_of_prodigy_are_compared():
+    tokens = [{"text": "Bo", "start": 0, "end": 2, "id": 0}, {"text": "left", "start": 3, "end": 7, "id": 1}]
+    span = {"start": 3, "end": 7, "token_start": 0, "token_end": 0, "label": "PER"}
+    write_rows("a.jsonl", {"text": "Bo left", "tokens": tokens, "spans": [span], "answer": "accept"})
+    with pytest.raises(InputError, match=r"a\.jsonl:1: .*'left'.*'Bo'"):
+        read_annotated("a.jsonl")
+
+
+def test_texts_of_standoff_files_are_compared():
+    brat_folder()
+    assert marked("brat/more") == [[]]
+    Path("brat/a.ann").write_text("T1\tPER 3 10\tBo Berg\n", encoding="utf-8")  # UTF-16 code units
+    assert marked("brat") == [["Bo Berg"], []]
+    Path("brat/a.ann").write_text("T1\tPER 3 10\tBo Beck\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.ann: .*'Bo Beck'"):
+        read_annotated("brat")
+    text = HEAD + f"#T_SP={ENTITY}|value\n\n\n#Text={SMILE} Bo left Anna\n"
+    for start, form, expected in ((3, "Bo", "Bo"), (2, "Bo", "Bo"), (9, "Bo", None)):
+        Path("a.tsv").write_text(f"{text}1-1\t0-1\t{SMILE}\t_\t\n1-2\t{start}-{start + 2}\t{form}\tPER\t\n")
+        if expected is None:
+            with pytest.raises(InputError, match=r"a\.tsv: .*'Bo'"):
+                read_annotated("a.tsv")
+        else:
+            assert marked("a.tsv") == [[expected]]
