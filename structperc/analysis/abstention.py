@@ -45,7 +45,7 @@ def abstention(tagger: Tagger, corpus: Corpus, points: int = 20) -> list[Abstent
     gold = {span[:3] for span in labelled}
     correct = torch.tensor([span[:3] in gold for span in found], dtype=torch.bool)
     probabilities = torch.tensor([span.probability for span in found], dtype=torch.float64)
-    return abstention_curve(probabilities, correct, len(gold), points)
+    return abstention_curve(probabilities, correct, len(gold) + len(corpus.dropped), points)
 
 
 def abstention_lines(curves: Sequence[Curve]) -> Iterator[str]:

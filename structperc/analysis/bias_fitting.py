@@ -245,12 +245,16 @@ class SegmentCounter:
 
     def __init__(self, tagger: Tagger, corpus: Corpus) -> None:
         self.tagger, self.labels, self.size = tagger, tagger.gold_labels(corpus), len(corpus)
+        self.dropped = [one.type for one in corpus.dropped]
         with torch.no_grad():
             self.scored = list(_lattices(tagger, corpus))
 
     @torch.no_grad()
     def __call__(self, decoder: Decoder) -> np.ndarray:
-        """Return the numbers of correct, found and gold segments (S, 3, C) of each sequence and type."""
+        """Return the numbers of correct, found and gold segments (S, 3, C) of each sequence and type.
+
+        Gold segments that labels cannot represent are counted with the first sequence.
+        """
         counts = np.zeros((self.size, 3, len(self.labels.type_names)), np.int64)
         for batch, lattice in self.scored:
             if isinstance(decoder, SegmentThreshold):
@@ -261,6 +265,7 @@ class SegmentCounter:
                 *three, _ = segment_counts(best, batch.gold, batch.lengths, self.labels, batch.sentences)
                 found = torch.stack(three, 1)
             counts[batch.rows.cpu().numpy()] = found.cpu().numpy()
+        counts[:1, 2] += np.array([self.dropped.count(name) for name in self.labels.type_names])
         return counts
 
     def score(self, decoder: Decoder) -> SegmentScore:

@@ -183,7 +183,7 @@ def error_analysis(
     """Return the pairs of gold and predicted segments of a corpus.
 
     Args:
-        corpus: Sentences with gold labels.
+        corpus: Sentences with gold labels. Each segment that it had to drop is a missed one, in a sentence of its own.
         prediction: Their labels by a tagger, or its segments, which may overlap; see `Predictor.predict`.
         scheme: Tag scheme of gold and predicted labels; with "none" each token is a segment.
         training: Training data with labels of the same scheme, to separate mentions that it contains.
@@ -210,6 +210,11 @@ def error_analysis(
         for n, (first, last) in enumerate(bounds)
         if last > first
     ]
+    further = max(documents, default=-1) + 1
+    for n, (place, kind, text) in enumerate(corpus.dropped):
+        own = text.split() or ["?"]  # outside of its text
+        missed = [SegmentPair(Span(kind, 0, len(own)), None)]
+        sentences.append(AnalysedSentence(len(words) + n, further + n, place, own, missed))
     return ErrorAnalysis(sentences, scheme != "none", None if training is None else _mentions(training, scheme))
 
 

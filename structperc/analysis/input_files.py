@@ -1,11 +1,12 @@
 """Files of columns, treebanks and tables as corpora for a saved tagger, with gold labels in its scheme."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from structperc.data.annotations import TextOptions
+from structperc.data.annotations import TextOptions, check_conflicts
 from structperc.data.conll import (
     conll_corpus,
     conllu_corpus,
@@ -17,8 +18,8 @@ from structperc.data.conll import (
 from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
 from structperc.data.label_sets import join_label_sets, separate_label_sets
-from structperc.data.normalise import checked_corpus, illegal_sentences, warn_unknown_labels
-from structperc.data.read_options import PREDICTED, LineFormat, ReadOptions
+from structperc.data.normalise import checked_corpus, illegal_sentences, rename_types, warn_unknown_labels
+from structperc.data.read_options import PREDICTED, TREATMENTS, LineFormat, ReadOptions
 from structperc.data.tables import (
     DELIMITERS,
     DOCUMENT,
@@ -107,7 +108,11 @@ def read_incomplete(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT
 def _normal(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return the corpus of `read_corpus`, whose labels may be unknown to the tagger."""
     corpus, full = _with_reading(tagger, file, reading)
-    return checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED)
+    strict, types = (tagger.training_files.get(name) for name in ("strict", "types"))
+    corpus = checked_corpus(corpus, full, tagger.labels.scheme, UNMARKED, bool(strict))
+    if types and GOLD in corpus.columns:
+        corpus = rename_types(corpus, tagger.labels.scheme, types)
+    return corpus if reading.dropped == "missed" else replace(corpus, dropped=())
 
 
 def _with_reading(tagger: Predictor, file: str, reading: ReadOptions) -> tuple[Corpus, ReadOptions]:
@@ -131,8 +136,16 @@ def _with_reading(tagger: Predictor, file: str, reading: ReadOptions) -> tuple[C
 
 
 def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
-    """Return a file as a corpus, as `read_corpus` does. Raises InputError for a file without gold labels."""
+    """Return a file as a corpus, as `read_corpus` does; gold spans that labels cannot represent are reported.
+
+    Raises InputError for a file without gold labels.
+    """
     corpus = read_corpus(tagger, file, reading)
+    if corpus.dropped:
+        types = Counter(one.type for one in corpus.dropped)
+        listed = ", ".join(f"{name} {count:,}" for name, count in sorted(types.items()))
+        advice = "set --dropped ignored to leave them out of the scores"
+        logger.warning("%s: dropped gold spans count as missed: %s; %s", file, listed, advice)
     if GOLD not in corpus.columns:
         raise InputError(f"{file}: no gold labels; name their column 'label' in --columns")
     return corpus
@@ -291,8 +304,9 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return a table as a corpus of the unit and with labels in the scheme of `reading`.
 
     Without columns of the form ROLE=COLUMN, those of the training files are used, if they were tables and these columns
-    exist, or columns are found by their usual names, which is logged. Spans are read with the offsets and tokens that
-    fit most of them. Raises InputError for missing columns, and as `data.Table` does.
+    exist, or columns are found by their usual names, which is logged. Spans are read with the options of the training
+    files, but with the offsets and tokens that fit most of them, and reported as in training. Raises InputError for
+    missing columns, and as `data.Table` does.
     """
     from structperc.data.tables import iterate_rows, read_best_fit
 
@@ -309,23 +323,18 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
         tagger.check_reads_words_only()
     elif missing := [role for role in ("word", *tagger.columns) if role not in columns]:
         raise InputError(f"{file}: no column for {missing[0]!r}; add {missing[0]}=COLUMN to --columns")
-    reader = TableOptions(columns, scheme=reading.labels)._replace(**{**trained, "columns": columns})
+    reader = TableOptions(columns, trained.get("names", {}), _text_options(tagger, reading), reading.labels)
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
-    if report is not None and report.remark:
-        logger.warning("%s: %s", file, report.remark)
-    if report is not None and any(
-        (text_options.misaligned if one.misaligned else text_options.overlaps) == "refuse"
-        for _, one in report.conflicts
-    ):
-        raise InputError(f"{report.summary()}; correct the file")
-    if text_options != TextOptions():
+    if report is not None:
+        check_conflicts(report, "--{}")
+    if text_options[:2] + text_options[-1:] != TextOptions()[:2] + TextOptions()[-1:]:
         logger.info("%s: read with offsets in %s, tokens of %s", file, text_options.offsets, text_options.tokens)
     return corpus
 
 
 def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options of `TableOptions` of the training files, {} if columns other than labels are missing.
+    """Return columns and label names of the training files, {} if columns other than labels are missing.
 
     A missing column of labels or spans is replaced by the only one with a usual name.
     """
@@ -336,8 +345,16 @@ def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> Mapping[str, Any]:
     columns = {role: column for role, column in named.items() if column in row}
     others = candidate_columns({} if PREDICTED in row else row, [one for one in named if one in (GOLD, SPANS)])
     columns = {**{role: names[0] for role, names in others.items() if len(names) == 1}, **columns}
-    text_options = TextOptions(**{name: options[name] for name in TextOptions._fields if name in options})
-    return {"columns": columns, "names": options.get("names", {}), "text_options": text_options}
+    return {"columns": columns, "names": options.get("names", {})}
+
+
+def _text_options(tagger: Predictor, reading: ReadOptions) -> TextOptions:
+    """Return the options for running text of the training files, or as given. Raises InputError for unknown values."""
+    trained = {name: value for name, value in tagger.training_files.items() if name in TextOptions._fields}
+    given = {name: value for name in TREATMENTS if (value := getattr(reading, name)) is not None}
+    options = TextOptions(**{**trained, **given})
+    options.check()
+    return options
 
 
 def _usual_columns(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict[str, str]:

@@ -95,6 +95,8 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
     sizes = sorted(set(sizes))
     labels = tagger.gold_labels(corpus)
     counts = [_LengthTotals(n, labels) for n in sizes]
+    for metric in (metric for one in counts for metric in (one.chosen, one.oracle)):
+        metric.add_missed([one.type for one in corpus.dropped])
     started, search, rescoring = time.perf_counter(), 0.0, 0.0
     with bar(None, "searching", len(corpus), progress) as shown:
         for batch in (part for whole in tagger.batches(corpus) for part in split_batch(whole, sizes[-1])):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from structperc.data.read_options import SEPARATORS, UNITS, ReadOptions
+from structperc.data.read_options import DROPPED, SEPARATORS, UNITS, ReadOptions
 from structperc.data.tag_schemes import check_labels_option
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean
@@ -224,6 +224,14 @@ def add_gold_reading(parser: CommandParser) -> None:
     add_encoding(parser)
     add_line_format(parser)
     add_labels(parser, "the gold labels in the file; default: that of the model")
+    spans = {
+        "misaligned": "gold spans whose edges are not token edges: refuse, expand to whole tokens, or drop",
+        "overlaps": "overlapping gold spans: refuse, or keep the longest or the first",
+    }
+    for name, text in spans.items():
+        parser.add_argument(f"--{name}", help=f"{text}; default: as in training")
+    dropped = "gold spans that these two leave out: missed (default), or ignored"
+    parser.add_argument("--dropped", choices=DROPPED, default="missed", help=dropped)
 
 
 def add_data_options(parser: CommandParser) -> None:
@@ -274,8 +282,8 @@ def add_splitting(parser: CommandParser) -> None:
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
     """Return the parsed options for reading files."""
-    given = (options.columns, options.unit, options.labels, options.encoding)
-    return ReadOptions(*given, options.comments, options.separator)
+    given = {name: value for name, value in vars(options).items() if name in ReadOptions._fields}
+    return ReadOptions(**given)
 
 
 def load_chain(model: str, trusted: Sequence[str]) -> "Tagger":

@@ -69,11 +69,10 @@ def evaluate(options: Namespace) -> None:
 def _errors(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction", options: Namespace) -> dict[str, Any]:
     """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
     from structperc.analysis import error_analysis, error_html, error_lines, error_record
-    from structperc.analysis.input_files import read_gold
     from structperc.data.output import write_lines
     from structperc.reports.html_pages import page_title
 
-    training = None if options.train is None else read_gold(tagger, options.train, read_options(options))
+    training = None if options.train is None else _read_training(tagger, options)
     analysis = error_analysis(corpus, prediction, tagger.labels.scheme, training)
     if options.errors:
         print("\n".join(error_lines(analysis)))
@@ -83,13 +82,19 @@ def _errors(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction", op
     return error_record(analysis)
 
 
+def _read_training(tagger: "BaseTagger", options: Namespace) -> "Corpus":
+    from structperc.analysis.input_files import read_gold
+
+    return read_gold(tagger, options.train, read_options(options)._replace(dropped="ignored"))
+
+
 def _scores(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction") -> "Evaluation":
     """Return the scores of a prediction; segments are those that it lists, which may overlap, or of its labels."""
     import numpy as np
     import torch
 
     from structperc.data.tag_schemes import spans
-    from structperc.metrics import Evaluation
+    from structperc.metrics import Evaluation, SegmentF1
 
     labels = tagger.gold_labels(corpus)
     evaluation = Evaluation(labels, tagger.beta)
@@ -104,6 +109,8 @@ def _scores(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction") ->
         groups = (found & right, found, right)
         counts = [[sum(kind == name for kind, *_ in own) for name in labels.type_names] for own in groups]
         evaluation["segments"].segments = torch.tensor(counts)
+    if isinstance(segments := evaluation["segments"] if corpus.dropped else None, SegmentF1):
+        segments.add_missed([one.type for one in corpus.dropped])
     return evaluation
 
 

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from structperc.data.corpus import DroppedSegment
 from structperc.errors import InputError
 from structperc.text import (
     SpanConflict,
@@ -119,6 +120,14 @@ class SpanReport(NamedTuple):
         more = "; structperc check shows more of them" if len(self.conflicts) > EXAMPLES else ""
         return f"{self.name}: {len(self.conflicts):,} of {self.total:,} spans do not fit the tokens: {found}{more}"
 
+    def dropped(self) -> list[DroppedSegment]:
+        """Return the spans with a type that the result lacks."""
+        text = {one.place: one.text for one in self.texts}
+        lost = [(place, one.span) for place, one in self.conflicts if one.dropped and one.span and one.span.type]
+        return [
+            DroppedSegment(place, span.type, text[place][max(span.start, 0) : max(span.end, 0)]) for place, span in lost
+        ]
+
     def better_options(self) -> dict[str, tuple[TextOptions, int]]:
         """Return, by option, the options with the fewest conflicts and their number, if fewer than now."""
         given = self.text_options
@@ -139,28 +148,29 @@ class SpanReport(NamedTuple):
         texts, _ = to_characters(self.texts, options.offsets)
         return sum(len(align(options.tokenize(one.text), one.spans).conflicts) for one in texts if one.spans)
 
-    def advice(self) -> str:
-        """Return a message on how to resolve the conflicts."""
+    def advice(self, option: str = "data.{}:") -> str:
+        """Return a message on how to resolve the conflicts; `option` is the form of options, with their name as {}."""
+        misaligned, overlaps = option.format("misaligned"), option.format("overlaps")
         found = []
-        for option, (options, left) in self.better_options().items():
-            value = getattr(options, option)
-            unit = f"counted in {UNITS[value]}" if option == "offsets" else f"with the tokens of {value}"
+        for name, (options, left) in self.better_options().items():
+            value = getattr(options, name)
+            unit = f"counted in {UNITS[value]}" if name == "offsets" else f"with the tokens of {value}"
             rest = f"only {left:,} do not fit" if left else "all fit"
-            found.append(f"{unit} {rest}: set data.{option}: {value}")
+            found.append(f"{unit} {rest}: set {option.format(name)} {value}")
             if not left:
                 return found[-1]
         if any(conflict.misaligned for _, conflict in self.conflicts):
-            found.append("correct these spans, or set data.misaligned: expand (to whole tokens) or drop")
+            found.append(f"correct these spans, or set {misaligned} expand (to whole tokens) or drop")
         if any(not conflict.misaligned for _, conflict in self.conflicts):
-            found.append("remove one of the overlapping spans, or set data.overlaps: longest or first")
+            found.append(f"remove one of the overlapping spans, or set {overlaps} longest or first")
         return "; ".join(found)
 
 
 ReportHandler = Callable[[SpanReport], None]
 
 
-def check_conflicts(report: SpanReport) -> None:
-    """Raise InputError for conflicts that the options do not resolve; log the others."""
+def check_conflicts(report: SpanReport, option: str = "data.{}:") -> None:
+    """Raise InputError for conflicts that the options do not resolve; log the others. See `SpanReport.advice`."""
     options = report.text_options
     if report.remark:
         logger.warning("%s: %s", report.name, report.remark)
@@ -169,12 +179,12 @@ def check_conflicts(report: SpanReport) -> None:
         for _, conflict in report.conflicts
     ]
     if any(unresolved):
-        raise InputError(f"{report.summary()}; {report.advice()}")
+        raise InputError(f"{report.summary()}; {report.advice(option)}")
     if report.conflicts:
         treatment = f"misaligned: {options.misaligned}, overlaps: {options.overlaps}"
         logger.warning("%s; resolved with %s", report.summary(), treatment)
         if (found := report.better_options()) and "offsets" in found and not found["offsets"][1]:
-            logger.warning("%s: %s", report.name, report.advice())
+            logger.warning("%s: %s", report.name, report.advice(option))
     if report.merged:
         message = "%s: merged sentences whose boundary is inside a span, in %d texts, the first is %s"
         logger.info(message, report.name, len(report.merged), report.merged[0])

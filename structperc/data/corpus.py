@@ -107,6 +107,14 @@ class Column(Sequence[str]):
         return Column.from_codes(self.strings.distinct, self.strings.numbers[places])
 
 
+class DroppedSegment(NamedTuple):
+    """A gold segment of a file that labels cannot represent."""
+
+    place: str  # "file:line"
+    type: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Corpus:
     """N tokens in R sentences in S sequences; a sequence is a sentence or a whole document.
@@ -132,6 +140,7 @@ class Corpus:
     documents: np.ndarray  # (S,) int64, document id of each sequence
     name: str = "corpus"  # file or data set, for messages
     lines: np.ndarray | None = None  # (N,) int64, line of each token in that file
+    dropped: Sequence[DroppedSegment] = ()  # of the whole file; evaluations count them as missed
     _factorized: dict[str, Factorized] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -218,7 +219,9 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
         ['B-PER', 'O']
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
-    renamed = corpus.replace_column("label", [label for s in sentences for label in rename(s, scheme, types)])
+    dropped = [one._replace(type=types.get(one.type, one.type)) for one in corpus.dropped]
+    labels = [label for s in sentences for label in rename(s, scheme, types)]
+    renamed = replace(corpus.replace_column("label", labels), dropped=dropped)
     if scheme == "IO":
         log_joined(corpus.name, count_segments(corpus, scheme) - count_segments(renamed, scheme))
     return renamed

@@ -11,6 +11,8 @@ Unit = Literal["sentence", "document"]  # unit of a sequence
 UNITS = get_args(Unit)
 Separator = Literal["whitespace", "tab"]  # between fields of a line
 SEPARATORS = get_args(Separator)
+Dropped = Literal["missed", "ignored"]
+DROPPED = get_args(Dropped)
 DOCSTART = "-DOCSTART-"  # first field of lines before documents
 HEADER = "#columns="  # beginning of a first line that names the columns
 PREDICTED = "predicted"  # name of a column of predicted labels
@@ -45,6 +47,9 @@ class ReadOptions(NamedTuple):
     encoding: str = "utf-8"
     comments: bool | None = None  # see `LineFormat`
     separator: Separator | None = None
+    misaligned: str | None = None  # of spans in running text, see `annotations.TextOptions`
+    overlaps: str | None = None
+    dropped: Dropped = "missed"  # gold spans that these two leave out: in evaluations missed, or ignored
 
     def or_else(self, unit: str, labels: str) -> "ReadOptions":
         """Return the options with defaults for unit and labels."""
@@ -74,6 +79,8 @@ TRAINING_FILES: dict[str, Any] = {  # type hints of the options of data modules,
     "scheme": Scheme,
     "encoding": str,
     "labels": str,
+    "strict": bool,
+    "types": dict[str, str],
     "like_labels": list[str],  # roles of columns with labels of the same types
 }
 TREATMENTS = ("misaligned", "overlaps")

@@ -8,6 +8,7 @@ import ast
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +26,7 @@ from structperc.data.annotations import (
     convert_exports,
     read_spans,
 )
-from structperc.data.corpus import Corpus
+from structperc.data.corpus import Corpus, DroppedSegment
 from structperc.data.json_data import parse_json_records
 from structperc.data.label_sets import OR, convert_label_sets, is_label_set, label_sets_of_spans
 from structperc.data.scheme_detection import warn_joined
@@ -212,8 +213,9 @@ def table_corpus(
     for a table without tokens.
     """
     options.check(name)
+    dropped: list[DroppedSegment] = []
     if TEXT in options.columns:
-        sentences = _text_rows(rows, options, name, on_report)
+        sentences = _text_rows(rows, options, name, on_report, dropped)
     else:
         sentences = (_token_rows if SENTENCE in options.columns else _sentence_rows)(rows, options)
     flat: dict[str, list[str]] = {}
@@ -234,7 +236,7 @@ def table_corpus(
     if not flat.get("word"):
         raise InputError(f"{name}: there are no tokens in this table")
     known = numbers if len(numbers) == len(flat["word"]) else None
-    return Corpus.from_columns(flat, boundaries, documents, unit, name, known)
+    return replace(Corpus.from_columns(flat, boundaries, documents, unit, name, known), dropped=dropped)
 
 
 def _sentence_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[TableSentence]:
@@ -296,9 +298,13 @@ def _token_rows(rows: Iterable[TableRow], options: TableOptions) -> Iterator[Tab
 
 
 def _text_rows(
-    rows: Iterable[TableRow], options: TableOptions, name: str, on_report: ReportHandler
+    rows: Iterable[TableRow],
+    options: TableOptions,
+    name: str,
+    on_report: ReportHandler,
+    dropped: list[DroppedSegment],
 ) -> Iterator[TableSentence]:
-    """Read a text per row, which is a document unless a column of documents is named."""
+    """Read a text per row, which is a document unless a column of documents is named; append to the dropped spans."""
     texts, documents, complete, weights = [], [], [], []
     excluded: list[tuple[int, AnnotatedText]] = []  # spans that are not of a type, with the number of their text
     for number, (place, row) in enumerate(rows):
@@ -311,7 +317,12 @@ def _text_rows(
         complete.append(_is_complete(row, place, options))
         weights.append(_value(row, options.columns[WEIGHT], place) if WEIGHT in options.columns else None)
         excluded += [(number, one) for one in _excluded_spans(row, value, place, options)]
-    aligned = align_texts(texts, options.text_options, name, on_report)
+
+    def report_dropped(report: SpanReport) -> None:
+        dropped.extend(report.dropped())
+        on_report(report)
+
+    aligned = align_texts(texts, options.text_options, name, report_dropped)
     wrong = _align_excluded(excluded, options, name, on_report)
     sets = bool({COMPLETE, NOT} & options.columns.keys())
     complete_labels: list[list[str]] = []

@@ -192,13 +192,14 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
     def training_files(self) -> dict[str, Any]:
         """Return the options for reading the training files, as plain JSON types; see `data.read_options`.
 
-        They are saved with a model to read files of the same kind. Sources without files have only the tag scheme and
-        the columns with similar labels.
+        They are saved with a model to read files of the same kind. Sources without files have only the options of
+        labels and the columns with similar labels.
         """
         corpus, labels = self.corpus("train"), self.label_set()
         further = [role for role in corpus.columns if role not in ("word", "label")]
         alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > 0.5]
-        return {**self.file_options, "labels": self.reading.labels, "like_labels": alike}
+        options = {"labels": self.reading.labels, "strict": self.strict, "types": self.types}
+        return {**self.file_options, **options, "like_labels": alike}
 
     def corpus(self, split: str) -> Corpus:
         """Return the split as a corpus of sequences with labels in `scheme`; each split is read once.

@@ -320,6 +320,10 @@ class SegmentF1(Metric):
         for name in ("improper", "tokens", "correct_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.int64), "sum")
 
+    def add_missed(self, types: Sequence[str]) -> None:
+        """Count further gold segments, given by their types, as missed."""
+        self.segments[2] += torch.tensor([types.count(name) for name in self.labels.type_names]).to(self.segments)
+
     def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
         """Count the segments of a batch.
 

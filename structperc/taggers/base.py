@@ -26,6 +26,7 @@ from structperc.data.normalise import check_known_labels, warn_unknown_labels
 from structperc.data.output import atomic_folder, write_errors
 from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.data.read_options import check_training_files
+from structperc.data.tag_schemes import Span, encode_spans
 from structperc.data.weights import WEIGHT, without_weights
 from structperc.datamodules.base import SPLITS, BatchForm, SequenceDataModule
 from structperc.datamodules.encoded import MAX_PLACES, EncodedCorpus
@@ -284,7 +285,11 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     def gold_labels(self, corpus: Corpus) -> LabelSet:
         """Return the labels that number the gold labels of a corpus: the tagger's, then unknown ones."""
-        return self.labels.extended(corpus.factorize("label").distinct) if "label" in corpus.columns else self.labels
+        if "label" not in corpus.columns:
+            return self.labels
+        unknown = {one.type for one in corpus.dropped} - set(self.labels.type_names)
+        further = [encode_spans([Span(kind, 0, 1)], 1, self.labels.scheme)[0] for kind in unknown]
+        return self.labels.extended([*corpus.factorize("label").distinct, *further])
 
     def encode(self, corpus: Corpus) -> EncodedCorpus:
         """Return a corpus as arrays, with the numbers of this tagger's features and `gold_labels`, without weights."""

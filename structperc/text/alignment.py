@@ -85,6 +85,7 @@ class SpanConflict(NamedTuple):
     message: str
     misaligned: bool  # True: resolved by the option `misaligned`; False: by `overlaps`
     dropped: bool = False  # True: the span is not among the result
+    span: TextSpan | None = None
 
 
 class Alignment(NamedTuple):
@@ -262,7 +263,7 @@ def align(
         place: tuple[int, int] | SpanConflict | None = tokens.exact(span)
         if isinstance(place, SpanConflict):
             touched = None if misaligned == "drop" or not span.type else tokens.touched(span)
-            conflicts.append(place._replace(dropped=touched is None))
+            conflicts.append(place._replace(dropped=touched is None, span=span))
             place = touched
         if place is not None:
             found.append((*place, span))
@@ -277,7 +278,7 @@ def align(
             kept.insert(at, (first, end, span))
         elif (other := kept[at][2]) != span:
             message = f"{_describe(text, span)} overlaps {_describe(text, other)}"
-            conflicts.append(SpanConflict("overlap", message, misaligned=False, dropped=True))
+            conflicts.append(SpanConflict("overlap", message, misaligned=False, dropped=True, span=span))
     return Alignment([(first, end, span.type) for first, end, span in kept], conflicts)
 
 

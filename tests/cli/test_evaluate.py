@@ -2,6 +2,7 @@
 
 import json
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from structperc import Tagger
 from structperc.analysis.bias_fitting import SegmentCounter
 from structperc.analysis.input_files import read_gold
 from structperc.chain import SegmentThreshold
+from structperc.data import Conll
 from tests.tiny import without_names
 
 
@@ -187,3 +189,86 @@ def test_own_predictions_with_spaces_in_words(begun, run):
     predictions = made.run / "predictions" / "dev.conll"
     assert run("evaluate", made.run / "model", predictions).strip() in made.printed
     assert run("tag", made.run / "model", predictions).splitlines()[2].split("\t")[0] == "New York"
+
+
+# -- gold spans that labels cannot represent ---------------------------------------------------------------------
+
+
+def texts(*rows):
+    return "".join(json.dumps({"text": text, "spans": spans}) + "\n" for text, spans in rows)
+
+
+FITTING = [("Anna Lind left Rome.", [[0, 9, "PER"], [15, 19, "LOC"]])] * 20
+UNFIT = ("Bo left.", [[0, 9999, "PER"]])
+
+
+@pytest.fixture(scope="module")
+def marked(begun):
+    """A run whose training file has a span that does not fit, with the option that drops it."""
+    return begun("train.jsonl", texts(*FITTING, UNFIT))
+
+
+def scores(run, model, file, *options):
+    run("evaluate", model, file, *options, "--json", "scores.json")
+    return json.loads(Path("scores.json").read_text())
+
+
+@pytest.fixture
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_here")
+def test_dropped_gold_is_missed(run, marked, said):
+    model = marked.run / "model"
+    Path("a.jsonl").write_text(texts(*FITTING[:2], UNFIT))
+    found = scores(run, model, "a.jsonl", "--errors")
+    assert found["recall"] == pytest.approx(4 / 5)
+    assert found["types"]["PER"]["gold"] == 3
+    assert found["errors"]["semeval"]["strict"]["f1"] == found["score"]
+    assert any("a.jsonl:3: span 0..9999" in line and "1 of 5 spans" in line for line in said)
+    assert any("a.jsonl" in line and "PER 1" in line for line in said)
+    assert scores(run, model, "a.jsonl", "--dropped", "ignored")["recall"] == 1
+
+
+@pytest.mark.usefixtures("_here")
+@pytest.mark.parametrize("columns", [(), ("--columns", "text=body", "spans=marks")])
+def test_reading_options_of_the_model(run, fails, marked, said, columns):
+    """Whatever the names of the columns are; options of the command come first."""
+    model = marked.run / "model"
+    text = texts(FITTING[0], ("Anna Lind left.", [[0, 8, "PER"], [100, 101, "ORG"]]))
+    if columns:
+        text = text.replace('"text"', '"body"').replace('"spans"', '"marks"')
+    Path("a.jsonl").write_text(text)
+    found = scores(run, model, "a.jsonl", *columns)
+    assert found["types"]["PER"] == {"score": 1, "precision": 1, "recall": 1, "gold": 2}  # expanded
+    assert found["types"]["ORG"]["gold"] == 1
+    message = fails("evaluate", model, "a.jsonl", *columns, "--misaligned", "refuse")
+    assert "a.jsonl:2: span 0..8" in message
+    assert "--misaligned expand" in message
+    assert scores(run, model, "a.jsonl", *columns, "--misaligned", "drop")["types"]["PER"]["recall"] == 1 / 2
+    assert "misaligned" in fails("evaluate", model, "a.jsonl", *columns, "--misaligned", "x")
+
+
+@pytest.mark.usefixtures("_here")
+def test_overlapping_gold(run, fails, marked):
+    model = marked.run / "model"
+    Path("a.jsonl").write_text(texts(("Anna Lind left.", [[0, 9, "PER"], [5, 9, "PER"]])))
+    assert "--overlaps longest" in fails("evaluate", model, "a.jsonl")
+    assert scores(run, model, "a.jsonl", "--overlaps", "longest")["recall"] == 1 / 2
+    assert scores(run, model, "a.jsonl", "--overlaps", "first", "--dropped", "ignored")["recall"] == 1
+    assert "50.00" in run("candidates", model, "a.jsonl", "--overlaps", "longest", "--n", "1")
+
+
+def test_types_and_strictness_of_the_model(begun, run, fails, tmp_path):
+    """As they are in training: a gold file has the names of the training file."""
+    made = begun("train.txt", 10 * "Anna B-PER\nLind I-PER\nleft O\n\n")
+    data = Conll(str(made.folder), {"train": "train.txt"}, ["word", "label"], types={"PER": "NAME"}, strict=True)
+    tagger = Tagger.load(made.run / "model")
+    tagger.allocate(data.label_set())
+    tagger.training_files = data.training_files()
+    tagger.save(tmp_path / "model")
+    corpus = read_gold(Tagger.load(tmp_path / "model"), str(made.folder / "train.txt"))
+    assert corpus.columns["label"][:3] == ["B-NAME", "I-NAME", "O"]
+    (tmp_path / "bad.txt").write_text("Anna I-PER\nleft O\n")
+    assert "bad.txt:1: 'I-PER'" in fails("evaluate", tmp_path / "model", tmp_path / "bad.txt")
