@@ -17,6 +17,7 @@ from structperc.text import (
     TextSpan,
     TokenizedText,
     align,
+    find_quotes,
     merge_sentences,
     to_character_offsets,
     tokenize,
@@ -28,6 +29,8 @@ TableRow = tuple[str, Mapping[str, Any]]  # location for messages, and values by
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # keys of the type of a span
 STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
 QUOTE = "text"  # key of the text of a span
+QUOTES = (QUOTE, "mention", "quote", "name", "word", "span", "value", "entity")  # of one without offsets
+UNPLACED = -1  # offsets of such a span
 UNITS = {"characters": "characters", "utf-16": "UTF-16 code units, as in JavaScript,", "utf-8": "UTF-8 bytes"}
 LINE_ENDS: tuple[LineEnds | None, ...] = get_args(LineEnds)
 EXAMPLES = 3  # conflicts in a message
@@ -102,6 +105,7 @@ class SpanReport(NamedTuple):
     conflicts: list[tuple[str, SpanConflict]]  # with their locations
     merged: list[str]  # locations of texts with a sentence boundary inside a span
     remark: str = ""  # on offsets that count in another way than the options; empty: they do not
+    missing: Sequence[tuple[str, SpanConflict]] = ()  # quoted spans that are not in their text, with their locations
 
     @property
     def total(self) -> int:
@@ -123,9 +127,11 @@ class SpanReport(NamedTuple):
     def dropped(self) -> list[DroppedSegment]:
         """Return the spans with a type that the result lacks."""
         text = {one.place: one.text for one in self.texts}
-        lost = [(place, one.span) for place, one in self.conflicts if one.dropped and one.span and one.span.type]
+        lost = [(place, one.span) for place, one in (*self.conflicts, *self.missing) if one.dropped and one.span]
         return [
-            DroppedSegment(place, span.type, text[place][max(span.start, 0) : max(span.end, 0)]) for place, span in lost
+            DroppedSegment(place, span.type, span.quote or text[place][max(span.start, 0) : max(span.end, 0)])
+            for place, span in lost
+            if span.type
         ]
 
     def better_options(self) -> dict[str, tuple[TextOptions, int]]:
@@ -145,8 +151,15 @@ class SpanReport(NamedTuple):
         return found
 
     def _count(self, options: TextOptions) -> int:
-        texts, _ = to_characters(self.texts, options.offsets)
+        texts = to_characters(self.texts, options.offsets).texts
         return sum(len(align(options.tokenize(one.text), one.spans).conflicts) for one in texts if one.spans)
+
+    def log_remarks(self) -> None:
+        """Log another way of counting offsets, and each quoted span that is not in its text."""
+        if self.remark:
+            logger.warning("%s: %s", self.name, self.remark)
+        for place, one in self.missing:
+            logger.warning("%s: %s", place, one.message)
 
     def advice(self, option: str = "data.{}:") -> str:
         """Return a message on how to resolve the conflicts; `option` is the form of options, with their name as {}."""
@@ -172,8 +185,7 @@ ReportHandler = Callable[[SpanReport], None]
 def check_conflicts(report: SpanReport, option: str = "data.{}:") -> None:
     """Raise InputError for conflicts that the options do not resolve; log the others. See `SpanReport.advice`."""
     options = report.text_options
-    if report.remark:
-        logger.warning("%s: %s", report.name, report.remark)
+    report.log_remarks()
     unresolved = [
         (options.misaligned if conflict.misaligned else options.overlaps) == "refuse"
         for _, conflict in report.conflicts
@@ -198,9 +210,9 @@ def align_texts(
     Raises InputError for spans whose text is not at their offsets, see `to_characters`.
     """
     found: list[AlignedText] = []
-    placed, remark = to_characters(texts, options.offsets)
-    report = SpanReport(name, options, texts, [], [], remark)
-    for place, value, spans in placed:
+    placed = to_characters(texts, options.offsets)
+    report = SpanReport(name, options, texts, [], [], placed.remark, placed.missing)
+    for place, value, spans in placed.texts:
         text = options.tokenize(value)
         kept, conflicts = align(text, spans or [], options.misaligned, options.overlaps)
         report.conflicts.extend((place, conflict) for conflict in conflicts)
@@ -215,8 +227,19 @@ def align_texts(
 # -- texts of spans -------------------------------------------------------------------------------------------
 
 
-def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> tuple[list[AnnotatedText], str]:
-    """Return texts whose spans have character offsets, and a remark if the offsets count in another way than `unit`.
+class PlacedTexts(NamedTuple):
+    """Texts whose spans have character offsets.
+
+    `remark` and `missing` are those of `SpanReport`.
+    """
+
+    texts: list[AnnotatedText]
+    remark: str
+    missing: list[tuple[str, SpanConflict]]
+
+
+def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> PlacedTexts:
+    """Convert offsets in a unit to characters, and find spans without offsets by their texts, see `find_quotes`.
 
     The text of a span, if known, is compared with its offsets, ignoring white space. If they disagree, but agree for
     all spans with another unit or other line ends, these count. Raises InputError with the location and both texts
@@ -229,16 +252,37 @@ def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> tuple[lis
     if way is None:
         wrong = [(one.place, *pair) for one in quoted for pair in _disagreements(one, unit, None)]
         place, span, found = wrong[0]
-        total = sum(bool(span.quote) for one in quoted for span in one.spans or ())
+        total = sum(bool(span.quote) for one in quoted for span in _with_offsets(one.spans))
         raise InputError(
             f"{place}: span {span.start}..{span.end} is {found!r:.60} in the text, but its own text is "
             f"{span.quote!r:.60}; correct its offsets or its text ({len(wrong):,} of {total:,} spans disagree)"
         )
-    placed = []
+    result = PlacedTexts([], "" if way == ways[0] else _describe_way(*way), [])
     for place, text, spans in texts:
-        own = to_character_offsets(text, spans or [], *way)
-        placed.append(AnnotatedText(place, text, spans and [span._replace(quote=None) for span in own]))
-    return placed, "" if way == ways[0] else _describe_way(*way)
+        marks, missing = _place_quotes(text, to_character_offsets(text, _with_offsets(spans), *way), spans or [])
+        result.missing.extend((place, one) for one in missing)
+        result.texts.append(AnnotatedText(place, text, spans and marks))
+    return result
+
+
+def _with_offsets(spans: Iterable[TextSpan] | None) -> list[TextSpan]:
+    return [span for span in spans or () if span.start != UNPLACED or not span.quote]
+
+
+def _place_quotes(
+    text: str, placed: Sequence[TextSpan], spans: Sequence[TextSpan]
+) -> tuple[list[TextSpan], list[SpanConflict]]:
+    """Return the placed spans and those of `spans` without offsets that are in the text, and the others."""
+    found, missing = [span._replace(quote=None) for span in placed], []
+    unplaced = [span for span in spans if span.start == UNPLACED and span.quote]
+    for span, place in zip(unplaced, find_quotes(text, [str(span.quote) for span in unplaced]), strict=True):
+        if place is not None:
+            found.append(span._replace(start=place[0], end=place[1], quote=None))
+            continue
+        often = " so often" if any(one.quote == span.quote for one in unplaced if one is not span) else ""
+        message = f"{span.quote!r:.60} ({span.type}) is not in the text{often}; left out"
+        missing.append(SpanConflict("not in the text", message, misaligned=True, dropped=True, span=span))
+    return found, missing
 
 
 def _describe_way(unit: OffsetUnit, line_ends: LineEnds | None) -> str:
@@ -252,7 +296,7 @@ def _disagreements(
     given: AnnotatedText, unit: OffsetUnit, line_ends: LineEnds | None
 ) -> Iterator[tuple[TextSpan, str]]:
     """Yield the spans of a text whose quote is not at their offsets, and what is there."""
-    spans = [span for span in given.spans or () if span.quote]
+    spans = [span for span in _with_offsets(given.spans) if span.quote]
     for span, own in zip(spans, to_character_offsets(given.text, spans, unit, line_ends), strict=True):
         found = given.text[max(own.start, 0) : max(own.end, 0)]
         if not _agree(str(span.quote), found, span.continuous):
@@ -268,12 +312,15 @@ def _agree(quote: str, found: str, continuous: bool) -> bool:
     return plain[2] in plain[:2]  # Label Studio writes line ends as a backslash and n
 
 
-def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], str]) -> list[TextSpan]:
+def read_spans(
+    value: Any, column: str, place: str, type_name: Callable[[int], str], quoted: bool = False
+) -> list[TextSpan]:
     """Return the spans in a column: records, lists (start, end, type), a record of lists, or JSON of these.
 
     Records have start and end, or start_offset and end_offset, and a type under one of `TYPES`, and may have their text
     and a confidence; `continuous` is false for spans of several parts. Types that are numbers are named by `type_name`;
-    an empty one is that of a span which an annotator left without a type, see `align`.
+    an empty one is that of a span which an annotator left without a type, see `align`. If `quoted`, records with a text
+    and a type need no offsets, as language models write them; theirs are `UNPLACED`.
     Raises InputError with the location for anything else.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -288,6 +335,9 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
     found = []
     for i, one in ((i, part) for i, given in enumerate(value) for part in _by_type(given)):
         parts = _span_parts(one)
+        quote = _quote(one) if quoted and parts[:2] == [None, None] else None
+        if quote is not None:
+            parts[:2] = [UNPLACED, UNPLACED]
         if len(parts) == 3 and isinstance(parts[2], int):
             parts[2] = type_name(parts[2])
         if [type(part) for part in parts] != [int, int, str] or not (parts[2] == "" or _TYPE.fullmatch(parts[2])):
@@ -297,10 +347,17 @@ def read_spans(value: Any, column: str, place: str, type_name: Callable[[int], s
         confidence = further.get("confidence")
         known = confidence if isinstance(confidence, float | int) else None
         continuous = further.get("continuous") is not False
-        text = further.get(QUOTE)
+        text = quote or further.get(QUOTE)
         quote = text if isinstance(text, str) and text.strip() else None
         found.append(TextSpan(*parts)._replace(confidence=known, continuous=continuous, quote=quote))
     return found
+
+
+def _quote(one: Any) -> str | None:
+    """Return the text of a span without offsets; None without one."""
+    kind = next((key for key in TYPES if isinstance(one, Mapping) and one.get(key) is not None), "")
+    texts = (one.get(key) for key in QUOTES if key != kind) if isinstance(one, Mapping) else ()
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None)
 
 
 def _by_type(one: Any) -> list[Any]:

@@ -163,8 +163,7 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
 def _log_conflicts(report: SpanReport) -> None:
     """Log each conflict with its treatment, and their numbers. Raises InputError for conflicts without a treatment."""
     effects = Counter[str]()
-    if report.remark:
-        logger.warning("%s: %s", report.name, report.remark)
+    report.log_remarks()
     for place, conflict in report.conflicts:
         effect = _effect(conflict, report.text_options)
         logger.warning("%s: %s; %s", Path(place).name, conflict.message, effect)

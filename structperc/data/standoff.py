@@ -207,10 +207,10 @@ def _read_webanno(path: Path, encoding: str) -> Document:
                 spans[layer.column][key] = wide._replace(quote=f"{before.quote} {_unescape(unit[3])}".strip())
     text = "".join(parts)
     layered = [AnnotatedText(str(path), text, list(own.values())) for own in spans.values()]
-    placed, remark = to_characters(layered, "utf-16")
-    if remark:
-        logger.warning("%s: %s", path, remark)
-    return Document(text, {column: one.spans or [] for column, one in zip(spans, placed, strict=True)}, unread)
+    placed = to_characters(layered, "utf-16")
+    if placed.remark:
+        logger.warning("%s: %s", path, placed.remark)
+    return Document(text, {column: one.spans or [] for column, one in zip(spans, placed.texts, strict=True)}, unread)
 
 
 def _layers(line: str) -> Iterator[_Layer]:

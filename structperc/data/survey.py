@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, islice, pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -212,8 +213,9 @@ class Survey(NamedTuple):
     def remarks(self, training: bool = True) -> Iterator[str]:
         """Yield remarks about unusual properties of the file."""
         yield from self.label_remarks()
-        if self.table is not None and self.table.spans is not None and self.table.spans.remark:
-            yield self.table.spans.remark
+        if self.table is not None and (report := self.table.spans) is not None:
+            yield from filter(None, [report.remark])
+            yield from (f"{Path(place).name}: {one.message}" for place, one in report.missing)
         if self.sets:
             yield self.set_remark()
         only = set(self.counts("label")) if training and self.labelled else set()

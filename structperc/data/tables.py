@@ -178,7 +178,8 @@ class TableSurvey(NamedTuple):
         if spans is not None and other.spans is not None:
             options = (other.spans if spans.text_options.offsets == "characters" else spans).text_options
             texts, conflicts = [*spans.texts, *other.spans.texts], [*spans.conflicts, *other.spans.conflicts]
-            spans = spans._replace(text_options=options, texts=texts, conflicts=conflicts)
+            missing = [*spans.missing, *other.spans.missing]
+            spans = spans._replace(text_options=options, texts=texts, conflicts=conflicts, missing=missing)
         return self._replace(reader=reader, spans=spans)
 
     @property
@@ -383,7 +384,7 @@ def _spans(row: Mapping[str, Any], place: str, options: TableOptions) -> list[An
         raise InputError(f"{place}: column {column!r} is empty; write [] for no spans, or remove the row")
     type_name = partial(_string, role=SPANS, column=column, place=place, options=options)
     value = _value(row, column, place)
-    return read_spans([] if value == "" else value, column, place, type_name)  # an empty cell of CSV
+    return read_spans([] if value == "" else value, column, place, type_name, quoted=True)  # an empty cell of CSV
 
 
 def _line(place: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 tokenizer.py    tokenizers, sentence splitters, invisible characters
 alignment.py    tokenized texts, character spans and token spans
+quotes.py       mentions without offsets
 """
 
 from structperc.text.alignment import (
@@ -16,6 +17,7 @@ from structperc.text.alignment import (
     to_character_offsets,
     tokenize,
 )
+from structperc.text.quotes import find_quotes
 from structperc.text.tokenizer import (
     RuleTokenizer,
     conll_tokens,
@@ -44,4 +46,5 @@ __all__ = [
     "merge_sentences",
     "to_character_offsets",
     "align_words",
+    "find_quotes",
 ]

@@ -438,3 +438,51 @@ def test_texts_of_standoff_files_are_compared():
                 read_annotated("a.tsv")
         else:
             assert marked("a.tsv") == [[expected]]
+
+
+# -- quoted entities -----------------------------------------------------------------------------------------
+
+QUOTED = [
+    {"text": "Bo met Jo in Oslo. Bo left Oslo.", "entities": ["Bo", "Jo", "Oslo", "Bo", "Oslo"]},
+    {"text": "The river  Ulm\nfloods Bonn.", "entities": ["river Ulm", "Berlin"]},
+]
+PLACES = [[(0, 2), (7, 9), (13, 17), (19, 21), (27, 31)], [(4, 14)]]
+
+
+def quoted(text_key="text", kind_key="type", **more):
+    rows = []
+    for row in QUOTED:
+        found = [{text_key: one, kind_key: "X", **more} for one in row["entities"]]
+        rows.append({**row, "entities": found})
+    return rows
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"kind_key": "label"}, {"text_key": "entity"}, {"text_key": "name", "kind_key": "entity"}, {"start": None}],
+)
+def test_quoted_entities_are_aligned(run, caplog, keys):
+    write_rows("a.jsonl", *quoted(**keys))
+    run("convert", "a.jsonl", "--to", "jsonl", "-o", "out.jsonl")
+    written = [json.loads(line)["spans"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert [[(one["start"], one["end"]) for one in spans] for spans in written] == PLACES
+    assert sum("a.jsonl:2: 'Berlin'" in one.getMessage() for one in caplog.records) == 1
+
+
+def test_quoted_entities_train(run, caplog):
+    write_rows("a.jsonl", *quoted())
+    assert "a.jsonl:2: 'Berlin'" in run("check", "a.jsonl")
+    assert "'Berlin'" in run("init", "a.jsonl")
+    assert any("a.jsonl:2: 'Berlin'" in one.getMessage() for one in caplog.records)
+    caplog.clear()
+    corpus = Table(".", {"train": "a.jsonl"}, {"text": "text", "spans": "entities"}).corpus("train")
+    marked_words = [word for word, label in zip(*corpus.columns.values(), strict=True) if label != "O"]
+    assert marked_words == ["Bo", "Jo", "Oslo", "Bo", "Oslo", "river", "Ulm"]
+    assert any("a.jsonl:2: 'Berlin'" in one.getMessage() for one in caplog.records)
+    assert [one.text for one in corpus.dropped] == ["Berlin"]
+
+
+def test_entities_with_neither_text_nor_offsets():
+    write_rows("a.jsonl", {"text": "Bo left.", "entities": [{"text": " ", "type": "PER"}]})
+    with pytest.raises(InputError, match=r"a\.jsonl:1: entities\[0\]"):
+        read_annotated("a.jsonl")
