@@ -23,7 +23,7 @@ from structperc.text import (
     tokenize,
 )
 from structperc.text.alignment import LineEnds, Misaligned, OffsetUnit, Overlaps
-from structperc.text.tokenizer import SENTENCES, TOKENIZERS
+from structperc.text.tokenizer import SENTENCES, TOKENIZERS, strip_invisible
 
 TableRow = tuple[str, Mapping[str, Any]]  # location for messages, and values by column
 TYPES = ("label", "type", "entity_group", "entity", "tag", "labels")  # keys of the type of a span
@@ -241,7 +241,7 @@ class PlacedTexts(NamedTuple):
 def to_characters(texts: Sequence[AnnotatedText], unit: OffsetUnit) -> PlacedTexts:
     """Convert offsets in a unit to characters, and find spans without offsets by their texts, see `find_quotes`.
 
-    The text of a span, if known, is compared with its offsets, ignoring white space. If they disagree, but agree for
+    The text of a span, if known, is compared with its offsets, but for white space. If they disagree, but agree for
     all spans with another unit or other line ends, these count. Raises InputError with the location and both texts
     if there are none.
     """
@@ -304,12 +304,18 @@ def _disagreements(
 
 
 def _agree(quote: str, found: str, continuous: bool) -> bool:
-    """Return True for texts that differ in white space only, or if one lacks words inside the other."""
+    """Return True if texts differ in white space and invisible characters only, or one lacks words inside the other."""
     if not continuous:
-        words, rest = quote.split(), iter(found.split())
-        return all(word in rest for word in words) and words[-1:] == found.split()[-1:]
-    plain = [re.sub(r"\s+", "", unicodedata.normalize("NFC", one)) for one in (quote, quote.replace("\\n", ""), found)]
+        words, whole = [_visible(word) for word in quote.split()], _visible(found)
+        rest = iter(whole)
+        ordered = all(char in rest for char in "".join(words))
+        return ordered and whole.startswith(words[0]) and whole.endswith(words[-1])
+    plain = [_visible(one) for one in (quote, quote.replace("\\n", ""), found)]
     return plain[2] in plain[:2]  # Label Studio writes line ends as a backslash and n
+
+
+def _visible(text: str) -> str:
+    return re.sub(r"\s+", "", strip_invisible(unicodedata.normalize("NFD", text)))
 
 
 def read_spans(

@@ -427,6 +427,9 @@ def test_texts_of_standoff_files_are_compared():
     assert marked("brat/more") == [[]]
     Path("brat/a.ann").write_text("T1\tPER 3 10\tBo Berg\n", encoding="utf-8")  # UTF-16 code units
     assert marked("brat") == [["Bo Berg"], []]
+    Path("brat/a.ann").write_text("T1\tX 2 4;11 14\tBo eft\n", encoding="utf-8")  # parts of words
+    with pytest.raises(InputError, match="several parts"):
+        Table(".", {"train": "brat"}, {"text": "text", "spans": "spans"}).corpus("train")
     Path("brat/a.ann").write_text("T1\tPER 3 10\tBo Beck\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.ann: .*'Bo Beck'"):
         read_annotated("brat")
