@@ -90,10 +90,11 @@ class AnnotatedText(NamedTuple):
 
 
 class AlignedText(NamedTuple):
-    """A text with its tokens and sentences, and spans of tokens."""
+    """A text with its tokens and sentences, spans of tokens, and the spans of characters that they are made of."""
 
     text: TokenizedText
     spans: list[tuple[int, int, str]]
+    given: list[TextSpan]
 
 
 class SpanReport(NamedTuple):
@@ -219,7 +220,7 @@ def align_texts(
         merged = merge_sentences(text, kept)
         if len(merged.sentences) < len(text.sentences):
             report.merged.append(place)
-        found.append(AlignedText(merged, kept))
+        found.append(AlignedText(merged, kept, spans or []))
     on_report(report)
     return found
 

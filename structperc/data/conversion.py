@@ -20,7 +20,7 @@ from structperc.data.survey import Survey, inspect_file
 from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
 from structperc.data.tag_schemes import Span, encode_spans, spans
 from structperc.errors import InputError
-from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words
+from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words, token_ranges
 
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
 TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))
@@ -46,16 +46,24 @@ class AnnotatedDocument(NamedTuple):
 
     name: str  # of its file in formats with a file for each document; may contain folders
     text: TokenizedText
-    spans: Sequence[TextSpan] | None  # spans of whole tokens that do not overlap; None: not annotated
+    spans: Sequence[TextSpan] | None  # of whole tokens, but for invisible characters; None: not annotated
     predicted: bool = False  # True: by a model, to be corrected
 
     @property
     def labels(self) -> list[str]:
         """The label of each token in the scheme IOB2."""
-        first = {start: t for t, (start, _) in enumerate(self.text.tokens)}
-        after = {end: t + 1 for t, (_, end) in enumerate(self.text.tokens)}
-        found = [Span(one.type, first[one.start], after[one.end]) for one in self.spans or ()]
+        found = [Span(one.type, *place) for one, place in self.token_spans()]
         return encode_spans(found, len(self.text.tokens), "IOB2")
+
+    def token_spans(self) -> list[tuple[TextSpan, tuple[int, int]]]:
+        """Return each span with its first token and the one after the last. Raises InputError for parts of tokens."""
+        found = []
+        for one, place in zip(self.spans or (), token_ranges(self.text, self.spans or ()), strict=True):
+            if place is None:
+                words = self.text.text[one.start : one.end]
+                raise InputError(f"document {self.name}: span {one.start}..{one.end} {words!r:.60} cuts a token")
+            found.append((one, place))
+        return found
 
 
 # -- reading --------------------------------------------------------------------------------------------------
@@ -64,9 +72,10 @@ class AnnotatedDocument(NamedTuple):
 def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: Any) -> list[AnnotatedDocument]:
     """Read a labelled file or folder of any format as documents with spans of whole tokens.
 
-    The format, columns, tag scheme, unit of offsets and tokenizer are detected, as `structperc check` does. Spans that
-    do not fit the tokens, overlapping spans and spans over several sentences are logged one by one. Rows of tables
-    and documents of column files are documents; without marks of documents each sentence is one, or with the unit
+    The format, columns, tag scheme, unit of offsets and tokenizer are detected, as `structperc check` does. Spans keep
+    the offsets that they have in the text, also if these leave out invisible characters of a token. Spans that do not
+    fit the tokens, overlapping spans and spans over several sentences are logged one by one. Rows of tables and
+    documents of column files are documents; without marks of documents each sentence is one, or with the unit
     "document" the file. Predictions of `structperc tag` are read if there are no other labels.
 
     Args:
@@ -152,10 +161,11 @@ def _text_documents(found: Survey, options: dict[str, Any]) -> list[AnnotatedDoc
     else:
         names = _numbered(found.file, len(report.texts))
     documents = []
-    for name, given, (text, marks) in zip(names, report.texts, aligned, strict=True):
-        sure = {(one.start, one.end, one.type): one.confidence for one in given.spans or ()}
-        own = [TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind) for a, b, kind in marks]
-        own = [one._replace(confidence=sure.get(one[:3])) for one in own]
+    for name, given, (text, marks, sources) in zip(names, report.texts, aligned, strict=True):
+        places = zip(token_ranges(text, sources), sources, strict=True)
+        exact = {(*place, one.type): one for place, one in places if place is not None}
+        whole = [(a, b, TextSpan(text.tokens[a][0], text.tokens[b - 1][1], kind)) for a, b, kind in marks]
+        own = [exact.get((a, b, one.type), one) for a, b, one in whole]
         documents.append(AnnotatedDocument(name, text, None if given.spans is None else own, predicted))
     return documents
 
@@ -185,7 +195,9 @@ def _effect(conflict: SpanConflict, options: TextOptions) -> str:
         return _REFUSED
     if not conflict.misaligned:
         return f"kept the {given}"
-    return "dropped" if conflict.dropped else "expanded to whole tokens"
+    if conflict.dropped:
+        return "dropped"
+    return "trimmed to whole tokens" if conflict.kind == "white space at an edge" else "expanded to whole tokens"
 
 
 def _numbered(file: str, count: int) -> list[str]:
@@ -226,6 +238,8 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
     if form not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, not {form!r}")
     _check_types(path, documents, form)
+    if form in (*COLUMN_FORMATS, "webanno"):
+        _report_edges(path, documents)
     if form in COLUMN_FORMATS:
         write_lines(path, COLUMN_FORMATS[form](documents))
         if empty := sum(not one.text.tokens for one in documents):
@@ -246,6 +260,17 @@ def _check_types(path: str | Path, documents: Iterable[AnnotatedDocument], form:
             if any(char in kind for char in separators):
                 reason = f"the type {kind!r} in document {one.name} has a space or |, which {form} cannot hold"
                 raise InputError(f"{path}: {reason}; rename the type, or choose another format")
+
+
+def _report_edges(path: str | Path, documents: Iterable[AnnotatedDocument]) -> None:
+    """Log each span without some invisible characters of its tokens, for formats that hold whole tokens."""
+    for one in documents:
+        for span, (a, b) in one.token_spans():
+            start, end = one.text.tokens[a][0], one.text.tokens[b - 1][1]
+            if (start, end) != span[:2]:
+                reason = "invisible characters at its edges are part of its words in this format"
+                moved = f"span {span.start}..{span.end} becomes {start}..{end}"
+                logger.warning("%s: document %s: %s, since %s", path, one.name, moved, reason)
 
 
 def _array(lines: Iterator[str]) -> Iterator[str]:
@@ -289,14 +314,13 @@ def _doccano_row(document: AnnotatedDocument) -> dict[str, Any]:
 
 
 def _prodigy_row(document: AnnotatedDocument) -> dict[str, Any]:
-    text, first, last = document.text, {}, {}
-    tokens = []
+    text, tokens = document.text, []
     for number, (start, end) in enumerate(text.tokens):
-        first[start], last[end] = number, number
         tokens.append({"text": text.text[start:end], "start": start, "end": end, "id": number})
         tokens[-1]["ws"] = text.text[end : end + 1].isspace()
     marks = [
-        {**_span_row(one), "token_start": first[one.start], "token_end": last[one.end]} for one in document.spans or ()
+        {**_span_row(one), "token_start": first, "token_end": after - 1}
+        for one, (first, after) in document.token_spans()
     ]
     row = {TEXT: text.text, "tokens": tokens, SPANS: marks}
     return row if document.predicted or document.spans is None else {**row, "answer": "accept"}
@@ -337,8 +361,8 @@ def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], It
 def _webanno_lines(document: AnnotatedDocument) -> Iterator[str]:
     text, at = document.text, _utf16_positions(document.text.text)
     values: dict[int, str] = {}
-    for number, one in enumerate(document.spans or (), 1):
-        own = [start for start, end in text.tokens if one.start <= start and end <= one.end]
+    for number, (one, (a, b)) in enumerate(document.token_spans(), 1):
+        own = [start for start, _ in text.tokens[a:b]]
         mark = _RESERVED.sub(_escape, one.type)
         values |= dict.fromkeys(own, f"{mark}[{number}]" if len(own) > 1 else mark)
     yield f"#FORMAT=WebAnno TSV 3.3\n#T_SP={ENTITY}|value\n\n"

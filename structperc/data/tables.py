@@ -327,7 +327,7 @@ def _text_rows(
     wrong = _align_excluded(excluded, options, name, on_report)
     sets = bool({COMPLETE, NOT} & options.columns.keys())
     complete_labels: list[list[str]] = []
-    for number, ((place, _, given), (text, spans)) in enumerate(zip(texts, aligned, strict=True)):
+    for number, ((place, _, given), (text, spans, _)) in enumerate(zip(texts, aligned, strict=True)):
         words = text.words
         if sets and (kind := next((kind for _, _, kind in spans if OR in kind), None)):
             raise InputError(f"{place}: type {kind!r}: {OR} separates labels in incomplete annotation; rename the type")

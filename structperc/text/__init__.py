@@ -15,6 +15,7 @@ from structperc.text.alignment import (
     join_words,
     merge_sentences,
     to_character_offsets,
+    token_ranges,
     tokenize,
 )
 from structperc.text.quotes import find_quotes
@@ -41,6 +42,7 @@ __all__ = [
     "join_words",
     "TextSpan",
     "align",
+    "token_ranges",
     "Alignment",
     "SpanConflict",
     "merge_sentences",

@@ -282,6 +282,23 @@ def align(
     return Alignment([(first, end, span.type) for first, end, span in kept], conflicts)
 
 
+def token_ranges(text: TokenizedText, spans: Iterable[TextSpan]) -> list[tuple[int, int] | None]:
+    """Return the first token of each span and the one after the last, None if its edges are not token edges.
+
+    Invisible characters at the edges of tokens are ignored, as by `align`.
+
+    Args:
+        text: the text with its tokens.
+        spans: spans of its characters.
+
+    Example:
+        >>> token_ranges(tokenize("Anna Lind left"), [TextSpan(5, 9, "PER"), TextSpan(0, 2, "PER")])
+        [(1, 2), None]
+    """
+    tokens = _TokenEdges(text)
+    return [None if isinstance(place, SpanConflict) else place for place in map(tokens.exact, spans)]
+
+
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
     """Remove sentence boundaries inside token spans.
 

@@ -489,3 +489,44 @@ def test_entities_with_neither_text_nor_offsets():
     write_rows("a.jsonl", {"text": "Bo left.", "entities": [{"text": " ", "type": "PER"}]})
     with pytest.raises(InputError, match=r"a\.jsonl:1: entities\[0\]"):
         read_annotated("a.jsonl")
+
+
+# -- invisible characters ------------------------------------------------------------------------------------
+
+INVISIBLE = [  # a soft hyphen, a direction mark, a combining mark, a zero-width space before
+    ("Jo\u00ad left", (0, 2)),
+    ("He met \u200f\u05d0\u05e0 here", (8, 10)),
+    ("Zoe\u0308 met", (0, 3)),
+    ("He met \u200bBo Berg\u200b", (8, 15)),
+]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_offsets_stay_at_invisible_characters(form, caplog):
+    rows = [{"text": text, "spans": [{"start": a, "end": b, "label": "P"}]} for text, (a, b) in INVISIBLE]
+    write_rows("a.jsonl", *rows)
+    documents = read_annotated("a.jsonl")
+    assert [[one[:3] for one in document.spans] for document in documents] == [[(*at, "P")] for _, at in INVISIBLE]
+    assert [document.labels for document in documents[:3]] == [["B-P", "O"], ["O", "O", "B-P", "O"], ["B-P", "O"]]
+    target = form if form in ("brat", "webanno", "cas-json") else f"out{SUFFIXES.get(form, '.jsonl')}"
+    write_annotated(target, documents, form)
+    found = read_annotated(target)
+    whole = form in (*COLUMN_FORMATS, "webanno")
+    assert sum("invisible" in one.getMessage() for one in caplog.records) == (4 if whole else 0)
+    assert [one.labels for one in found] == [one.labels for one in documents]
+    if not whole:
+        assert [document.spans[0][:2] for document in found] == [at for _, at in INVISIBLE]
+        assert [document.text.text for document in found] == [text for text, _ in INVISIBLE]
+
+
+def test_trimmed_spans_are_reported(run, caplog):
+    write_rows("a.jsonl", {"text": "Bo left.", "spans": [[0, 3, "PER"]]})
+    run("convert", "a.jsonl", "--to", "doccano", "-o", "out.jsonl", "--misaligned", "expand")
+    assert json.loads(Path("out.jsonl").read_text())["label"] == [[0, 2, "PER"]]
+    assert any("a.jsonl:1: span 0..3" in one.getMessage() and "trimmed" in one.getMessage() for one in caplog.records)
+
+
+def test_spans_of_parts_of_words_are_refused():
+    document = AnnotatedDocument("first", tokenize("Bo left."), [TextSpan(0, 1, "PER")])
+    with pytest.raises(InputError, match=r"first: span 0\.\.1 'B'"):
+        write_annotated("out.conll", [document], "conll2003")
