@@ -262,7 +262,7 @@ def test_every_flipped_byte_shows(place, caplog):
 WEIGHTS = {
     "NaN": lambda t: t["scorer.node"].view(-1)[0].fill_(torch.nan),
     "infinite": lambda t: t["scorer.transition"].view(-1)[0].fill_(-torch.inf),
-    "another type": lambda t: t.update({"scorer.node": t["scorer.node"].double()}),
+    "another type": lambda t: t.update({"scorer.node": t["scorer.node"].long()}),
     "fewer": lambda t: t.pop("scorer.transition"),
     "more": lambda t: t.update({"scorer.more": torch.zeros(2)}),
     "another size": lambda t: t.update({"scorer.node": t["scorer.node"][1:].contiguous()}),
