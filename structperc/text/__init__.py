@@ -1,8 +1,8 @@
 """Tokenization of running text, and the alignment of character spans with tokens.
 
-tokenizer.py    tokenizers, sentence splitters, invisible characters
-alignment.py    tokenized texts, character spans and token spans
-quotes.py       mentions without offsets
+tokenizer.py        tokenizers, sentence splitters, invisible characters
+alignment.py        tokenized texts, character spans and token spans
+quoted_mentions.py  mentions without offsets
 """
 
 from structperc.text.alignment import (
@@ -18,7 +18,7 @@ from structperc.text.alignment import (
     token_ranges,
     tokenize,
 )
-from structperc.text.quotes import find_quotes
+from structperc.text.quoted_mentions import find_quotes
 from structperc.text.tokenizer import (
     RuleTokenizer,
     conll_tokens,

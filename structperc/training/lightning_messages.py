@@ -109,7 +109,7 @@ def named_errors(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_numbers(options: Mapping[str, Any]) -> None:
-    """Raise InputError for numbers that are too small or too large, and for an unsupported option."""
+    """Raise InputError for numbers that are too small or too large."""
     for name, least in LEAST.items():
         value = options.get(name)
         if value is not None and value < least:
