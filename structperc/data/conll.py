@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from structperc.data.corpus import Column, Corpus, StringEncoder
+from structperc.data.format_detection import check_not_joined
 from structperc.data.output import write_lines
 from structperc.data.read_options import DOCSTART, HEADER, PREDICTED, LineFormat, Separator
 from structperc.data.text_files import BYTE_ORDER_MARK, blocks, expand_path, read_lines, stream_text
@@ -162,6 +163,7 @@ class _Parser:
             self.first, self.token = _first_token(lines, self.line_format, start, self.header)
         width = len(_fields(self.token, self.line_format.separator))
         if width and not self.positions:
+            check_not_joined(lines[self.first - start :], self.name)
             self.positions = _positions(self.columns, f"{self.name}:{self.first}", width)
             self.encoders = {role: StringEncoder() for role in self.positions}
             self.codes = {role: [] for role in self.positions}

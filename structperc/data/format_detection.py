@@ -19,9 +19,12 @@ InputFormat = Literal["text", "columns", "jsonl"]
 INPUT_FORMATS = get_args(InputFormat)
 FORMAT_NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lines"}
 _JSON_LINES = 10  # lines inspected for JSON
+_JOINED_LINES = 50  # lines inspected for words joined to their labels
 _HEAD = 2**16  # characters of a file searched for the end of a sentence
 _CONLLU = re.compile(r"\d+([-.]\d+)?(\t[^\t]*){9}$")
 _WORD = re.compile(r"\w")
+_JOINED = re.compile(r"(?s:.+)(###|[|/_])([^|/_]+)$")  # a word and its label
+_JOINED_LABELS = 2  # on average at least so many words have the same label
 _CLOSING, _TERMINATORS = "'\"”’»)", (".", "!", "?", "…")
 
 
@@ -85,6 +88,19 @@ def _check_not_conllu(lines: Sequence[str], name: str) -> None:
     if is_conllu(lines):
         place = f"{name}:{next(nonblank_lines(lines))[0]}"
         raise InputError(f"{place}: this is CoNLL-U, not a column file; extract its words, column 2")
+
+
+def check_not_joined(lines: Sequence[str], name: str) -> None:
+    """Raise InputError for lines of sentences in which each word is joined to its label: "Anna|B-PER left|O"."""
+    head = [line for _, line in islice(nonblank_lines(lines), _JOINED_LINES)]
+    found = [_JOINED.match(field) for line in head for field in line.split()]
+    if len(found) <= len(head) or not all(found):
+        return
+    separators, labels = ({match[i] for match in found if match} for i in (1, 2))
+    if len(separators) == 1 and len(labels) * _JOINED_LABELS <= len(found):
+        joint = f"word{separators.pop()}label"
+        advice = "write a word and its label per line, and an empty line after a sentence"
+        raise InputError(f"{name}: this has a sentence per line as {joint} {joint} ...; {advice}")
 
 
 def looks_like_text(lines: Sequence[str]) -> bool:

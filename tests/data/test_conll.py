@@ -241,10 +241,17 @@ def test_marks_of_joined_files(tmp_path):
         ("", {}, ": the file contains no tokens"),
         ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": the file contains no tokens"),
         (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9"),
+        ("a|O b|B-X\nc|O d|B-X\n", {}, ": this has a sentence per line as word|label word|label ...; write a word"),
+        ("a/x_NN b_NN c_VB d_VB\n", {"columns": ["word"]}, ": this has a sentence per line as word_label word_label"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, options, message):
     assert refusal(read, tmp_path, text, **options).startswith(f"{tmp_path / 'a.txt'}{message}")
+
+
+@pytest.mark.parametrize("line", ["a|O O", "a|O b_O", "a|O b|P"])
+def test_separators_within_fields(tmp_path, line):
+    assert read(tmp_path, f"{line}\n")["word"] == [[line.split()[0]]]
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])

@@ -27,7 +27,7 @@ from structperc.text.alignment import join_words
 
 SIZE = 10**7  # characters of a text for detectors
 SMALLER = 10**6  # for tokenizers, whose output is large
-UNITS = ["a", "Anna ", "1\t", '["a", ']
+UNITS = ["a", "Anna ", "a|O ", "1\t", '["a", ']
 
 
 def pieces(text):
