@@ -1,5 +1,6 @@
 """Base class of all taggers: data, prediction, evaluation, checkpoints, saving and loading."""
 
+import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -438,7 +439,8 @@ class BaseTagger(pl.LightningModule, Predictor):
             named = self.named_parameters(remove_duplicate=False)
             checkpoint["state_dict"].update({name: weights[p] for name, p in named if p in weights})
         checkpoint["vocabulary"] = self.vocabulary()
-        checkpoint[MODEL] = {CONFIG: {"format": FORMAT, **self.configuration()}, ARRAYS: self.feature_tensors()}
+        config = json.dumps({"format": FORMAT, **self.configuration()}, ensure_ascii=False)  # slow as Python objects
+        checkpoint[MODEL] = {CONFIG: config, ARRAYS: self.feature_tensors()}
         others = {name: value for name, value in self.hparams.items() if name not in self.logged_options}
         if others:
             checkpoint[self.CHECKPOINT_HYPER_PARAMS_KEY] = others

@@ -1,6 +1,7 @@
 """Lightning checkpoints: files that hold the whole model, and the states of its training."""
 
 import io
+import json
 import re
 import warnings
 import zipfile
@@ -15,7 +16,7 @@ from structperc.errors import InputError
 from structperc.taggers.model_format import FORMAT
 from structperc.taggers.saving import CRITERION
 
-MODEL = "model"  # the configuration of the model and the arrays of its features, as in a saved model
+MODEL = "model"  # the configuration of the model, as JSON, and the arrays of its features, as in a saved model
 CONFIG, ARRAYS = "config", "arrays"
 ENTRIES = {  # entries of every checkpoint and their types
     "epoch": int,
@@ -109,7 +110,10 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
     Raises InputError as `read_checkpoint` does, and for a model of another format.
     """
     saved = read_checkpoint(path)
-    config, arrays = saved[MODEL].get(CONFIG), saved[MODEL].get(ARRAYS)
+    try:
+        config, arrays = json.loads(saved[MODEL][CONFIG]), saved[MODEL][ARRAYS]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        config, arrays = None, None
     if not isinstance(config, dict) or not isinstance(arrays, dict):
         raise InputError(f"{path}: the entry {MODEL!r} is damaged; use another checkpoint, or train again")
     if config.get("format") != FORMAT:
