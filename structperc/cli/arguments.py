@@ -274,7 +274,9 @@ def add_line_format(parser: CommandParser) -> None:
 
 def add_splitting(parser: CommandParser) -> None:
     """Add the options of the tokenizer and the sentence splitter of running text."""
-    tokens = "tokenizer of running text: as CoNLL-2003 or as UD English (default conll)"
+    tokens = (
+        "tokenizer of running text: as CoNLL-2003 (conll, default), as UD English (ud), or for Chinese, Japanese, Thai"
+    )
     parser.add_argument("--tokens", choices=TOKENIZERS, default="conll", help=tokens)
     sentences = "sentences of running text: by rules (default), one for each line, or one for each text"
     parser.add_argument("--sentences", choices=SENTENCES, default="rules", help=sentences)

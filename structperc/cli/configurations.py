@@ -220,7 +220,7 @@ def _span_options(spans: "SpanReport") -> list[DataOption]:
     cut = [one for _, one in spans.conflicts if one.misaligned]
     shared = [one for _, one in spans.conflicts if not one.misaligned]
     lines = [
-        (f"tokens: {text_options.tokens}", "tokenizer: conll or ud"),
+        (f"tokens: {text_options.tokens}", "tokenizer: conll, ud or characters"),
         ("sentences: rules", "sentence splitter; lines: each line is one, one: each text is one"),
     ]
     if text_options.offsets != "characters":

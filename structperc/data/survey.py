@@ -78,11 +78,12 @@ MAX_LABELS = 1000  # distinct strings in a column of labels
 SHOWN = 5  # labels in a remark
 SIMILAR = 0.8  # with this share of segments of the same types, the column of the gold labels is unclear
 LONG = 200  # tokens of a very long sentence
+LONG_WORD = 30  # characters of words on average that are hardly words
 HEAD = 100  # rows of a table to inspect
 MAX_STRINGS = 200  # distinct strings of a column that is used for features
 FEW_WORDS = 100  # at most so many distinct strings, each ten times in the mean, are hardly words
 CHUNK_OR_ROLE = re.compile(  # types of chunks (CoNLL-2000), of constituents, and of arguments of predicates
-    r"NP|VP|PP|ADVP|ADJP|SBAR|PRT|CONJP|INTJ|LST|UCP|TOP|ROOT|S|SINV|SQ|SBARQ|WH[A-Z]+|NX|NML|QP|PRN|FRAG|RRC"
+    r"NP|VP|PP|AP|DP|CP|ADVP|ADJP|SBAR|PRT|CONJP|INTJ|LST|UCP|TOP|ROOT|S|SINV|SQ|SBARQ|WH[A-Z]+|NX|NML|QP|PRN|FRAG|RRC"
     r"|V|A[0-9A]|AM-.*|ARG.*|[CR]-A.*|C-V"
 )
 LAYOUTS = {  # roles of the first columns by name; the label of CoNLL-2009 is POS, that of CoNLL-2012 the named entity
@@ -174,6 +175,10 @@ class Survey(NamedTuple):
         if self.table is None and len(words) <= min(FEW_WORDS, self.corpus.tokens / 10):
             only = f"the word has only {len(words):,} distinct strings in {self.corpus.tokens:,} tokens"
             yield f"column {self.roles.index('word') + 1}: {only}; if words are elsewhere, set --columns"
+        letters = sum(len(word) * count for word, count in words.items()) / max(self.corpus.tokens, 1)
+        if letters > LONG_WORD:
+            long = f"the words have {letters:.0f} characters on average, as if they were sentences"
+            yield f"{long}; write a word per line"
         if self.layout:
             chosen = f"column {self.roles.index('label') + 1} is the label, the others are not features"
             yield f"the columns are those of {self.layout}: {chosen}; set --columns to change that"
@@ -195,6 +200,9 @@ class Survey(NamedTuple):
         notation = parse_notation(self.scheme)
         if notation.scheme == "IO" and notation.outside not in self.counts("label"):
             yield NO_OUTSIDE
+        outside = parse_notation(self.scheme).outside
+        if self.fit is not None and outside in self.fit.types:
+            yield f"some segments have the type {outside!r}, which is also the label of tokens outside of segments"
         if self.fit is not None and (remark := self.fit.remark()):
             places = [*islice(self._unrecognized(), SHOWN + 1)]
             yield "; ".join([remark, *places[:SHOWN], *(["and others"] if len(places) > SHOWN else [])])

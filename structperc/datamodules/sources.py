@@ -250,7 +250,7 @@ class Table(FileDataModule):
             For incomplete labels, `complete` is false in rows whose tokens outside of the spans are unknown, and `not`
             has spans whose tokens are not of a type; rows may lack both.
         label_names: Names of labels stored as numbers, by role.
-        tokens: Tokenizer of running text: "conll" or "ud", see `structperc.text`.
+        tokens: Tokenizer of running text: "conll", "ud" or "characters", see `structperc.text`.
         sentences: Sentence splitter: "rules", "lines" or "one"; no sentence ends inside a span.
         misaligned: Treatment of spans whose edges are not token edges: "refuse" lists them, "expand" extends them to
             whole tokens, "drop" leaves them out.

@@ -21,6 +21,7 @@ from structperc.text.alignment import (
 from structperc.text.quoted_mentions import find_quotes
 from structperc.text.tokenizer import (
     RuleTokenizer,
+    character_tokens,
     conll_tokens,
     line_sentences,
     one_sentence,
@@ -30,6 +31,7 @@ from structperc.text.tokenizer import (
 )
 
 __all__ = [
+    "character_tokens",
     "conll_tokens",
     "ud_tokens",
     "RuleTokenizer",

@@ -1,8 +1,8 @@
 """Rule-based tokenization and sentence splitting of running text, with character offsets.
 
 `conll_tokens` and `ud_tokens` follow English corpora: third-quarter and the list number 1. are one token each in
-CoNLL-2003 and the Penn Treebank, three and two in the English Web Treebank. Languages without spaces between words are
-not segmented.
+CoNLL-2003 and the Penn Treebank, three and two in the English Web Treebank. `character_tokens` is for languages without
+spaces between words, such as Chinese, Japanese and Thai.
 
 Invisible characters (combining marks, zero-width spaces and joiners, direction marks, control characters, emoji skin
 tones) belong to the visible character next to them; no token consists of them alone.
@@ -121,6 +121,12 @@ _PHONE = r"\d{1,3}-(?:\d{3}-)?\d{4}|\d{4}-\d\d-\d\d"
 SEPARATED = rf"{_INITIALS}|{_AT}(?:{_PHONE})(?!\w)|(?i:{_AT}(?:{_PREFIX})-)?{_CORE}(?:{_JOINED}[^\W_]+)*"
 RUNS = r"[.!?]{2,}|-{2,}|``|''|([=*_~#<>+|^$])\1+"
 
+UNSPACED = (  # letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Han and kana
+    "\u0e01-\u0edf\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+)
+SPACED = rf"[^\W_{UNSPACED}]+(?:{_JOINED}[^\W_{UNSPACED}]+)*"
+
 ENDINGS = r"(.+?)(n't|'(?:s|re|ve|ll|d|m))"
 CONTRACTIONS = rf"{ENDINGS}|(can)(not)|(gon|wan)(na)|(got)(ta)"
 
@@ -177,6 +183,7 @@ def _shift_reference(shift: int, reference: re.Match[str]) -> str:
 
 _CONLL = RuleTokenizer([WEB, SMILEY, LISTED, SHORTENED, ABBREVIATION, INITIAL, MONEY, HYPHENATED, DASHES, OTHER])
 _UD = RuleTokenizer([WEB, SMILEY, SHORTENED, ABBREVIATION, INITIAL, MONEY, SEPARATED, RUNS, OTHER], CONTRACTIONS)
+_CHARACTERS = RuleTokenizer([f"[{UNSPACED}]", SPACED, RUNS, OTHER])
 
 
 def conll_tokens(text: str) -> list[Offsets]:
@@ -213,7 +220,26 @@ def ud_tokens(text: str) -> list[Offsets]:
     return _UD(text)
 
 
-TOKENIZERS: dict[str, Tokenizer] = {"conll": conll_tokens, "ud": ud_tokens}
+def character_tokens(text: str) -> list[Offsets]:
+    """Return the offsets of the letters of scripts without spaces between words, and of other words and numbers.
+
+    The scripts are Han, kana, Thai, Lao, Burmese and Khmer; their spans need not be of whole words then.
+
+    Args:
+        text: any string.
+
+    Returns:
+        pairs (start, end), ascending; the token is text[start:end].
+
+    Example:
+        >>> text = "iPhone 15は東京で。"
+        >>> [text[start:end] for start, end in character_tokens(text)]
+        ['iPhone', '15', 'は', '東', '京', 'で', '。']
+    """
+    return _CHARACTERS(text)
+
+
+TOKENIZERS: dict[str, Tokenizer] = {"conll": conll_tokens, "ud": ud_tokens, "characters": character_tokens}
 
 
 SentenceSplitter = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 token boundaries, from 0 to N
@@ -221,7 +247,8 @@ SentenceSplitter = Callable[[str, Sequence[Offsets]], list[int]]  # -> R + 1 tok
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|\r[^\S\n]*\r|\u2029")
 _LINE = re.compile(r"[\n\r\u2028\u2029]")
 _TERMINATORS = re.compile(r"[.!?\u2026]*[.!?\u2026\u3002\uff01\uff1f\u0964\u061f]")
-_CLOSES = re.compile(r"""["'\u2019\u201d\u00bb)\]}]+|''""")
+_WIDE_TERMINATORS = re.compile(r"[\u3002\uff01\uff1f]")
+_CLOSES = re.compile(r"""["'\u2019\u201d\u00bb\u300d\u300f\uff09\u3011)\]}]+|''""")
 _EITHER = ('"', "'", "''")  # opening or closing
 _SHORT = re.compile(r"(?:\w+\.)+")
 _INITIAL = re.compile(r"[^\W\d_]\.")
@@ -236,6 +263,7 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
     A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets, before white space that is not
     followed by a lower-case letter; after abbreviations only before words such as The, after titles and initials never.
+    After a full-width terminator no white space is needed.
 
     Args:
         text: any string.
@@ -254,7 +282,8 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     found, last = [0], 0  # of the present sentence: the last token other than closing quotes and brackets, or the first
     for t in range(1, len(tokens)):
         gap = text[tokens[t - 1][1] : tokens[t][0]].translate(hidden)
-        if gap and (_BLANK_LINE.search(gap) or _is_end(words[last], words[t])):
+        ends = _is_end(words[last], words[t]) if gap else last == t - 1 and _is_wide_end(words[last], words[t])
+        if ends or _BLANK_LINE.search(gap):
             found.append(t)
             last = t
         elif not _CLOSES.fullmatch(words[t]):
@@ -314,6 +343,13 @@ def _is_end(last: str, following: str) -> bool:
     return _STARTER.fullmatch(following) is not None
 
 
+def _is_wide_end(last: str, following: str) -> bool:
+    """Return True if a sentence ends after the word `last` without white space."""
+    if _TERMINATORS.fullmatch(following) or _CLOSES.fullmatch(following):
+        return False
+    return _WIDE_TERMINATORS.fullmatch(last) is not None
+
+
 _EMPTY_LINE = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 _CONTEXT = 16  # characters before an empty line, more than _LOOKAHEAD matches
 _LOOKAHEAD = re.compile(  # tokens whose rules depend on the text after an empty line
@@ -324,7 +360,7 @@ _LOOKAHEAD = re.compile(  # tokens whose rules depend on the text after an empty
 def paragraph_ends(text: str) -> Iterator[int]:
     """Yield positions after empty lines where a text of whole lines can be cut without changing tokens or sentences.
 
-    For `conll_tokens` and `ud_tokens` with `rule_sentences` or `line_sentences`.
+    For `conll_tokens`, `ud_tokens` and `character_tokens` with `rule_sentences` or `line_sentences`.
 
     Args:
         text: whole lines.

@@ -41,6 +41,7 @@ JOINED = "1\tAnna\tB-PER#O\tB-PER\tx\n2\tsaw\tO#O\tO\tx\n3\tRome\tB-LOC#O\tB-LOC
         (JOINED, ["_", "word", "column3", "label", "column5"], "IOB2"),
         # a gene, of one type, after chunks of several; a mark of mentions after their types
         ("IL-2 NN B-NP B-GENE\nbinds VBZ B-VP O\nDNA NN B-NP O\n\n", ["word", "column2", "column3", "label"], "IOB2"),
+        ("tr\u00e8s ADV I-AP O\nEDF NPP I-NP B-ORG\n\n", ["word", "column2", "column3", "label"], "IOB2"),
         ("Anna B-PER B-X\nsaw O O\nRome B-LOC B-X\n\n", ["word", "label", "column3"], "IOB2"),
         # names of annotators that look like prefixes, of a file and of sentences; numbers of sentences
         ("Anna B-PER S\nsaw O S\n\n", ["word", "label", "column3"], "IOB2"),
@@ -70,6 +71,8 @@ def test_columns_of_known_corpora(tmp_path, text, roles, scheme):
         ("Anna B-PER B-X\nsaw O O\nRome B-LOC B-X\n\n", "column 3 has labels of segments of other types: it is not"),
         (JOINED, "columns 3, 4 have labels of the same types: column 4 is the label"),
         (CONLL2009, "the columns are those of CoNLL-2009: column 5 is the label"),
+        ("Anna I-O\nleft O\nRome I-LOC\n\n", "some segments have the type 'O'"),
+        (f"{'long' * 20} B-A\n{'longer' * 10} O\n\n", "the words have 70 characters on average"),
         ("DT the\nNN dog\n\n" * 10, "column 1: the word has only 2 distinct strings in 20 tokens"),
     ],
 )

@@ -4,7 +4,15 @@ import random
 
 import pytest
 
-from structperc.text import conll_tokens, line_sentences, paragraph_ends, rule_sentences, tokenize, ud_tokens
+from structperc.text import (
+    character_tokens,
+    conll_tokens,
+    line_sentences,
+    paragraph_ends,
+    rule_sentences,
+    tokenize,
+    ud_tokens,
+)
 
 PARTS = [
     "J.",
@@ -34,7 +42,7 @@ def words_of(text, tokenizer, sentences):
     return tokenize(text, tokenizer, sentences).word_lists
 
 
-@pytest.mark.parametrize("tokenizer", [conll_tokens, ud_tokens])
+@pytest.mark.parametrize("tokenizer", [conll_tokens, ud_tokens, character_tokens])
 @pytest.mark.parametrize("sentences", [rule_sentences, line_sentences])
 def test_parts_of_a_text(tokenizer, sentences):
     draw, cuts = random.Random(5), 0

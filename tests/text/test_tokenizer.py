@@ -1,6 +1,6 @@
 """Tokens and sentences of running text."""
 
-from itertools import chain
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from structperc.errors import InputError
 from structperc.text import (
     RuleTokenizer,
+    character_tokens,
     conll_tokens,
     join_words,
     line_sentences,
@@ -42,7 +43,7 @@ def visible(text):
 @settings(max_examples=60)
 @given(HIDING)
 def test_invisible_characters(text):
-    for cut in (conll_tokens, ud_tokens):
+    for cut in (conll_tokens, ud_tokens, character_tokens):
         found = tokenize(text, cut)
         at = 0
         for start, end in found.tokens:
@@ -74,10 +75,37 @@ def test_tokens_of_combined_characters(text, words):
     assert both(text) == [words] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ABC\u516c\u53f8\u8d5a3.5\u4e07(\u7ea6)", "ABC \u516c \u53f8 \u8d5a 3.5 \u4e07 ( \u7ea6 )"),
+        ("iPhone\u306f\u30b9\u30de\u30db\u3002", "iPhone \u306f \u30b9 \u30de \u30db \u3002"),
+        ("\u0e04\u0e23\u0e31\u0e1a", "\u0e04 \u0e23\u0e31 \u0e1a"),
+    ],
+)
+def test_tokens_of_scripts_without_spaces(text, words):
+    assert tokenize(text, character_tokens).words == words.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("\u884c\u3063\u305f\u3002\u5f7c\u306f\u3002", ["\u884c\u3063\u305f\u3002", "\u5f7c\u306f\u3002"]),
+        (
+            "\u300c\u884c\u3051\u3002\u300d\u3068\uff01\uff1f\u5f7c",
+            ["\u300c\u884c\u3051\u3002\u300d\u3068\uff01\uff1f", "\u5f7c"],
+        ),
+    ],
+)
+def test_full_width_terminators(text, sentences):
+    found = tokenize(text, character_tokens)
+    assert ["".join(found.words[a:b]) for a, b in pairwise(found.sentences)] == sentences
+
+
 @settings(max_examples=40)
 @given(TEXTS)
 def test_tokens_cover_the_text(text):
-    for cut in (conll_tokens, ud_tokens):
+    for cut in (conll_tokens, ud_tokens, character_tokens):
         for sentences in SPLITS:
             found = tokenize(text, cut, sentences)  # checks their order
             assert strip_invisible("".join(found.words)) == strip_invisible("".join(text.split()))
