@@ -132,7 +132,8 @@ def selection_scores(tagger: Tagger, corpus: Corpus, by: Measure, seed: int = 1)
             scores[row] = best[1].score - best[0].score if len(best) == 2 else -np.inf
         return scores
     if not tagger.probabilistic:
-        raise InputError(f"by {by}: this model has no probabilities; use margin, or train with CRFLoss")
+        advice = "use margin, or train with CRFLoss (structperc init --learner crf)"
+        raise InputError(f"by {by}: this model has no probabilities; {advice}")
     for batch in tagger.batches(corpus):
         lattice = tagger.scaled(tagger(batch))
         found = entropy(lattice) if by == "entropy" else _expected_change(marginals(lattice), batch.lengths)

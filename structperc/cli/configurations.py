@@ -3,12 +3,13 @@
 import json
 import os
 import re
-from argparse import Namespace
+from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
+from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged_names, packaged_path
 from structperc.reports.tables import text_table
@@ -28,22 +29,15 @@ DataOption = tuple[str, str]  # a line of the configuration, and its comment
 
 TEMPLATE = """\
 # {summary}
-{remarks}# Written by `structperc init`. Train, score and save: structperc fit -c {own}
+{remarks}# Written by `structperc init --learner {learner}`. Train, score and save: structperc fit -c {own}
 # Every key is an option, too: structperc fit -c {own} --trainer.max_epochs 20
+# Faster: {faster}. `structperc fit -c {own} --print_config` shows all values.
+overlays:  # `structperc configs pkg:NAME` shows one; the keys below replace theirs
+{overlays}
 seed_everything: 1
-trainer: {{max_epochs: 10}}
 data:
 {data}
-model:
-  features:                       # features of tokens and label pairs
-    class_path: structperc.features.FeatureExtractor
-    init_args:
-      cutoff: 1                   # minimum occurrences of a feature
-      node:
-        - bias
-        - {{of: [w, wl, shape, p3, s3], at: [-2, -1, 0, 1, 2]}}  # word, in lower case, shape, prefix, suffix
-{features}  scorer: {{class_path: structperc.scorers.SparseLinear}}
-  criterion: {{class_path: structperc.criteria.PerceptronLoss}}     # others: docs/how_to/choose_a_learner.md
+{model}
 """
 
 
@@ -72,13 +66,21 @@ def _init_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
     parser.add_argument("--test", metavar="FILE", help="test data")
+    parser.add_argument("--learner", choices=LEARNERS, default="crf", help="the recipe, see below (default crf)")
+    encoder = "folder or hub id of the encoder of frozen and fine-tuned"
+    parser.add_argument("--encoder", metavar="MODEL", help=encoder)
+    parser.add_argument("--clusters", metavar="FILE", help="word clusters to read")
+    lists = "lists of names to read, each a file with a name on each line"
+    parser.add_argument("--gazetteers", nargs="+", action="extend", default=[], metavar="FILE", help=lists)
     parser.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
     add_data_options(parser)
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.epilog = "learners:\n" + "\n".join(f"  {name:<12}{one.summary}" for name, one in LEARNERS.items())
 
 
 @command("FILE", "write a configuration to begin with", _init_arguments)
 def init(options: Namespace) -> None:
-    """Write a commented configuration to begin with, for a labelled file."""
+    """Write a commented configuration to begin with, the recommended one of a learner, for a labelled file."""
     import logging
 
     from structperc.data.output import check_output_path, write_lines
@@ -88,8 +90,10 @@ def init(options: Namespace) -> None:
         if os.path.lexists(options.output):
             raise InputError(f"{options.output}: this file exists; name a new one")
         check_output_path(options.output)
+    recipe = Recipe(options.learner, options.encoder, options.clusters, options.gazetteers)
+    recipe.check()
     read = read_options(options)
-    found = inspect_file(options.file, read)
+    found = name_parts_of_speech(inspect_file(options.file, read))
     if not found.labelled:
         how = "name their column 'label' in --columns" if found.table is None else "name label= or spans= in --columns"
         raise InputError(f"{options.file}: no labels; {how}")
@@ -112,7 +116,7 @@ def init(options: Namespace) -> None:
         if other.file_scheme != found.file_scheme and other.corpus.tokens:
             logger.warning("%s: labels of scheme %s, but %s there", other.file, other.file_scheme, found.file_scheme)
     data = _data_options(found, further, options.encoding, holdout > 0)
-    text = _configuration(found, data, options.output or "own.yaml", remarks)
+    text = _configuration(found, data, recipe, options.output or "own.yaml", remarks)
     if options.output is None:
         print(text, end="")
     else:
@@ -144,15 +148,23 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
     return [found._replace(table=table), *surveys]
 
 
-def _configuration(found: "Survey", data: Sequence[DataOption], own: str, remarks: Sequence[str]) -> str:
+def _configuration(
+    found: "Survey", data: Sequence[DataOption], recipe: Recipe, own: str, remarks: Sequence[str]
+) -> str:
     kind = "Table" if found.table is not None else "Conllu" if found.tags else "Conll"
     lines = [f"  class_path: structperc.data.{kind}", "  init_args:"]
     lines += [f"    {option:<28}  # {comment}" for option, comment in data]
-    comment = "# a column, which new text must have, too"
-    features = [f"        - {{of: [{_yaml(role)}], at: [-1, 0, 1]}}  {comment}\n" for role in found.feature_columns]
-    summary = " ".join(f"{found.file}: {found.size}".split())
-    notes = "".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks)
-    return TEMPLATE.format(summary=summary, remarks=notes, own=own, data="\n".join(lines), features="".join(features))
+    task = task_of(found)
+    return TEMPLATE.format(
+        summary=" ".join(f"{found.file}: {found.size}".split()),
+        remarks="".join(f"# {' '.join(visible(remark).split())}\n" for remark in remarks),
+        learner=recipe.learner,
+        own=own,
+        faster=LEARNERS[recipe.learner].faster,
+        overlays="\n".join(f"  - {name:<36}  # {comment}" for name, comment in recipe.overlays(task)),
+        data="\n".join(lines),
+        model="\n".join(recipe.model(task)),
+    )
 
 
 def _data_options(found: "Survey", further: dict[str, str], encoding: str, holdout: bool) -> list[DataOption]:

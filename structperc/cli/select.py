@@ -1,5 +1,6 @@
 """structperc select MODEL POOL: the texts of a pool to label next, with the predictions of the model."""
 
+import logging
 import sys
 from argparse import Namespace
 from itertools import pairwise
@@ -17,15 +18,22 @@ from structperc.cli.arguments import (
 from structperc.data.read_options import UNITS
 
 if TYPE_CHECKING:
+    from structperc.analysis.selection import Measure
     from structperc.data.survey import Survey
+    from structperc.taggers.tagger import Tagger
+
+logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 def _arguments(parser: CommandParser) -> None:
     add_model(parser)
     parser.add_argument("file", help="pool: columns, running text or JSON lines without labels; - for standard input")
     parser.add_argument("-n", type=int, default=100, help="number of texts of JSON lines, else of sentences")
-    measures = "measure: entropy (default), margin of the two best, change that labels would bring, or random"
-    parser.add_argument("--by", choices=("entropy", "margin", "change", "random"), default="entropy", help=measures)
+    measures = (
+        "measure: entropy (default; without probabilities margin), margin of the two best, change that labels would "
+        "bring, or random"
+    )
+    parser.add_argument("--by", choices=("entropy", "margin", "change", "random"), help=measures)
     similar = "leave out texts with a larger share of equal words with a chosen or labelled one (default 0.7); 1: none"
     parser.add_argument("--max-similarity", type=float, default=0.7, metavar="S", help=similar)
     labelled = "labelled files of any format; texts that are similar to theirs are left out"
@@ -53,17 +61,26 @@ def select(options: Namespace) -> None:
 
     check_output_path(options.output)
     tagger = Tagger.load(options.model, trusted=options.trust)
+    by = options.by or _default_measure(tagger, options.model)
     splitting = TextSplitting(options.input, options.tokens, options.sentences)
     given = read_input(tagger, options.file, read_options(options), splitting)
     labelled = [item for file in options.labelled for item in _items(inspect_file(file))]
     counts = item_counts(given)
-    chosen = select(tagger, given.corpus, options.n, options.by, options.max_similarity, labelled, counts, options.seed)
+    chosen = select(tagger, given.corpus, options.n, by, options.max_similarity, labelled, counts, options.seed)
     lines = selected_lines(tagger, given, chosen)
     if options.output is None:
         sys.stdout.writelines(lines)
     else:
         write_lines(options.output, lines)
-        print(f"{options.output}: {len(chosen):,} of {len(counts):,}, by {options.by}")
+        print(f"{options.output}: {len(chosen):,} of {len(counts):,}, by {by}")
+
+
+def _default_measure(tagger: "Tagger", model: str) -> "Measure":
+    """Return the measure for a model: entropy, or margin, with a warning, if it has no probabilities."""
+    if tagger.probabilistic:
+        return "entropy"
+    logger.warning("%s: no probabilities, so the measure is margin; structperc init --learner crf gives them", model)
+    return "margin"
 
 
 def _items(found: "Survey") -> list[list[str]]:

@@ -187,9 +187,8 @@ class Survey(NamedTuple):
             columns = f"columns {', '.join(map(str, sorted([label, *others])))} have labels of the same types"
             yield f"{columns}: column {label} is the label, the others are not features; set --columns to change that"
         for role in self.further_labels:
-            use = "is a feature, which new text must have, too" if role in self.feature_columns else "is not a feature"
             which = f"column {self.roles.index(role) + 1} has labels of segments of other types"
-            yield f"{which}: it {use}; set --columns to change that"
+            yield f"{which}: it is not the label; set --columns to change that"
 
     def label_remarks(self) -> Iterator[str]:
         """Yield a remark about labels that do not fit the scheme, if there are any."""

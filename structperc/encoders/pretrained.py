@@ -40,7 +40,7 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    place = _place(model)
+    place = encoder_place(model)
     options = {"revision": revision or "main", "local_files_only": Path(place).is_dir(), "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(place, **options)
@@ -59,8 +59,12 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
     return network, tokenizer
 
 
-def _place(model: str) -> str:
-    """Return the expanded path of a folder, or the expanded hub id."""
+def encoder_place(model: str) -> str:
+    """Return the expanded path of a folder, or the expanded hub id.
+
+    Raises:
+        InputError: A path that is not a folder.
+    """
     name, folder = expand_variables(model), expand_path(model)
     if folder.is_dir():
         return str(folder)

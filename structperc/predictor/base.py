@@ -201,7 +201,10 @@ GROUP = 2**12  # tokens that `tag_iter` reads at a time
 
 def missing_probabilities(how: str) -> InputError:
     """Return the error for a tagger without probabilities; `how` describes its training."""
-    advice = "train local features with CRFLoss, or fit a temperature (structperc calibrate MODEL FILE --temperature)"
+    advice = (
+        "train local features with CRFLoss (structperc init --learner crf), or fit a temperature "
+        "(structperc calibrate MODEL FILE --temperature)"
+    )
     return InputError(f"a tagger {how} does not provide probabilities; {advice}")
 
 

@@ -67,7 +67,7 @@ def test_columns_of_known_corpora(tmp_path, text, roles, scheme):
 @pytest.mark.parametrize(
     ("text", "remark"),
     [
-        (CONLL2003, "column 3 has labels of segments of other types: it is a feature"),
+        (CONLL2003, "column 3 has labels of segments of other types: it is not the label"),
         ("Anna B-PER B-X\nsaw O O\nRome B-LOC B-X\n\n", "column 3 has labels of segments of other types: it is not"),
         (JOINED, "columns 3, 4 have labels of the same types: column 4 is the label"),
         (CONLL2009, "the columns are those of CoNLL-2009: column 5 is the label"),
