@@ -19,7 +19,6 @@ def test_columns_are_trained_without_a_change(begun_with_columns):
     assert found["files"] == {"train": "train.txt"}
     assert found["columns"] == ["word", "column2", "label"]
     assert (found["labels"], found["scheme"], found["unit"], found["holdout"]) == ("IOB1", "IOB2", "sentence", 0.1)
-    assert "{of: [column2], at: [-1, 0, 1]}" in begun_with_columns.config
     assert "sentences: 20, tokens: 65, documents: 5" in begun_with_columns.config
     assert (begun_with_columns.run / "model" / "model.json").is_file()
     assert "dev" in begun_with_columns.printed
@@ -188,7 +187,7 @@ def test_new_file(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     Path("train.txt").write_text("Anna B-PER\nsleeps O\n")
     assert run("init", "train.txt", "-o", "own.yaml") == "own.yaml: structperc fit -c own.yaml\n"
-    assert read_yaml("own.yaml")["trainer"] == {"max_epochs": 10}
+    assert read_yaml("own.yaml")["overlays"] == ["pkg:overlays/features/entities", "pkg:overlays/methods/map"]
 
 
 # -- tables ---------------------------------------------------------------------------------------------------

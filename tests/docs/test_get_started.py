@@ -47,7 +47,7 @@ def walked(tmp_path_factory):
                     exec(compile(text, "train.md", "exec"), {})
                 assert set(re.findall(r"^# (\[\[.*)$", text, re.MULTILINE)) <= set(said.getvalue().splitlines())
             elif language == "yaml":
-                Path("documents.yaml").write_text(text, encoding="utf-8")
+                Path("words.yaml").write_text(text, encoding="utf-8")
             elif language == "bash":
                 printed = "".join(run(line) for line in text.splitlines())
             elif printed:
