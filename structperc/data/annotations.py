@@ -408,14 +408,19 @@ def convert_exports(rows: Iterable[TableRow], name: str) -> Iterator[TableRow]:
     A task of Label Studio (JSON) becomes a row with the fields of its `data` and a column `annotations` of spans. Only
     accepted texts of Prodigy are kept, with an empty list if there are no spans. Of several annotations of a task the
     one that is marked as ground truth counts. Dropped rows are counted in a warning. Raises InputError for tasks with
-    several annotations without such a mark, and for spans without character offsets.
+    several annotations without such a mark, for tasks without the field if others have it, and for spans without
+    character offsets.
     """
     given = list(rows)
     regions: dict[str, list[Any]] = {  # the field of the spans is missing in tasks of JSON-MIN without spans
         name: [] for _, row in given if _is_minimal(row) for name, value in row.items() if _has_regions(value)
     }
     dropped = 0
+    tasks = sum(isinstance(row.get("data"), Mapping) and TASK_SPANS in row for _, row in given)
     for place, row in given:
+        if tasks and isinstance(row.get("data"), Mapping) and TASK_SPANS not in row:
+            advice = "annotate it in Label Studio, or remove it"
+            raise InputError(f"{place}: this task has no field {TASK_SPANS!r}, unlike other tasks; {advice}")
         found: Mapping[str, Any] | None = row
         tool = detect_tool(row)
         if tool == "Label Studio":

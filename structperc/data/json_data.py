@@ -39,10 +39,16 @@ def parse_json_lines(lines: Iterable[str], name: str, first: int = 1) -> list[tu
 
 
 def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (location, object) for each object of a text of JSON lines or one array, see `parse_json_lines`."""
+    """Return (location, object) for each object of a text of JSON lines or one array, see `parse_json_lines`.
+
+    The location is "file, row N" in an array with several objects on a line.
+    """
     if not text.lstrip().startswith("["):
         return parse_json_lines(split_lines(text), name)
-    return list(_elements(text, name))
+    found = list(_elements(text, name))
+    if len({place for place, _ in found}) < len(found):
+        return [(f"{name}, row {number}", row) for number, (_, row) in enumerate(found, 1)]
+    return found
 
 
 def looks_like_json(lines: Sequence[str]) -> bool:

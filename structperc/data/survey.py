@@ -516,7 +516,7 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
     rows = list(iterate_rows(file, reading.encoding, heading))
     if not rows:
         raise InputError(f"{file}: the table contains no rows")
-    first = next((row for _, row in rows if any(row.values())), {})
+    first = _first_values([row for _, row in rows[:HEAD]])
     columns = parse_column_options(reading.columns, file) if reading.columns else _detect_columns(file, kind, rows)
     scheme = reading.labels if reading.labels not in (None, "none") else "IOB2"
     lenient = TextOptions(misaligned="expand", overlaps="longest")
@@ -544,8 +544,7 @@ def _inspect_table(file: str, kind: str, reading: ReadOptions) -> Survey:
 def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """Return the columns of roles, by their names and the first rows."""
     some = [row for _, row in rows[:HEAD]]
-    row = next((one for one in some if all(value not in (None, [], "") for value in one.values())), some[0])
-    row = {name: value for name, value in row.items() if name != EMPTY_ROWS}
+    row = {name: value for name, value in _first_values(some).items() if name != EMPTY_ROWS}
     among = candidate_columns(row, USUAL_NAMES)
     if kind in DELIMITERS and not among["word"] and among[SENTENCE] and _has_sentences(some, among[SENTENCE][0]):
         among["word"], among[SENTENCE] = among[SENTENCE][:1], []
@@ -577,6 +576,14 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         known = all(isinstance(value, str | int) and value != "" for value in values)
         if not known or len(set(values)) != 1 + sum(a != b for a, b in pairwise(values)):
             del found[DOCUMENT]
+    return found
+
+
+def _first_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return for each column of some rows its first value that is not empty; an empty one without any."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        found |= {name: value for name, value in row.items() if found.get(name) in (None, [], "")}
     return found
 
 

@@ -308,6 +308,8 @@ def _text_rows(
     """Read a text per row, which is a document unless a column of documents is named; append to the dropped spans."""
     texts, documents, complete, weights = [], [], [], []
     excluded: list[tuple[int, AnnotatedText]] = []  # spans that are not of a type, with the number of their text
+    rows = list(rows)
+    _check_spans_given(rows, options)
     for number, (place, row) in enumerate(rows):
         column = options.columns[TEXT]
         value = _value(row, column, place)
@@ -343,6 +345,16 @@ def _text_rows(
                 columns[WEIGHT] = [_string(weights[number], WEIGHT, options.columns[WEIGHT], place, options)] * (b - a)
             yield TableSentence(place, documents[number], columns, _line(place) * (b - a))
     warn_joined(name, complete_labels, "IOB2", options.scheme)
+
+
+def _check_spans_given(rows: Sequence[TableRow], options: TableOptions) -> None:
+    """Raise InputError for a row without the column of spans if other rows have it."""
+    column = options.columns.get(SPANS)
+    lacking = [place for place, row in rows if column not in row] if column is not None else []
+    if lacking and len(lacking) < len(rows):
+        others = f"{len(rows) - len(lacking):,} of {len(rows):,} rows have it"
+        advice = f'write "{column}": [] if the text has no spans, or remove the row'
+        raise InputError(f"{lacking[0]}: this row has no field {column!r} ({others}); {advice}")
 
 
 def _is_complete(row: Mapping[str, Any], place: str, options: TableOptions) -> bool:
@@ -402,9 +414,8 @@ def _value(row: Mapping[str, Any], column: str, place: str) -> Any:
 
 
 def _missing(row: Mapping[str, Any], column: str, place: str) -> InputError:
-    return InputError(
-        f"{place}: no column {column!r} among {[name for name in row if name != EMPTY_ROWS]}; change columns"
-    )
+    names = [name for name in row if name != EMPTY_ROWS]
+    return InputError(f"{place}: no column {column!r} among {names}; change columns, or add it to the row")
 
 
 def _document(row: Mapping[str, Any], place: str, options: TableOptions) -> Any:

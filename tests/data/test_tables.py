@@ -9,6 +9,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import spans
 from structperc.datamodules import sources as table_sources
 from structperc.datamodules.sources import InMemory, Table
@@ -264,6 +265,36 @@ WRONG = [
     ("Anna Lind left Rome", [mark(0, 7), mark(5, 9, "ORG"), mark(14, 19, "LOC")]),
     ("Bo left", [mark(0, 2), mark(3, 99)]),
 ]
+
+
+SPANS_IN = {
+    "a.jsonl": lambda spans: {"text": "Bo left", "spans": spans},
+    "doccano.jsonl": lambda spans: {"id": 1, "text": "Bo left", "label": spans},
+    "tasks.json": lambda spans: {
+        "data": {"text": "Bo left"},
+        "annotations": [
+            {"result": [{"type": "labels", "value": {"start": a, "end": b, "labels": [c]}} for a, b, c in spans]}
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("lacking", [1, 2])
+@pytest.mark.parametrize("name", SPANS_IN)
+def test_a_row_without_the_field_of_spans_is_named(tmp_path, name, lacking):
+    row = SPANS_IN[name]
+    records = [row([[0, 2, "PER"]]), row([[0, 2, "PER"]]), row([])]
+    path = tmp_path / name
+    path.write_text(json.dumps(records) if name.endswith(".json") else lines(records))
+    assert inspect_file(str(path)).table.spans.total == 2
+    field = list(records[0])[-1]
+    del records[lacking - 1][field]
+    path.write_text(json.dumps(records) if name.endswith(".json") else lines(records))
+    message = refusal(inspect_file, str(path))
+    place = f", row {lacking}" if name.endswith(".json") else f":{lacking}"
+    assert message.startswith(f"{path}{place}: ")
+    assert repr(field) in message
+    assert "change columns" not in message
 
 
 def test_all_misaligned_spans_are_named():
