@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median_high, stdev
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,13 +12,15 @@ from matplotlib.figure import Figure
 
 from structperc.experiments.experiment import ExperimentRow, Run
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style
-from structperc.reports.tables import markdown_table, wrapped_table, write_records
+from structperc.reports.tables import markdown_table, short_cells, wrapped_table, write_records
 
 SIZE = "train_sequences"
 COSTS = ("parameters", "model_mb", "epochs", "seconds", "tokens_per_second", "peak_memory_mb", "peak_gpu_memory_mb")
 TESTS = ("p_tokens", "p_sentences")  # tests of single runs
 ROW_TESTS = ("p_seeds", "p_documents")
 TYPE = "score/"  # before the name of a segment type
+WIDTH = 100  # characters of a line of a table
+LONGEST = 40  # characters of a cell, such as the name of a row; longer ones are shortened, with a note
 
 Numbers = dict[str, float]
 
@@ -125,8 +128,15 @@ def _runs(line: RowResults) -> str:
 
 
 def study_lines(lines: Sequence[RowResults], columns: Sequence[TableColumn], width: int | None = None) -> Iterator[str]:
-    """Yield the table as text, in blocks of columns that fit the width, by default that of the terminal."""
-    return wrapped_table(_cells(lines, columns), width or shutil.get_terminal_size((100, 24)).columns)
+    """Yield the table as text, in blocks of columns that fit the width, then notes with the names that are shortened.
+
+    The width is by default that of the terminal, at most `WIDTH`.
+    """
+    width = width or min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    cells, notes = short_cells(_cells(lines, columns), LONGEST)
+    yield from wrapped_table(cells, width)
+    for note in notes:
+        yield from wrap(note, width, subsequent_indent="    ")
 
 
 def _cells(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> list[list[str]]:
@@ -135,7 +145,7 @@ def _cells(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> list[
 
 
 def markdown(lines: Sequence[RowResults], measure: str, split: str, baseline: str) -> str:
-    """Return both tables in Markdown, each with a caption."""
+    """Return both tables in Markdown, each with a caption; see `markdown_table` for columns that do not fit."""
     seeds = "mean ± standard deviation over seeds"
     compared = f"{baseline}{' of the same size' if any(line.row.curve for line in lines) else ''}"
     tests = (
@@ -143,10 +153,17 @@ def markdown(lines: Sequence[RowResults], measure: str, split: str, baseline: st
         "over documents (paired bootstrap), and of McNemar's tests on tokens and on sentences, the median over seeds"
     )
     parts = [f"{measure} and other scores on the {split} split in per cent, {seeds}. {tests}.", ""]
-    parts += [*markdown_table(_cells(lines, score_columns(lines, measure)))]
+    parts += _markdown_lines(lines, score_columns(lines, measure))
     if types := type_columns(lines):
-        parts += ["", f"{measure} by type on the {split} split.", "", *markdown_table(_cells(lines, types))]
+        parts += ["", f"{measure} by type on the {split} split.", "", *_markdown_lines(lines, types)]
     return "\n".join([*parts, ""])
+
+
+def _markdown_lines(lines: Sequence[RowResults], columns: Sequence[TableColumn]) -> Iterator[str]:
+    cells, notes = short_cells(_cells(lines, columns), LONGEST)
+    yield from markdown_table(cells, WIDTH)
+    for note in notes:
+        yield from ("", *wrap(note, WIDTH))
 
 
 def means(line: RowResults) -> dict[str, Any]:

@@ -34,28 +34,49 @@ def text_table(rows: TableCells, align: str = "<>", indent: str = "") -> Iterato
     yield from ((indent + line).rstrip(" ") for line in table.split("\n"))
 
 
+def short_cells(rows: TableCells, most: int) -> tuple[list[list[str]], list[str]]:
+    """Return a table whose cells have at most `most` characters, and numbered notes with the texts of long ones.
+
+    Example:
+        >>> short_cells([["", "F1"], ["averaged perceptron, clusters", "9.5"]], 20)
+        ([['', 'F1'], ['averaged percept [1]', '9.5']], ['[1] averaged perceptron, clusters'])
+    """
+    numbers: dict[str, int] = {}
+    for row in rows:
+        for cell in row:
+            if len(cell) > most:
+                numbers.setdefault(cell, len(numbers) + 1)
+    marks = {cell: f" [{number}]" for cell, number in numbers.items()}
+    short = {cell: f"{cell[: most - len(mark)].rstrip()}{mark}" for cell, mark in marks.items()}
+    return [[short.get(cell, cell) for cell in row] for row in rows], [f"{marks[cell][1:]} {cell}" for cell in marks]
+
+
 def wrapped_table(rows: TableCells, width: int) -> Iterator[str]:
     """Yield a table as lines of at most `width` characters, unless one cell is wider.
 
     Columns that do not fit follow in further blocks, each after an empty line and with the first column. tabulate can
     wrap cells, not tables.
     """
+    for number, block in enumerate(_blocks(rows, width, gap=2)):
+        yield from ([""] if number else [])
+        yield from text_table(block)
+
+
+def _blocks(rows: TableCells, width: int, gap: int) -> Iterator[list[list[str]]]:
+    """Yield tables of columns that fit the width with `gap` characters between them, each with the first column."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     blocks: list[list[int]] = []
     used = width
     for number, needed in enumerate(widths, 1):
-        if used + needed + 2 > width:
+        if used + needed + gap > width:
             blocks.append([])
             used = first
         blocks[-1].append(number)
-        used += needed + 2
-    for block in blocks:
-        if block is not blocks[0]:
-            yield ""
-        yield from text_table([[row[0], *(row[i] for i in block)] for row in rows])
+        used += needed + gap
+    yield from ([[row[0], *(row[i] for i in block)] for row in rows] for block in blocks)
 
 
-def markdown_table(rows: TableCells) -> Iterator[str]:
+def markdown_table(rows: TableCells, width: int | None = None) -> Iterator[str]:
     r"""Yield a Markdown table as lines: a heading, then rows; all columns but the first are right-aligned.
 
     tabulate pads all cells of a column, so that one long cell would change every line of a file; this table has no
@@ -63,6 +84,8 @@ def markdown_table(rows: TableCells) -> Iterator[str]:
 
     Args:
         rows: Heading and rows of cells.
+        width: Characters of a line at most, unless one cell is longer. Columns that do not fit follow in further
+            tables, each after an empty line and with the first column. None: one table.
 
     Example:
         >>> print(*markdown_table([["split", "F1"], ["dev", "9.5"]]), sep="\n")
@@ -70,9 +93,12 @@ def markdown_table(rows: TableCells) -> Iterator[str]:
         | --- | ---: |
         | dev | 9.5 |
     """
-    heading, *others = rows
-    for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *others):
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    edges = len("|  |")
+    for number, (heading, *others) in enumerate([cells] if width is None else _blocks(cells, width - edges, gap=3)):
+        yield from ([""] if number else [])
+        for row in (heading, ["---", *["---:"] * (len(heading) - 1)], *others):
+            yield f"| {' | '.join(row)} |"
 
 
 def percent(share: float) -> str:
