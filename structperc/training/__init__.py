@@ -4,7 +4,7 @@ program, reranking          the programs; table and figure of boosting
 configuration, overlays     configuration files and options: composed, checked, built
 lightning_messages          messages and errors of Lightning
 callbacks                   the end of a training; checkpoints; best, last and final weights
-loggers, report             metrics during a run; scores, cost and model card at its end
+loggers, curves, report     metrics during a run and their figure; scores, cost and model card at its end
 run_folders, predictions    folders of runs, and prediction files in them
 child_process               a program that ends with its parent process
 """

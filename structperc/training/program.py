@@ -33,6 +33,7 @@ from structperc.training.callbacks import (
     use_best_weights,
 )
 from structperc.training.configuration import Configuration
+from structperc.training.curves import write_curves
 from structperc.training.lightning_messages import hide_lightning_messages, input_errors, named_errors
 from structperc.training.loggers import SaveRunConfig, connect_loggers, log_into, log_scores, without_null
 from structperc.training.overlays import parse_arguments, to_yaml
@@ -230,12 +231,15 @@ class Program:
         command = ["structperc", *self.prefix, *self.arguments]
         record = RunRecord(self.root.name, command, without_null(self.config), epochs, best, evaluations)
         write_card(self.folder / "model", self.model, self.datamodule, record)
+        curves = write_curves(self.folder, score_name(self.model), best)
         write_json(self.folder / "results.json", {**cost, **results, "types": types})  # the run is complete
         log_scores(self.trainer.loggers, self.trainer.global_step, results, types)
         print("\n".join(outcome_lines(labelled, results)))  # after all files: standard output may be closed
         if best is not None:
             print(f"best epoch: {best} of {epochs} ({best_score(self.checkpoints, score_name(self.model))})")
         print(f"{epochs} epochs, {seconds:.1f} seconds of training{by_part(spent)}")
+        if curves is not None:
+            print(f"training curves: {curves}")
         print(f"model: {self.folder / 'model'}")
         print(f"expected input: {self.model.input_summary}")
         for path in filter(None, files):

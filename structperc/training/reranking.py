@@ -1,7 +1,5 @@
 """The program of re-rankers, which trains first models before the re-ranker, and the table and figure of boosting."""
 
-import csv
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +13,7 @@ from structperc.reports.tables import write_csv
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
+from structperc.training.curves import SCORE, read_curve
 from structperc.training.program import Program, run
 
 COMMANDS = ("fit", "validate", "test", "predict")
@@ -120,42 +119,15 @@ def boosting_rounds(model: GlobalReranker) -> list[Round]:
 def write_rounds(folder: Path, made: Sequence[Round], per_epoch: int) -> None:
     """Write rounds.csv and rounds.png into the folder of a run; its logs have the scores on development data."""
     write_csv(str(folder / TABLE), Round._fields, made)
-    write_figure(str(folder / FIGURE), plot_rounds(made, dev_scores(folder), per_epoch))
+    write_figure(str(folder / FIGURE), plot_rounds(made, read_curve(folder, SCORE), per_epoch))
 
 
-def dev_scores(folder: Path) -> list[tuple[int, float]]:
-    r"""Return (epoch from 1, score on development data after it) from the logs of a run.
-
-    A resumed run has several logs; a later log replaces the epochs of earlier ones from its first epoch on.
-
-    Args:
-        folder: Folder of the run.
-
-    Example:
-        >>> log = Path("run/logs/version_0")
-        >>> log.mkdir(parents=True)
-        >>> _ = (log / "metrics.csv").write_text("dev/score,epoch\n0.5,0\n0.75,1\n")
-        >>> dev_scores(Path("run"))
-        [(1, 0.5), (2, 0.75)]
-    """
-    scores: dict[int, float] = {}
-    for log in sorted(
-        (folder / "logs").glob("version_*/metrics.csv"), key=lambda log: int(log.parent.name.partition("_")[2])
-    ):
-        with open(log, encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-        begins = min((int(line["epoch"]) + 1 for line in lines), default=math.inf)
-        scores = {epoch: score for epoch, score in scores.items() if epoch < begins}
-        scores |= {int(line["epoch"]) + 1: float(line["dev/score"]) for line in lines if line.get("dev/score")}
-    return sorted(scores.items())
-
-
-def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[int, float]], per_epoch: int) -> Figure:
+def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[float, float]], per_epoch: int) -> Figure:
     """Return a figure of three panels: the loss over rounds, the score over rounds, and the largest weights.
 
     Args:
         made: The rounds, see `boosting_rounds`.
-        scores: (epoch, score on development data), see `dev_scores`.
+        scores: (epoch, score on development data), see `read_curve`.
         per_epoch: Maximum number of rounds of an epoch.
 
     Example:

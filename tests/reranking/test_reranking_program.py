@@ -23,10 +23,11 @@ from structperc.reranking import Boosting, FirstScore, VotedPerceptron
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
+from structperc.training.curves import read_curve
 from structperc.training.overlays import read_configuration
 from structperc.training.program import Program
 from structperc.training.report import evaluate
-from structperc.training.reranking import TABLE, check_trainer, dev_scores, rerank
+from structperc.training.reranking import TABLE, check_trainer, rerank
 from tests.nested import assert_same
 from tests.ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
 from tests.tiny import without_names
@@ -236,7 +237,7 @@ def test_interrupted_run_ends_in_the_same_bits(runs, tmp_path, name, monkeypatch
     assert not (b / "model").exists()
     made(name, "--ckpt_path=last")
     assert_same_runs(a, b)
-    assert dev_scores(a) == dev_scores(b)
+    assert read_curve(a, "dev/score") == read_curve(b, "dev/score")
     assert len(metrics(b, "dev/score")) < len(metrics(a, "dev/score"))
     if name == "boosting":
         assert (a / TABLE).read_bytes() == (b / TABLE).read_bytes()

@@ -12,7 +12,6 @@ from structperc.training.reranking import (
     TABLE,
     Round,
     boosting_rounds,
-    dev_scores,
     plot_rounds,
     totals,
     write_rounds,
@@ -87,64 +86,6 @@ def test_files_take_any_string_and_no_rounds(tmp_path, name):
     with open(tmp_path / TABLE, newline="", encoding="utf-8") as file:
         assert [row[1] for row in csv.reader(file)][1:] == [one.feature for one in made]
     assert (tmp_path / FIGURE).exists()
-
-
-# -- logs of runs ---------------------------------------------------------------------------------------------
-
-
-def log(run, version, lines):
-    """A log of (epoch from 0, score or None, objective) per line."""
-    folder = run / "logs" / f"version_{version}"
-    folder.mkdir(parents=True)
-    with open(folder / "metrics.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["dev/score", "epoch", "step", "train/objective"])
-        for epoch, score, objective in lines:
-            writer.writerow(["" if score is None else score, epoch, epoch, objective])
-
-
-def epochs(first, last, every=1):
-    """Each epoch has a line of its objective; every n-th one a line of its score before it."""
-    for epoch in range(first, last):
-        if (epoch + 1) % every == 0:
-            yield epoch, (epoch + 1) / 100, ""
-        yield epoch, None, 1.0
-
-
-def test_scores_of_one_log(tmp_path):
-    log(tmp_path, 0, epochs(0, 6, 2))
-    assert dev_scores(tmp_path) == [(2, 0.02), (4, 0.04), (6, 0.06)]
-
-
-def test_scores_of_a_resumed_run(tmp_path):
-    log(tmp_path, 0, epochs(0, 3))
-    log(tmp_path, 1, epochs(3, 5))
-    log(tmp_path, 2, [])  # it had ended
-    assert dev_scores(tmp_path) == [(e, e / 100) for e in range(1, 6)]
-
-
-def test_repeated_epochs_count_once(tmp_path):
-    """The first log got as far as epoch 7; the run went on from an earlier one, and ended earlier."""
-    log(tmp_path, 0, [(epoch, None if score is None else score + 0.5, z) for epoch, score, z in epochs(0, 7)])
-    log(tmp_path, 1, epochs(4, 5))
-    assert dev_scores(tmp_path) == [*((e, e / 100 + 0.5) for e in range(1, 5)), (5, 0.05)]
-
-
-def test_logs_are_in_the_order_of_their_numbers(tmp_path):
-    for version in range(12):
-        log(tmp_path, version, [(version, version / 100, ""), (version + 1, 0.9, "")])
-    assert dev_scores(tmp_path) == [*((e + 1, e / 100) for e in range(12)), (13, 0.9)]
-
-
-def test_runs_without_scores(tmp_path):
-    assert dev_scores(tmp_path) == []
-    log(tmp_path, 0, [])
-    assert dev_scores(tmp_path) == []
-    log(tmp_path, 1, [(0, None, 1.0)])
-    assert dev_scores(tmp_path) == []
-
-
-# -- the figure -----------------------------------------------------------------------------------------------
 
 
 def test_the_figure_shows_loss_scores_and_weights():

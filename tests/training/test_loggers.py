@@ -27,6 +27,7 @@ def test_no_logger_has_no_folder(runs, tmp_path):
     assert runs("fit", "--trainer.max_epochs=1", "--trainer.logger=false") == 0
     run = runs.root / "1"
     assert not (run / "logs").exists()
+    assert not (run / "curves.png").exists()
     configuration, checkpoint = (run / "config.yaml").read_text(), next((run / "checkpoints").glob("*.ckpt"))
     assert runs("validate", "--trainer.logger=false", "--data.batch_size=3", f"--ckpt_path={checkpoint}") == 0
     assert (run / "config.yaml").read_text() == configuration

@@ -10,7 +10,7 @@ import torch
 from structperc.experiments.experiment import finished_run
 from structperc.reranking import CandidateLists
 from structperc.reranking.candidate_lists import TENSORS
-from structperc.training.reranking import dev_scores
+from structperc.training.curves import read_curve
 
 MEASURED = {"seconds", "seconds_by_part", "tokens_per_second", "peak_memory_mb"}
 TOLD = {
@@ -28,7 +28,7 @@ def left(place: Path) -> dict[str, Any]:
     """
     done = finished_runs(place)
     names = {str(place): "PLACE", **{str(run.relative_to(place)): f"{run.parent.name}/RUN" for run in done}}
-    found = {plain(f"{run.relative_to(place)}/scores", names): dev_scores(run) for run in done}
+    found = {plain(f"{run.relative_to(place)}/scores", names): read_curve(run, "dev/score") for run in done}
     for path in sorted(path for path in place.rglob("*") if path.is_file() and "logs" not in path.parts):
         if not any(_given_up(path, run) for run in done):
             found[plain(str(path.relative_to(place)), names)] = content(path, names)
