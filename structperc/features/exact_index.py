@@ -4,7 +4,6 @@ Values have codes, and conjunctions of codes are keys: mixed-radix integers. Ids
 ascending key within one.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
@@ -333,12 +332,8 @@ class ExplicitVocabulary:
         """Return the id of a name, NO_FEATURE for an unknown one."""
         return self._ids.get(name, NO_FEATURE)
 
-    def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "ExplicitVocabulary":
-        """Return the names that occur at least `cutoff` times; groups are (names, number of occurrences)."""
-        counts: Counter[str] = Counter()
-        for names, number in groups:
-            for name in names:
-                counts[name] += number
+    def count(self, counts: Mapping[str, int], cutoff: int) -> "ExplicitVocabulary":
+        """Return the names that occur at least `cutoff` times, given numbers of occurrences."""
         return ExplicitVocabulary([name for name, number in counts.items() if number >= cutoff])
 
     def names(self, rows: np.ndarray) -> list[str]:

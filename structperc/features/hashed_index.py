@@ -214,22 +214,19 @@ class HashedVocabulary(NamedBuckets):
         """Return the id of the bucket of a name, NO_FEATURE for an unknown one."""
         return int(self.buckets.ids[string_hash(name, "listed") % 2**self.buckets.bits])
 
-    def count(self, groups: Iterable[tuple[Sequence[str], int]], cutoff: int) -> "HashedVocabulary":
-        """Return the buckets of names that occur at least `cutoff` times; groups are (names, number of occurrences)."""
+    def count(self, counts: Mapping[str, int], cutoff: int) -> "HashedVocabulary":
+        """Return the buckets of names that occur at least `cutoff` times, given numbers of occurrences."""
         bits = self.buckets.bits
-        counter, counts = BucketCounter(bits), Counter[str]()
+        counter = BucketCounter(bits)
         keys: list[int] = []
-        for number, (names, times) in enumerate(groups):
-            hashes = [string_hash(name, "listed") for name in names]
-            keys += hashes * min(times, cutoff)
+        for name, number in counts.items():
+            keys += [string_hash(name, "listed")] * min(number, cutoff)
             if len(keys) >= NAMES_CHUNK:
                 counter.add(np.array(keys, np.uint64))
                 keys = []
-            if number < SAMPLED_TOKENS:
-                counts.update(dict.fromkeys(names, times))
         counter.add(np.array(keys, np.uint64))
         buckets = counter.frequent(cutoff)
-        chosen = [name for name, _ in counts.most_common(SAMPLED_NAMES)]
+        chosen = [name for name, _ in Counter(counts).most_common(SAMPLED_NAMES)]
         numbers = bucket_numbers(np.array([string_hash(name, "listed") for name in chosen], np.uint64), bits)
         sample = NameSample(numbers.astype(np.int32), chosen, counter.distinct, counter.occupied)
         return HashedVocabulary(buckets, sample.within(buckets))

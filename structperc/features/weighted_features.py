@@ -6,13 +6,15 @@ backslashes in names are escaped by a backslash; tab and end of line are `\t` an
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
-from structperc.data.corpus import Corpus, Factorized
+from structperc.data.corpus import Column, Corpus, Factorized, StringEncoder, factorize
 from structperc.errors import InputError
 from structperc.features.arrays import NO_FEATURE, IdLists
 from structperc.features.exact_index import ExplicitVocabulary
@@ -47,6 +49,49 @@ def _format(name: str, weight: float) -> str:
     return escaped if weight == 1 and name else f"{escaped}:{float(weight)!r}"
 
 
+class FeatureColumn(Column):
+    """A column of weighted features, whose strings are formatted only when they are read.
+
+    Args:
+        features: pairs (name, weight) with weights other than 0.
+        lists: the indices of the features at each of N tokens.
+
+    Example:
+        >>> column = FeatureColumn([("w:the", 1.0), ("len", 3.0)], IdLists.from_counts(np.array([0, 1]), np.array([2])))
+        >>> column[0]
+        'w\\:the\tlen:3.0'
+    """
+
+    def __init__(self, features: list[WeightedName], lists: IdLists) -> None:
+        self.features, self.lists = features, lists
+
+    @classmethod
+    def from_items(cls, items: Iterable[Iterable[WeightedName]], lists: IdLists) -> "FeatureColumn":
+        """Return the features of items, without those of weight 0.
+
+        Args:
+            items: the features of each distinct item.
+            lists: the indices of the items at each token.
+        """
+        features = [[feature for feature in item if feature[1] != 0] for item in items]
+        counts = np.array(list(map(len, features)), np.int64)
+        found = IdLists.from_counts(np.arange(counts.sum()), counts).select(lists.ids)
+        return cls(list(chain.from_iterable(features)), IdLists(found.ids, found.ends[lists.ends]))
+
+    @cached_property
+    def strings(self) -> Factorized:  # type: ignore[override]  # made when first read
+        """The strings, see `format_weighted_features`."""
+        features = [self.features[i] for i in self.lists.ids.tolist()]
+        return factorize([format_weighted_features(features[a:b]) for a, b in pairwise(self.lists.ends.tolist())])
+
+    def __len__(self) -> int:
+        return len(self.lists.ends) - 1
+
+    def take(self, places: slice | np.ndarray) -> "FeatureColumn":
+        """Return the features at a slice or at (n,) positions as a column."""
+        return FeatureColumn(self.features, self.lists.select(np.arange(len(self))[places]))
+
+
 class WeightedFeatures:
     """Features listed in the strings of a column.
 
@@ -63,23 +108,23 @@ class WeightedFeatures:
 
     def fit(self, corpus: Corpus, cutoff: int) -> "WeightedFeatures":
         """Return the features listed at least `cutoff` times in a corpus. Raises InputError as `encode` does."""
-        column = self._column(corpus)
-        times = np.bincount(column.numbers, minlength=len(column.distinct)).tolist()
-        names = ([name for name, _ in features] for features in self._parse(corpus))
-        return WeightedFeatures(self.column, self.vocabulary.count(zip(names, times, strict=True), cutoff))
+        column, counts = self._read(corpus), Counter[str]()
+        numbers = np.bincount(column.lists.ids, minlength=len(column.features)).tolist()
+        for (name, _), number in zip(column.features, numbers, strict=True):
+            counts[name] += number
+        return WeightedFeatures(self.column, self.vocabulary.count(counts, cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
         """Return the ids of the features at each token, numbered from `first`, with weights unless all are 1.
 
         Raises InputError for a missing column and an invalid string.
         """
-        found = [[(self.vocabulary.find(name), weight) for name, weight in one] for one in self._parse(corpus)]
-        known = [[(i, weight) for i, weight in one if i != NO_FEATURE] for one in found]
-        ids = np.array([i for one in known for i, _ in one], np.int32) + np.int32(first)
-        weights = np.array([weight for one in known for _, weight in one], np.float32)
-        distinct = IdLists.from_counts(ids, np.array([len(one) for one in known], np.int64), weights)
-        lists = distinct._replace(weights=None) if (weights == 1).all() else distinct
-        return lists.select(self._column(corpus).numbers)
+        features, lists = (column := self._read(corpus)).features, column.lists
+        ids = np.array([self.vocabulary.find(name) for name, _ in features], np.int32)[lists.ids]
+        known = ids != NO_FEATURE
+        weights = np.array([weight for _, weight in features], np.float32)[lists.ids][known]
+        ends = np.concatenate([np.zeros(1, np.int64), known.cumsum()])[lists.ends]
+        return IdLists(ids[known] + np.int32(first), ends, None if (weights == 1).all() else weights)
 
     def subset(self, keep: np.ndarray) -> "WeightedFeatures":
         """Return the features for which keep (F,) bool is true, renumbered in the same order."""
@@ -89,21 +134,20 @@ class WeightedFeatures:
         """Return {"column": ..., "names": [...]}; hashed names are not listed."""
         return {"column": self.column, "names": list(self.vocabulary.listed)}
 
-    def _column(self, corpus: Corpus) -> Factorized:
+    def _read(self, corpus: Corpus) -> FeatureColumn:
+        """Return the features at each token; each distinct item of a string is parsed once."""
         if self.column not in corpus.columns:
             roles = ", ".join(role for role in corpus.columns if role != "label")
             raise InputError(f"{corpus.name}: no column {self.column!r}, which lists features, among {roles}")
-        return corpus.factorize(self.column)
-
-    def _parse(self, corpus: Corpus) -> Iterable[list[WeightedName]]:
-        """Yield the features of each distinct string, without those of weight 0; each item is parsed once."""
-        known: dict[str, WeightedName] = {}
-        for text in self._column(corpus).distinct:
-            items = text.split("\t") if text else []
-            for item in items:
-                if item not in known:
-                    known[item] = self._parse_item(item, corpus)
-            yield [known[item] for item in items if known[item][1] != 0]
+        column = corpus.columns[self.column]
+        if isinstance(column, FeatureColumn):
+            return column
+        distinct, numbers = corpus.factorize(self.column)
+        items, encoder = [text.split("\t") if text else [] for text in distinct], StringEncoder()
+        ids = encoder.encode(list(chain.from_iterable(items)))
+        lists = IdLists.from_counts(ids, np.array(list(map(len, items)), np.int64))
+        parsed = ([self._parse_item(item, corpus)] for item in encoder.distinct)
+        return FeatureColumn.from_items(parsed, lists).take(numbers)
 
     def _parse_item(self, item: str, corpus: Corpus) -> WeightedName:
         found = _ITEM.fullmatch(item)

@@ -156,11 +156,12 @@ class SequenceTagger(BaseEstimator):
         if all(label == "O" for own in labels for label in own):
             warnings.warn(f"y: {NO_SEGMENT}", stacklevel=2)
         scheme, seed = self._select_scheme(labels), check_random_state(self.random_state).randint(2**31 - 1)
-        rows = [{**row, LABEL: own} for row, own in zip(sentences.rows, labels, strict=True)]
+        corpus = sentences.corpus.replace_column(LABEL, list(chain.from_iterable(labels)))
         if weights is not None:
-            rows = [{**row, WEIGHT: [one] * len(row[LABEL])} for row, one in zip(rows, weights, strict=True)]
-        rows = [row for row in rows if row[LABEL]]
-        data = InMemoryData(rows, scheme=scheme, seed=int(seed), **algorithm.data)
+            corpus = corpus.replace_column(WEIGHT, np.repeat(weights, sentences.lengths).tolist())
+        if 0 in sentences.lengths:
+            corpus = corpus.subset(corpus.lengths > 0)
+        data = InMemoryData(corpus, scheme=scheme, seed=int(seed), **algorithm.data)
         extractor = partial(FeatureExtractor, cutoff=self.cutoff, progress=False, hash_bits=self.hash_bits)
         if sentences.form == "features":
             features = extractor(weighted_column=FEATURES)
@@ -176,7 +177,7 @@ class SequenceTagger(BaseEstimator):
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
         """Return the labels of each sentence."""
         sentences = self._read(X, "give [X], or call predict_single(X)")
-        return SentenceList(self.tagger_.tag(sentences.rows))
+        return SentenceList(self.tagger_.label(sentences.corpus))
 
     def predict_single(self, sentence: Any) -> list[str]:
         """Return the labels of one sentence."""
@@ -193,7 +194,7 @@ class SequenceTagger(BaseEstimator):
         if not self.tagger_.probabilistic:
             name = self.algorithm if isinstance(self.algorithm, str) else type(self.tagger_.criterion).__name__
             raise InputError(f"predict_marginals: {name} gives scores, not probabilities; set algorithm='crf'")
-        tables = (table.tolist() for table in self.tagger_.marginals(sentences.rows))
+        tables = (table.tolist() for table in self.tagger_.label_probabilities(sentences.corpus))
         return [[dict(zip(self.classes_, token, strict=True)) for token in table] for table in tables]
 
     def predict_marginals_single(self, sentence: Any) -> list[dict[str, float]]:
@@ -283,7 +284,7 @@ class SequenceTagger(BaseEstimator):
             raise InputError(f"{instead}_single takes one sentence, not a list of them; call {instead}(X)")
 
     def _score(self, sentences: ParsedSentences, gold: list[list[str]]) -> float:
-        predicted = self.tagger_.tag(sentences.rows)
+        predicted = self.tagger_.label(sentences.corpus)
         if self.scheme_ == "none":
             _warn_unknown([label for label in chain.from_iterable(gold) if label not in self.classes_], "label")
             right = [a == b for pair in zip(gold, predicted, strict=True) for a, b in zip(*pair, strict=True)]

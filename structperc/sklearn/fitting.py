@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from torch import Tensor
 from structperc.builder import Builder
 from structperc.data.corpus import Corpus
 from structperc.datamodules import SequenceDataModule
-from structperc.sklearn.sentences import WORD
 from structperc.taggers import Tagger
 from structperc.training.lightning_messages import at_level
 
@@ -44,21 +43,15 @@ _TRAINING = RLock()  # trainers and loggers are shared by the threads of a proce
 
 
 class InMemoryData(SequenceDataModule):
-    """Training sentences {column: strings} with labels, without other splits."""
+    """A corpus as training data, without other splits."""
 
-    def __init__(self, sentences: Sequence[dict[str, list[str]]], **options: Any) -> None:
+    def __init__(self, corpus: Corpus, **options: Any) -> None:
         super().__init__(**options)
-        self.sentences = sentences
+        self.training_corpus = corpus
 
     def read(self, split: str) -> tuple[str, Corpus] | None:
         """Return the training data; None for other splits."""
-        if split != "train":
-            return None
-        flat = {role: [value for one in self.sentences for value in one[role]] for role in self.sentences[0]}
-        boundaries = [0]
-        for one in self.sentences:
-            boundaries.append(boundaries[-1] + len(one[WORD]))
-        return "X", Corpus.from_columns(flat, boundaries, range(len(self.sentences)), self.unit, "X")
+        return (self.training_corpus.name, self.training_corpus) if split == "train" else None
 
 
 def fit_tagger(

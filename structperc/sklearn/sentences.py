@@ -1,14 +1,18 @@
 """Parsing of sentences, labels and feature dicts in the forms of scikit-learn and python-crfsuite."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from structperc.data.corpus import Corpus
 from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
-from structperc.features import format_weighted_features
+from structperc.features.arrays import IdLists
+from structperc.features.weighted_features import FeatureColumn
 from structperc.metrics.seqeval import counted, is_sequence, label_sequences
 
 LISTS = (list, tuple, set, frozenset)
@@ -85,15 +89,16 @@ FORMS = {
 
 
 class ParsedSentences(NamedTuple):
-    """Sentences, each as {column: strings}, and their original form; None if there are no tokens."""
+    """Sentences as flat columns, and their original form; None if there are no tokens."""
 
     form: Form | None
-    rows: list[dict[str, list[str]]]
+    columns: dict[str, Sequence[str]]
+    lengths: list[int]  # number of tokens of each sentence
 
     @property
-    def lengths(self) -> list[int]:
-        """Number of tokens of each sentence."""
-        return [len(row[WORD]) for row in self.rows]
+    def corpus(self) -> Corpus:
+        """The sentences as a corpus."""
+        return Corpus.from_columns(self.columns, np.cumsum([0, *self.lengths]), range(len(self.lengths)), name="X")
 
 
 class SentenceList(list[Any]):
@@ -115,7 +120,7 @@ class SentenceList(list[Any]):
 def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X") -> ParsedSentences:
     """Parse sentences of one form: lists of words, dicts of columns, or lists of features for each token.
 
-    Features become strings in the column `features`, with empty words.
+    Features are the column `features`, with empty words.
 
     Args:
         X: Sentences.
@@ -134,20 +139,54 @@ def parse_sentences(X: Iterable[Any], instead: str = "give [X]", name: str = "X"
             before = f"but sentence {known[0][0]} of {FORMS[known[0][1]]}; give all in one form"
             raise InputError(f"{name}, sentence {n} is of the form {FORMS[form]}, {before}")
     if not known:
-        return ParsedSentences(None, [{WORD: []} for _ in given])
+        return ParsedSentences(None, {WORD: []}, [0] * len(given))
     number, form = known[0]
+    if form == "features":
+        features = _feature_column(given, name)
+        return ParsedSentences(form, {WORD: [""] * len(features), FEATURES: features}, list(map(len, given)))
     rows = []
     for n, sentence in enumerate(given, 1):
         place = f"{name}, sentence {n}"
         if form == "words":
             rows.append({WORD: _strings(sentence, place, "a word")})
-        elif form == "columns":
-            rows.append(_parse_columns(sentence, list(given[number - 1]), place))
         else:
-            tokens = (features_of(token, f"{place}, token {t}") for t, token in enumerate(sentence, 1))
-            features = list(map(format_weighted_features, tokens))
-            rows.append({WORD: [""] * len(features), FEATURES: features})
-    return ParsedSentences(form, rows)
+            rows.append(_parse_columns(sentence, list(given[number - 1]), place))
+    columns: dict[str, Sequence[str]] = {role: [value for row in rows for value in row[role]] for role in rows[0]}
+    return ParsedSentences(form, columns, [len(row[WORD]) for row in rows])
+
+
+def _feature_column(sentences: Sequence[Any], name: str) -> FeatureColumn:
+    """Return the features of all tokens. Each distinct item of their dicts is parsed once, which is most of the work.
+
+    Items that are equal have the same weight: 1, 1.0 and True.
+    """
+    try:
+        return _column_of([_items(token) for sentence in sentences for token in sentence])
+    except (TypeError, InputError):  # unhashable, since dicts are nested, or invalid: an error with its place
+        tokens = (
+            features_of(token, f"{name}, sentence {n}, token {t}")
+            for n, sentence in enumerate(sentences, 1)
+            for t, token in enumerate(sentence, 1)
+        )
+        return _column_of(list(map(list, tokens)))
+
+
+def _column_of(tokens: Sequence[Collection[tuple[Any, Any]]]) -> FeatureColumn:
+    """Return the features of the items of dicts. Raises TypeError for unhashable items, InputError for invalid ones."""
+    index: defaultdict[tuple[Any, Any], int] = defaultdict(count().__next__)
+    counts = np.array(list(map(len, tokens)), np.int64)
+    numbers = np.fromiter(map(index.__getitem__, chain.from_iterable(tokens)), np.int32, int(counts.sum()))
+    features = (_nested_features({key: value}, "", "features") for key, value in index)
+    return FeatureColumn.from_items(features, IdLists.from_counts(numbers, counts))
+
+
+def _items(token: Any) -> Collection[tuple[Any, Any]]:
+    """Return the items of a dict of features, or of one that is equivalent to other forms."""
+    if isinstance(token, dict):
+        return token.items()
+    if isinstance(token, list | tuple):
+        return [(name, 1.0) for name in token]
+    return list(features_of(token))
 
 
 def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str] = ("X", "y")) -> list[list[str]]:
@@ -177,14 +216,14 @@ def read_weights(sample_weight: Any, sentences: ParsedSentences) -> list[str]:
 
     Raises InputError if it is not a finite number >= 0 for each sentence, and if the sentences have weights already.
     """
-    if any(WEIGHT in row for row in sentences.rows):
+    if WEIGHT in sentences.columns:
         raise InputError(f"X has a column {WEIGHT!r} of token weights; leave out the column or sample_weight")
     try:
         values = np.asarray(sample_weight, np.float32)
     except (TypeError, ValueError):
         raise InputError(f"sample_weight: expected a number for each sentence, got {sample_weight!r:.40}") from None
-    if values.shape != (len(sentences.rows),):
-        counts = f"X has {counted(len(sentences.rows), 'sentence')}, sample_weight the shape {values.shape}"
+    if values.shape != (len(sentences.lengths),):
+        counts = f"X has {counted(len(sentences.lengths), 'sentence')}, sample_weight the shape {values.shape}"
         raise InputError(f"{counts}; give one number for each sentence")
     for n, value in enumerate(values.tolist(), 1):
         if not 0 <= value < np.inf:

@@ -442,7 +442,6 @@ class Tagger(BaseTagger):
             found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
         return found
 
-    @torch.no_grad()
     def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
         """Return the exact probability of each label at each token.
 
@@ -460,8 +459,12 @@ class Tagger(BaseTagger):
             >>> table.shape, tagger.labels.names[table[0].argmax()]
             (torch.Size([2, 5]), 'B-PER')
         """
+        return self.label_probabilities(self.read(sentences))
+
+    @torch.no_grad()
+    def label_probabilities(self, corpus: Corpus) -> list[Tensor]:
+        """Return the `marginals` of each sequence of a corpus."""
         self.check_probabilistic()
-        corpus = self.read(sentences)
         found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self.scaled(self(batch))), strict=True):

@@ -394,7 +394,7 @@ def test_the_tagger_can_be_saved(dicts, tmp_path):
     tagger.tagger_.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model")
     assert again.features.columns == ["word", "features"]
-    assert again.tag(parse_sentences(X).rows) == tagger.predict(X)
+    assert again.label(parse_sentences(X).corpus) == tagger.predict(X)
 
 
 @pytest.mark.parametrize("tokens", [None, 1], ids=["all tokens", "one token"])
