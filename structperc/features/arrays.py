@@ -130,6 +130,8 @@ class IdLists(NamedTuple):
 
     def concatenate(self, other: "IdLists") -> "IdLists":
         """Return the N lists of `self`, each followed by the list of `other` at the same token."""
+        if not len(self.ids):
+            return other
         counts = np.diff(self.ends), np.diff(other.ends)
         row_ids = [np.repeat(np.arange(len(one)), one) for one in counts]
         order = np.concatenate(row_ids).argsort(kind="stable")

@@ -328,9 +328,9 @@ class ExplicitVocabulary:
     def __len__(self) -> int:
         return len(self.listed)
 
-    def find(self, name: str) -> int:
-        """Return the id of a name, NO_FEATURE for an unknown one."""
-        return self._ids.get(name, NO_FEATURE)
+    def find(self, names: Sequence[str]) -> np.ndarray:
+        """Return the ids (n,) int32 of names, NO_FEATURE for unknown ones."""
+        return np.array([self._ids.get(name, NO_FEATURE) for name in names], np.int32)
 
     def count(self, counts: Mapping[str, int], cutoff: int) -> "ExplicitVocabulary":
         """Return the names that occur at least `cutoff` times, given numbers of occurrences."""

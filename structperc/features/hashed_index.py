@@ -210,9 +210,10 @@ class HashedVocabulary(NamedBuckets):
 
     listed: tuple[str, ...] = ()  # names are not stored
 
-    def find(self, name: str) -> int:
-        """Return the id of the bucket of a name, NO_FEATURE for an unknown one."""
-        return int(self.buckets.ids[string_hash(name, "listed") % 2**self.buckets.bits])
+    def find(self, names: Sequence[str]) -> np.ndarray:
+        """Return the ids (n,) int32 of the buckets of names, NO_FEATURE for unknown ones."""
+        hashes = np.array([string_hash(name, "listed") for name in names], np.uint64)
+        return self.buckets.ids[bucket_numbers(hashes, self.buckets.bits)]
 
     def count(self, counts: Mapping[str, int], cutoff: int) -> "HashedVocabulary":
         """Return the buckets of names that occur at least `cutoff` times, given numbers of occurrences."""

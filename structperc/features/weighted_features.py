@@ -7,7 +7,7 @@ backslashes in names are escaped by a backslash; tab and end of line are `\t` an
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import Any
@@ -53,7 +53,7 @@ class FeatureColumn(Column):
     """A column of weighted features, whose strings are formatted only when they are read.
 
     Args:
-        features: pairs (name, weight) with weights other than 0.
+        features: pairs (name, weight); those of weight 0 have no effect.
         lists: the indices of the features at each of N tokens.
 
     Example:
@@ -66,14 +66,14 @@ class FeatureColumn(Column):
         self.features, self.lists = features, lists
 
     @classmethod
-    def from_items(cls, items: Iterable[Iterable[WeightedName]], lists: IdLists) -> "FeatureColumn":
-        """Return the features of items, without those of weight 0.
+    def from_items(cls, items: Iterable[Sequence[WeightedName]], lists: IdLists) -> "FeatureColumn":
+        """Return the features of items.
 
         Args:
             items: the features of each distinct item.
             lists: the indices of the items at each token.
         """
-        features = [[feature for feature in item if feature[1] != 0] for item in items]
+        features = list(items)
         counts = np.array(list(map(len, features)), np.int64)
         found = IdLists.from_counts(np.arange(counts.sum()), counts).select(lists.ids)
         return cls(list(chain.from_iterable(features)), IdLists(found.ids, found.ends[lists.ends]))
@@ -110,8 +110,9 @@ class WeightedFeatures:
         """Return the features listed at least `cutoff` times in a corpus. Raises InputError as `encode` does."""
         column, counts = self._read(corpus), Counter[str]()
         numbers = np.bincount(column.lists.ids, minlength=len(column.features)).tolist()
-        for (name, _), number in zip(column.features, numbers, strict=True):
-            counts[name] += number
+        for (name, weight), number in zip(column.features, numbers, strict=True):
+            if weight != 0:
+                counts[name] += number
         return WeightedFeatures(self.column, self.vocabulary.count(counts, cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
@@ -120,9 +121,10 @@ class WeightedFeatures:
         Raises InputError for a missing column and an invalid string.
         """
         features, lists = (column := self._read(corpus)).features, column.lists
-        ids = np.array([self.vocabulary.find(name) for name, _ in features], np.int32)[lists.ids]
-        known = ids != NO_FEATURE
-        weights = np.array([weight for _, weight in features], np.float32)[lists.ids][known]
+        ids = self.vocabulary.find([name for name, _ in features])[lists.ids]
+        weights = np.array([weight for _, weight in features], np.float32)[lists.ids]
+        known = (ids != NO_FEATURE) & (weights != 0)
+        weights = weights[known]
         ends = np.concatenate([np.zeros(1, np.int64), known.cumsum()])[lists.ends]
         return IdLists(ids[known] + np.int32(first), ends, None if (weights == 1).all() else weights)
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain, count, starmap
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -12,11 +12,12 @@ from structperc.data.corpus import Corpus
 from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
 from structperc.features.arrays import IdLists
-from structperc.features.weighted_features import FeatureColumn
+from structperc.features.weighted_features import FeatureColumn, WeightedName
 from structperc.metrics.seqeval import counted, is_sequence, label_sequences
 
 LISTS = (list, tuple, set, frozenset)
 PARTS = (Mapping, *LISTS)
+TEXT = (str, bytes)
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -42,32 +43,33 @@ def features_of(token: Any, place: str = "features") -> Iterator[tuple[str, floa
     """
     if not isinstance(token, PARTS):
         raise InputError(f"{place}: expected a dict of features or a list of their names, got {token!r:.40}")
-    yield from _nested_features(token, "", place)
+    yield from _features_in(token, "", place)
 
 
-def _nested_features(given: Any, prefix: str, place: str) -> Iterator[tuple[str, float]]:
-    if not isinstance(given, Mapping):  # sets in a reproducible order
-        for name in sorted(given, key=str) if isinstance(given, set | frozenset) else given:
-            yield _name(name, prefix, place), 1.0
-        return
-    for key, value in given.items():
-        name = _name(key, prefix, place)
-        if isinstance(value, str | bytes):
-            yield f"{name}:{_decode(value)}", 1.0
-        elif isinstance(value, PARTS):
-            yield from _nested_features(value, f"{name}:", place)
-        else:
-            yield name, _weight(value, name, place)
+def _features_in(token: Any, prefix: str, place: str) -> list[WeightedName]:
+    if isinstance(token, Mapping):
+        return [feature for item in token.items() for feature in _features_of_item(*item, prefix, place)]
+    names = sorted(token, key=str) if isinstance(token, set | frozenset) else token  # sets in a reproducible order
+    return [(_name(name, prefix, place), 1.0) for name in names]
+
+
+def _features_of_item(key: Any, value: Any, prefix: str = "", place: str = "features") -> list[WeightedName]:
+    name = _name(key, prefix, place)
+    if isinstance(value, TEXT):
+        return [(f"{name}:{_decode(value)}", 1.0)]
+    if isinstance(value, PARTS):
+        return _features_in(value, f"{name}:", place)
+    return [(name, _weight(value, name, place))]
 
 
 def _name(name: Any, prefix: str, place: str) -> str:
-    if not isinstance(name, str | bytes):
+    if not isinstance(name, TEXT):
         raise InputError(f"{place}: the name of a feature must be a string, not {name!r:.40}")
     return prefix + _decode(name)
 
 
 def _decode(text: str | bytes) -> str:
-    return text.decode() if isinstance(text, bytes) else text
+    return text if isinstance(text, str) else text.decode()
 
 
 def _weight(value: Any, name: str, place: str) -> float:
@@ -98,7 +100,7 @@ class ParsedSentences(NamedTuple):
     @property
     def corpus(self) -> Corpus:
         """The sentences as a corpus."""
-        return Corpus.from_columns(self.columns, np.cumsum([0, *self.lengths]), range(len(self.lengths)), name="X")
+        return Corpus.from_columns(self.columns, np.cumsum([0, *self.lengths]).tolist(), range(len(self.lengths)), name="X")
 
 
 class SentenceList(list[Any]):
@@ -176,8 +178,7 @@ def _column_of(tokens: Sequence[Collection[tuple[Any, Any]]]) -> FeatureColumn:
     index: defaultdict[tuple[Any, Any], int] = defaultdict(count().__next__)
     counts = np.array(list(map(len, tokens)), np.int64)
     numbers = np.fromiter(map(index.__getitem__, chain.from_iterable(tokens)), np.int32, int(counts.sum()))
-    features = (_nested_features({key: value}, "", "features") for key, value in index)
-    return FeatureColumn.from_items(features, IdLists.from_counts(numbers, counts))
+    return FeatureColumn.from_items(starmap(_features_of_item, index), IdLists.from_counts(numbers, counts))
 
 
 def _items(token: Any) -> Collection[tuple[Any, Any]]:
