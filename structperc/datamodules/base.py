@@ -41,6 +41,7 @@ from structperc.datamodules.sampler import (
 )
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.features.weighted_features import FeatureColumn
 from structperc.process_pool import Workers
 from structperc.spelling import did_you_mean
 from structperc.structures import Batch, FlatBatch
@@ -196,7 +197,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
         labels and the columns with similar labels.
         """
         corpus, labels = self.corpus("train"), self.label_set()
-        further = [role for role in corpus.columns if role not in ("word", "label")]
+        named = [role for role, column in corpus.columns.items() if not isinstance(column, FeatureColumn)]
+        further = [role for role in named if role not in ("word", "label")]
         alike = [role for role in further if labels.share_known(corpus.factorize(role).distinct) > 0.5]
         options = {"labels": self.reading.labels, "strict": self.strict, "types": self.types}
         return {**self.file_options, **options, "like_labels": alike}

@@ -394,13 +394,14 @@ class OWLQN(QuasiNewton):
 
     def _direction(self, ascent: Tensor) -> tuple[Tensor, float]:
         direction, _ = super()._direction(ascent)
-        direction.masked_fill_(direction.sign() != -ascent.sign(), 0.0)
+        direction.mul_(direction.sign() * ascent < 0)
         return direction, dot(direction, ascent)
 
     def _trial_point(self, step: float) -> Tensor:
         point = super()._trial_point(step)
-        orthant = torch.where(self._vectors["point"] == 0, -self._steepest_ascent(), self._vectors["point"])
-        return point.masked_fill_(point.sign() != orthant.sign(), 0.0)
+        start = self._vectors["point"]
+        orthant = start - self._steepest_ascent().mul_(start == 0)
+        return point.masked_fill_(point.sign() * orthant <= 0, 0.0)
 
 
 def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
@@ -408,6 +409,5 @@ def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
 
     `gradient` (n,) is the gradient of f.
     """
-    smooth = gradient + strength * point.sign()
-    at_zero = gradient.sign() * (gradient.abs() - strength).clamp(min=0)
-    return torch.where(point == 0, at_zero, smooth)
+    at_zero = gradient.clamp(-strength, strength).mul_(point == 0)  # the part that the L1 term balances
+    return torch.add(gradient, point.sign(), alpha=strength).sub_(at_zero)

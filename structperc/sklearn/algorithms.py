@@ -51,6 +51,7 @@ REPLACEMENTS = {  # advice for other algorithms of crfsuite
     "arow": "use algorithm='passive_aggressive'",
 }
 FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the batch size affects memory only
+ONLINE = {"batch_size": 4096}  # sequences are learned one by one; the batch size affects memory only
 
 
 def get_algorithm(name: str | MakeTagger, numbers: Hyperparameters) -> Algorithm:
@@ -85,7 +86,7 @@ def _online(criterion: Criterion, k: int, optimizer: Callable[..., Any]) -> Algo
     def make(features: FeatureExtractor) -> Tagger:
         return Tagger(features, SparseLinear(), criterion, KBest(k), optimizer)
 
-    return Algorithm(make, 10, {})
+    return Algorithm(make, 10, ONLINE)
 
 
 def _crf(criterion: Criterion, numbers: Hyperparameters) -> Algorithm:
