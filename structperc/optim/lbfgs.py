@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -89,7 +90,7 @@ class LimitedMemory:
             return v.neg(), -square
         rows = self._rows(self.pairs)
         products = self._products(rows, v[None])[:, 0]
-        factor, weights = self._coefficients(products)
+        factor, weights = self._coefficients(products.numpy())
         found = v * -factor
         for part in rows:
             found.addmv_(self.vectors[part].t(), weights[part].to(v), alpha=-1)
@@ -113,11 +114,11 @@ class LimitedMemory:
             found[part] = inner(self.vectors[part], columns)
         return found
 
-    def _coefficients(self, products: Tensor) -> tuple[float, Tensor]:
+    def _coefficients(self, products: np.ndarray) -> tuple[float, Tensor]:
         """Return the factors of v and of the rows, (2 m + 2,) float64, given the inner products of v with the rows."""
-        table = self.table.cpu()
+        table = self.table.numpy(force=True)
         oldest_first = [self._row(pair) for pair in range(self.pairs - self.size, self.pairs)]
-        weights, factor = torch.zeros_like(products), 1.0
+        weights, factor = np.zeros_like(products), 1.0
         alphas = {}
         for s in reversed(oldest_first):
             alphas[s] = (weights @ table[s] + factor * products[s]) / table[s, s + 1]
@@ -128,7 +129,7 @@ class LimitedMemory:
         for s in oldest_first:
             beta = (weights @ table[s + 1] + factor * products[s + 1]) / table[s, s + 1]
             weights[s] += alphas[s] - beta
-        return factor, weights
+        return factor, torch.from_numpy(weights)
 
 
 class QuasiNewton(FullBatch):

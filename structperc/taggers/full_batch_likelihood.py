@@ -74,7 +74,8 @@ def likelihood(scorer: SparseLinear, constraints: Constraints, batch: Batch) -> 
     assert batch.gold is not None
     (B, T), L = batch.sentences.shape, scorer.node.shape[1]
     real = real_tokens(batch.lengths, T)
-    tokens = (x[real].numpy() for x in (batch.gold, batch.first, batch.last))
+    places = real.flatten().nonzero().squeeze(1)
+    tokens = (x.flatten()[places].numpy() for x in (batch.gold, batch.first, batch.last))
     units = UnitArrays(boundaries(batch.lengths).numpy(), *tokens)
     scheme = TagSchemeMasks(*(getattr(constraints, name).numpy() for name in TagSchemeMasks._fields))
     unary = sum_features(scorer.node, batch.nodes)
