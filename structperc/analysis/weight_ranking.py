@@ -74,7 +74,7 @@ class Transitions(NamedTuple):
 
 
 class WeightGroups(list[Group]):
-    """The weights of a model by group, shown as tables in notebooks.
+    """The weights of a model by group, shown as tables by `print` and in notebooks.
 
     Args:
         groups: nodes, edges, transitions and non-local features of the model.
@@ -84,6 +84,9 @@ class WeightGroups(list[Group]):
     def __init__(self, groups: Iterable[Group] = (), transitions: Transitions | None = None) -> None:
         super().__init__(groups)
         self.transitions = transitions
+
+    def __repr__(self) -> str:
+        return "\n".join(weight_lines(self))
 
     def _repr_html_(self) -> str:
         return "".join(weights_html(self))

@@ -1,9 +1,9 @@
 """The scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from itertools import chain
 from typing import Any, Self
@@ -34,10 +34,12 @@ from structperc.sklearn.sentences import (
     read_labels,
     read_weights,
 )
+from structperc.sklearn.weights import NamedWeights
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 
 AUTO = "auto"
+CACHED = ("state_features_", "transition_features_")
 DEV = "give [X_dev] and [y_dev]"
 NAMES_OR_WORDS = ("words", "features")  # one sentence of lists of feature names looks like sentences of words
 
@@ -170,6 +172,8 @@ class SequenceTagger(BaseEstimator):
         tagger = algorithm.make(features)
         self.tagger_, self.n_iter_ = fit_tagger(tagger, data, iterations, int(seed), bool(self.verbose))
         self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
+        for name in CACHED:
+            self.__dict__.pop(name, None)
         if dev is not None:
             self.dev_score_ = self._score(self._same_form(dev[0], "X_dev", DEV), dev[1])
         return self
@@ -219,24 +223,22 @@ class SequenceTagger(BaseEstimator):
         """Names of all features in the order of their ids."""
         return self._linear_tagger().features.feature_names("node")
 
-    @property
-    def state_features_(self) -> dict[tuple[str, str], float]:
-        """Weights of features other than 0, {(feature, label): weight}."""
+    @cached_property
+    def state_features_(self) -> Mapping[tuple[str, str], float]:
+        """Weights of features other than 0, {(feature, label): weight}, computed when they are read."""
         tagger = self._linear_tagger()
-        names, weights = self.attributes_, tagger.scorer.node.detach()
-        return {(names[f], self.classes_[j]): float(weights[f, j]) for f, j in weights.nonzero().tolist()}
+        return NamedWeights(tagger.scorer.node.detach().numpy(), lambda: self.attributes_, self.classes_)
 
-    @property
-    def transition_features_(self) -> dict[tuple[str, str], float]:
+    @cached_property
+    def transition_features_(self) -> Mapping[tuple[str, str], float]:
         """Weights of pairs of adjacent labels other than 0, {(previous label, label): weight}."""
         found = self._linear_tagger().scorer.transition
         if found is None:
             return {}
-        names, weights = self.classes_, found.detach()
-        return {(names[i], names[j]): float(weights[i, j]) for i, j in weights.nonzero().tolist()}
+        return NamedWeights(found.detach().numpy(), lambda: self.classes_, self.classes_)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
+        state = {name: value for name, value in super().__getstate__().items() if name not in CACHED}
         if "tagger_" in state:
             state["tagger_"] = state_of(state["tagger_"])
         return state

@@ -100,7 +100,9 @@ class ParsedSentences(NamedTuple):
     @property
     def corpus(self) -> Corpus:
         """The sentences as a corpus."""
-        return Corpus.from_columns(self.columns, np.cumsum([0, *self.lengths]).tolist(), range(len(self.lengths)), name="X")
+        return Corpus.from_columns(
+            self.columns, np.cumsum([0, *self.lengths]).tolist(), range(len(self.lengths)), name="X"
+        )
 
 
 class SentenceList(list[Any]):

@@ -315,6 +315,32 @@ def test_weights_by_name(words):
     assert tagger.transition_features_["O", "O"] == float(tagger.tagger_.scorer.transition.detach()[0, 0])
 
 
+def test_mapping_of_weights_equals_the_table(words):
+    tagger = quick().fit(*words)
+    table = tagger.tagger_.scorer.node.detach()
+    names = [(feature, label) for feature in tagger.attributes_ for label in tagger.classes_]
+    nonzero = {pair: value for pair, value in zip(names, table.flatten().tolist(), strict=True) if value}
+    found = tagger.state_features_
+    assert (list(found), dict(found), len(found)) == (list(nonzero), nonzero, len(nonzero))
+    absent = next(pair for pair in names if pair not in nonzero)
+    assert absent not in found
+    assert ("unknown", "O") not in found
+
+
+def test_mapping_of_weights_follows_fit(words):
+    X, y = words
+    tagger = quick().fit(X, y)
+    before = dict(tagger.state_features_)
+    assert dict(copy.deepcopy(tagger).state_features_) == before
+    assert dict(tagger.fit(X[:2], y[:2]).state_features_) != before
+
+
+def test_print_of_weights(words):
+    text = str(quick().fit(*words).weights(3))
+    assert "w[0]=Anna" in text
+    assert text.count("\n") > 10
+
+
 def test_weights_as_tables(words):
     tagger = quick().fit(*words)
     found = tagger.weights(3)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structperc.errors import InputError
+from structperc.features import format_weighted_features
 from structperc.sklearn import SequenceTagger
 from structperc.sklearn.sentences import features_of, parse_sentences
 
@@ -29,6 +30,13 @@ def test_features_equal_python_crfsuite(token):
     assert {name for name, _ in found} == set(theirs)
     for name, weight in theirs.items():  # of a name that is there twice python-crfsuite shows one weight
         assert weight in [own for other, own in found if other == name]
+
+
+@given(st.lists(st.lists(st.one_of(st.dictionaries(names, values, max_size=4), st.lists(names)), min_size=1)))
+def test_columns_of_features_equal_their_strings(sentences):
+    sentences = [sentence for sentence in sentences if isinstance(sentence[0], dict)]
+    column = parse_sentences(sentences).columns.get("features", [])
+    assert list(column) == [format_weighted_features(features_of(token)) for one in sentences for token in one]
 
 
 def test_sets_in_order_and_bytes():
