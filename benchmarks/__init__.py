@@ -20,6 +20,7 @@ BENCHMARKS = (
     "rescoring",
     "epoch",
     "crf",
+    "feature_dicts",
     "tagging",
     "serving",
     "start",
