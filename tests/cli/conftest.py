@@ -1,6 +1,6 @@
 """Small data files, and runs that were begun from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -68,16 +68,19 @@ def treebank() -> str:
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory) -> Callable[..., Begun]:
-    """Has a configuration written for a data file and trained for an epoch, unchanged."""
+    """Has a configuration written for a data file and trained for an epoch, unchanged but for options of `fit`.
 
-    def begun(name: str, text: str, *options: str) -> Begun:
+    The learner is the perceptron, which learns most in an epoch, unless the options of `init` name another one.
+    """
+
+    def begun(name: str, text: str, *options: str, fit: Sequence[str] = ()) -> Begun:
         folder = tmp_path_factory.mktemp("begun")
         (folder / name).write_text(text, encoding="utf-8")
         short = ["--trainer.max_epochs=1", "--trainer.accelerator=cpu", "--trainer.enable_model_summary=false"]
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
             patch.chdir(folder)
-            assert main(["init", name, "-o", "own.yaml", *options]) == 0
-            assert main(["fit", "-c", "own.yaml", *short]) == 0
+            assert main(["init", name, "-o", "own.yaml", "--learner", "perceptron", *options]) == 0
+            assert main(["fit", "-c", "own.yaml", *short, *fit]) == 0
         return Begun(folder, (folder / "own.yaml").read_text(encoding="utf-8"), printed.getvalue())
 
     return begun
@@ -85,8 +88,8 @@ def begun(tmp_path_factory) -> Callable[..., Begun]:
 
 @pytest.fixture(scope="session")
 def begun_with_columns(begun) -> Begun:
-    """Of `COLUMNS`."""
-    return begun("train.txt", COLUMNS)
+    """Of `COLUMNS`; the model reads the second column, too."""
+    return begun("train.txt", COLUMNS, fit=["--model.features.node+=[{of: [column2], at: [-1, 0, 1]}]"])
 
 
 @pytest.fixture(scope="session")
