@@ -86,16 +86,6 @@ class Builder:
         trusted: Names of modules besides this library, such as "own", including their submodules. None, as for
             configurations: any module is imported, defaults are filled in and last names of classes suffice.
         text: Returns the text of a value given on the command line, from its dotted name; None for other values.
-
-    Example:
-        >>> from structperc.chain import KBest
-        >>> search = Builder().part({"class_path": "structperc.chain.KBest", "init_args": {"k": 5}}, KBest, "search")
-        >>> search.k
-        5
-        >>> Builder().find("os.system", KBest, "search")
-        Traceback (most recent call last):
-        ...
-        structperc.builder.OptionError: search: the model names os.system, which is not part of structperc; ...
     """
 
     def __init__(
@@ -428,11 +418,6 @@ def describe(part: Any) -> dict[str, Any]:
 
     Raises:
         InputError: An option without an attribute.
-
-    Example:
-        >>> from structperc.chain import KBest
-        >>> describe(KBest(5))
-        {'class_path': 'structperc.chain.KBest', 'init_args': {'k': 5}}
     """
     from structperc.criteria.base import Criterion, InferenceCriterion  # imports PyTorch
     from structperc.encoders import TextModule
@@ -456,11 +441,6 @@ def describe_value(value: Any) -> Any:
 
     Args:
         value: Option of a part.
-
-    Example:
-        >>> from structperc.chain import KBest
-        >>> describe_value(0.5), describe_value(KBest(5))["init_args"]
-        (0.5, {'k': 5})
     """
     from torch import nn
 
@@ -474,10 +454,6 @@ def without_learned(described: Any) -> Any:
 
     Args:
         described: Result of `describe` or `describe_value`.
-
-    Example:
-        >>> without_learned([{"class_path": "structperc.encoders.WordEmbedding", "state": {"words": ["Anna"]}}])
-        [{'class_path': 'structperc.encoders.WordEmbedding'}]
     """
     if isinstance(described, list):
         return [without_learned(one) for one in described]
@@ -491,11 +467,6 @@ def plain(value: Any) -> Any:
 
     Args:
         value: Default of an option.
-
-    Example:
-        >>> from structperc.chain import KBest
-        >>> plain((1, "a")), plain(KBest)["class_path"]
-        ([1, 'a'], 'structperc.chain.KBest')
     """
     if isinstance(value, bool | int | float | str | NoneType):
         return value
@@ -520,11 +491,6 @@ def packages_of(bases: Iterable[type]) -> list[str]:
 
     Args:
         bases: Base classes.
-
-    Example:
-        >>> from structperc.criteria import Criterion
-        >>> packages_of([Criterion])
-        ['structperc.criteria']
     """
     found: list[str] = []
     for base in bases:
@@ -537,10 +503,6 @@ def public_names(package: str) -> list[str]:
 
     Args:
         package: Dotted name of the package.
-
-    Example:
-        >>> "KBest" in public_names("structperc.chain"), public_names("structperc.missing")
-        (True, [])
     """
     try:
         module = importlib.import_module(package)
@@ -554,10 +516,6 @@ def option_names(path: str) -> set[str]:
 
     Args:
         path: Dotted path of the class.
-
-    Example:
-        >>> option_names("structperc.chain.KBest"), option_names("structperc.missing.KBest")
-        ({'k'}, set())
     """
     return set(_options_of(path))
 
@@ -568,10 +526,6 @@ def accepts_several(path: str, option: str) -> bool:
     Args:
         path: Dotted path of the class.
         option: Name of the option.
-
-    Example:
-        >>> accepts_several("structperc.features.FeatureExtractor", "clusters")
-        True
     """
     found = _options_of(path).get(option)
     hints = () if found is None else _alternatives(found.hint)
@@ -586,12 +540,7 @@ def _options_of(path: str) -> dict[str, Parameter]:
 
 
 def type_name(hint: Any) -> str:
-    """Return a type hint as text for messages.
-
-    Example:
-        >>> type_name(int), type_name(None), type_name(list[str]), type_name(Literal["a", "b"])
-        ('int', 'null', 'list', "one of 'a', 'b'")
-    """
+    """Return a type hint as text for messages."""
     if len(kinds := _alternatives(hint)) > 1:
         return " or ".join(dict.fromkeys(map(type_name, kinds)))
     if get_origin(hint) is Literal:

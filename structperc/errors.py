@@ -26,13 +26,4 @@ class InputError(ValueError):
 
 
 class InvalidScoreError(InputError):
-    """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged.
-
-    Example:
-        >>> import torch
-        >>> from structperc import Lattice, viterbi
-        >>> lattice = Lattice(torch.full((1, 2, 3), float("nan")), torch.zeros(1, 1, 3, 3), torch.tensor([2]))
-        >>> viterbi(lattice)
-        Traceback (most recent call last):
-        structperc.errors.InvalidScoreError: ...
-    """
+    """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged."""

@@ -136,17 +136,6 @@ def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ())
 
     Raises:
         InputError: as `BaseTagger.load`; an unknown bias, or a tagger that has no biases.
-
-    Example:
-        >>> from structperc.chain import LabelBias
-        >>> from structperc.loading import load_biased
-        >>> from structperc.sklearn import SequenceTagger
-        >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
-        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-        >>> tagger.add_bias("precision", LabelBias({"O": 9.0}))
-        >>> tagger.save("model")
-        >>> load_biased("model", "precision").tag([["Anna", "slept"]])
-        [['O', 'O']]
     """
     from structperc.taggers.base import BaseTagger  # imports PyTorch, Lightning and datasets
     from structperc.taggers.tagger import Tagger

@@ -31,13 +31,6 @@ class Ragged(NamedTuple):
 
     A padded (B, T, F) tensor would take more memory: fewer than half of the Table-1 templates of Kazama & Torisawa
     (2007) fire at a token.
-
-    Example:
-        >>> ragged = Ragged.from_counts(torch.tensor([4, 7, 7]), torch.tensor([2, 0, 1]))  # lists [4, 7], [], [7]
-        >>> ragged.offsets.tolist(), ragged.row_ids.tolist()
-        ([0, 2, 2, 3], [0, 0, 2])
-        >>> ragged.select(torch.tensor([2, 0])).ids.tolist()
-        [7, 4, 7]
     """
 
     ids: Tensor  # (M,) or (M, ...), of an integer type
@@ -137,10 +130,6 @@ def boundaries(counts: Tensor) -> Tensor:
 
     Returns:
         (n + 1,) int64, from 0 to the total length.
-
-    Example:
-        >>> boundaries(torch.tensor([2, 0, 1])).tolist()
-        [0, 2, 2, 3]
     """
     return pad(counts.cumsum(0), (1, 0))
 
@@ -154,11 +143,6 @@ def spread(counts: Tensor, first: Tensor | None = None) -> tuple[Tensor, Tensor]
 
     Returns:
         the number of the run of each element, (M,) int64, and the elements first[i], first[i] + 1, ..., (M,) int64.
-
-    Example:
-        >>> runs, elements = spread(torch.tensor([2, 3]), torch.tensor([10, 50]))
-        >>> runs.tolist(), elements.tolist()
-        ([0, 0, 1, 1, 1], [10, 11, 50, 51, 52])
     """
     row_ids = torch.repeat_interleave(counts)
     before = counts.cumsum(0) - counts
@@ -176,10 +160,6 @@ def padded_groups(lengths: np.ndarray, limit: int, shares: int = 1) -> list[tupl
 
     Returns:
         bounds (start, stop) of each group.
-
-    Example:
-        >>> padded_groups(np.array([9, 5, 4, 2, 1]), limit=8)
-        [(0, 1), (1, 2), (2, 4), (4, 5)]
     """
     starts = [0]
     while starts[-1] < len(lengths):

@@ -30,22 +30,12 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return the text in quotation marks, with escapes for characters that are not printable, and without a long end.
-
-    Example:
-        >>> print(quoted("\ufeff"))
-        '\ufeff'
-    """
+    """Return the text in quotation marks, with escapes for unprintable characters, and without a long end."""
     return visible(repr(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."))
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1.
-
-    Example:
-        >>> counted(1, "field"), counted(1200, "sentence")
-        ('1 field', '1,200 sentences')
-    """
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -592,14 +592,6 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
     Raises:
         InputError: with file:line, for lines without 10 fields between tabs or out of order, and words with an empty
             form or tag; with the path, for a missing or empty file.
-
-    Example:
-        >>> from pathlib import Path
-        >>> lines = ["1\\tAnna\\t_\\tPROPN" + 6 * "\\t_", "2\\tleft\\t_\\tVERB" + 6 * "\\t_", "", ""]
-        >>> _ = Path("train.conllu").write_text("\\n".join(lines))
-        >>> rows = read_conllu("train.conllu")
-        >>> rows["word"][0], rows["label"][0]
-        (['Anna', 'left'], ['PROPN', 'VERB'])
     """
     return conllu_corpus(path, label, encoding=encoding).to_dataset()
 

@@ -35,14 +35,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 class AnnotatedDocument(NamedTuple):
-    """A text with its tokens, sentences and spans.
-
-    Example:
-        >>> text = TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2])
-        >>> document = AnnotatedDocument("first", text, [TextSpan(0, 4, "PER")])
-        >>> document.labels
-        ['B-PER', 'O']
-    """
+    """A text with its tokens, sentences and spans."""
 
     name: str  # of its file in formats with a file for each document; may contain folders
     text: TokenizedText
@@ -228,12 +221,6 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
     Raises:
         InputError: An unknown format; two documents of the same name; a type that the format cannot hold; a file that
             cannot be written.
-
-    Example:
-        >>> text = TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2])
-        >>> write_annotated("out.jsonl", [AnnotatedDocument("first", text, [TextSpan(0, 4, "PER")])], "doccano")
-        >>> Path("out.jsonl").read_text()
-        '{"text": "Anna left", "label": [[0, 4, "PER"]]}\\n'
     """
     if form not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, not {form!r}")

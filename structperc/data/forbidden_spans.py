@@ -26,15 +26,7 @@ FORBIDDEN = "forbidden"  # role of the column
 
 
 class StateArrays(NamedTuple):
-    """The M states of a sequence of T tokens, and those that may follow one another.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.data.forbidden_spans import segment_states
-        >>> states = segment_states([Span("PER", 0, 1)], np.array([True, False]), LabelSet(("O", "B-PER", "I-PER")), 1)
-        >>> states.labels.tolist(), states.possible[0].astype(int).tolist()  # the first token is O, or B-PER in a slot
-        ([0, 1, 2, 1, 2], [1, 0, 0, 1, 1])
-    """
+    """The M states of a sequence of T tokens, and those that may follow one another."""
 
     labels: np.ndarray  # (M,) int64, label of each state; the first L are the labels themselves
     possible: np.ndarray  # (T, M) bool, states that may be the first and the last of the sequence; True at others
@@ -43,13 +35,7 @@ class StateArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class RepeatedLabels(LabelSet):
-    """The labels of states, in which a name may occur several times.
-
-    Example:
-        >>> labels = RepeatedLabels(("O", "B-PER", "B-PER"), "IOB2")
-        >>> labels.segmentation.types.tolist()
-        [-1, 0, 0]
-    """
+    """The labels of states, in which a name may occur several times."""
 
     def __post_init__(self) -> None:
         _ = self._tags  # raises InputError for names that are not of the scheme
@@ -64,13 +50,6 @@ class ForbiddenSpans:
         labels: the L labels of a model.
         spans: for each sequence with forbidden spans its index and the spans, in tokens of the sequence.
         slots: number of slots.
-
-    Example:
-        >>> from structperc import Corpus, LabelSet
-        >>> corpus = with_forbidden(Corpus.from_sentences([{"word": ["Anna", "left"]}]), [[("PER", 0, 1)]])
-        >>> found = forbidden_spans(corpus, LabelSet(("O", "B-PER", "I-PER")))
-        >>> found.spans, found.states(0).follows.shape
-        ({0: [Span(type='PER', start=0, end=1)]}, (2, 5, 5))
     """
 
     corpus: Corpus
@@ -99,13 +78,6 @@ def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, 
 
     Raises:
         InputError: another number of sentences, an invalid span, or one outside of its sentence.
-
-    Example:
-        >>> from structperc import Corpus
-        >>> from structperc.data.forbidden_spans import with_forbidden
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "Lind", "left"]}])
-        >>> with_forbidden(corpus, [[("PER", 0, 2)]]).columns["forbidden"]
-        ['[["PER", 2]]', '', '']
     """
     given, bounds = list(forbidden), corpus.sentences.tolist()
     if len(given) != len(bounds) - 1:
@@ -129,11 +101,6 @@ def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list
 
     Raises:
         InputError: an invalid span, or one outside of the sentence.
-
-    Example:
-        >>> from structperc.data.forbidden_spans import forbidden_column
-        >>> forbidden_column(3, [("PER", 0, 2), ("ORG", 0, 3)])
-        ['[["PER", 2], ["ORG", 3]]', '', '']
     """
     found: list[list[tuple[str, int]]] = [[] for _ in range(length)]
     for span in spans:
@@ -235,14 +202,6 @@ def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, s
         labels: the L labels.
         slots: number of slots, at least as many as there are spans of one type that begin at different tokens and
             overlap.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.data.forbidden_spans import segment_states
-        >>> states = segment_states([Span("PER", 0, 1)], np.array([True, False]), LabelSet(("O", "B-PER", "I-PER")), 1)
-        >>> before, after = 3, [0, 2, 4]  # after B-PER in a slot: O, I-PER, and I-PER in the slot
-        >>> states.follows[1, before, after].tolist()  # the segment is longer than the forbidden span, or there is none
-        [False, True, False]
     """
     spans, T = list(spans), len(first)
     inside = np.flatnonzero(labels.segmentation.types >= 0)

@@ -48,12 +48,7 @@ def is_label_set(text: str) -> bool:
 
 
 def split_label_set(text: str) -> tuple[list[str], bool]:
-    """Return the labels in the text of a set, and True if the set consists of all other labels.
-
-    Example:
-        >>> split_label_set("B-PER|B-ORG"), split_label_set("!O"), split_label_set("?")
-        ((['B-PER', 'B-ORG'], False), (['O'], True), ([], True))
-    """
+    """Return the labels in the text of a set, and True if the set consists of all other labels."""
     if text == ANY:
         return [], True
     excluded = text.startswith(NOT)
@@ -172,11 +167,6 @@ def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) ->
 
     Raises:
         InputError: labels without a scheme.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
-        >>> open_other_types(corpus, "IOB2", ["PER"]).columns["allowed"]
-        ['B-PER', '!B-PER|I-PER']
     """
     if scheme == "none":
         raise InputError(f"{corpus.name}: annotated_types: labels of scheme none have no types; remove it")
@@ -212,10 +202,6 @@ def label_sets_of_spans(
 
     Raises:
         InputError: a span is also excluded.
-
-    Example:
-        >>> label_sets_of_spans(4, [(0, 1, "PER")], [(2, 3, "ORG")], complete=False, place="train.jsonl:1")
-        ['B-PER', '!I-PER', '!B-ORG|I-ORG', '?']
     """
     labels, wrong = ["O" if complete else ""] * length, [set[str]() for _ in range(length + 1)]
     for first, end, kind in found:
@@ -254,10 +240,6 @@ def convert_label_sets(
 
     Raises:
         InputError: a label that is not of the scheme, or no legal label at a token.
-
-    Example:
-        >>> convert_label_sets(["B-PER", "?", "!B-PER|I-PER"], "IOB2", "IOBES")
-        ['B-PER|S-PER', '!B-PER|I-PER', '!B-PER|E-PER|I-PER|S-PER']
     """
     if parse_notation(source).scheme == "none":
         return list(labels)

@@ -220,11 +220,6 @@ class LabelSet:
 
         Raises:
             InputError: a scheme whose labels do not show where segments begin, or a missing label.
-
-        Example:
-            >>> LabelSet(("O", "B-PER", "I-PER"), "IOB2").segment_table
-            array([[1, 1, 2, 2],
-                   [0, 0, 0, 0]])
         """
         letters = {meaning: letter for letter, meaning in SCHEMES[self.scheme].items()}
         if BEGIN not in letters or self.scheme == "IOB1":

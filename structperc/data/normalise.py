@@ -212,11 +212,6 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
 
     Raises:
         InputError: the scheme is "none".
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-person", "O"]}])
-        >>> rename_types(corpus, "IOB2", {"person": "PER"}).columns["label"]
-        ['B-PER', 'O']
     """
     sentences = corpus.sentences_of(corpus.columns["label"])
     dropped = [one._replace(type=types.get(one.type, one.type)) for one in corpus.dropped]

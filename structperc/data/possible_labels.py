@@ -33,13 +33,6 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
 
     Raises:
         InputError: another number of sentences or tokens, or anything but a list of labels for a token.
-
-    Example:
-        >>> from structperc import Corpus
-        >>> from structperc.data.possible_labels import with_allowed
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}])
-        >>> with_allowed(corpus, [[["B-PER", "B-LOC"], None], None]).columns["possible"]
-        ['B-PER|B-LOC', '?', '?']
     """
     given, lengths = list(allowed), np.diff(corpus.sentences).tolist()
     if len(given) != len(lengths):
@@ -63,11 +56,6 @@ def label_list(value: Any, place: str) -> list[str] | None:
 
     Raises:
         InputError: a string, anything that is not iterable, or an item that is not a string.
-
-    Example:
-        >>> from structperc.data.possible_labels import label_list
-        >>> label_list(("B-PER", "O"), "allowed[0]")
-        ['B-PER', 'O']
     """
     if value is None:
         return None
@@ -81,13 +69,7 @@ def label_list(value: Any, place: str) -> list[str] | None:
 
 
 def label_text(names: Sequence[str] | None) -> str:
-    """Return a list of labels as in the column `possible`; None stands for all labels.
-
-    Example:
-        >>> from structperc.data.possible_labels import label_text
-        >>> label_text(["B-PER", "O"]), label_text(["NN|VB", "NN"]), label_text(None)
-        ('B-PER|O', '["NN|VB", "NN"]', '?')
-    """
+    """Return a list of labels as in the column `possible`; None stands for all labels."""
     if names is None:
         return ANY
     return json.dumps(list(names)) if any(map(is_label_set, names)) else OR.join(names)
@@ -111,13 +93,6 @@ def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
     Raises:
         InputError: an unknown label; a token for which no label is left, because its list is empty or because the tag
             scheme excludes all that are in it after those of the tokens before it.
-
-    Example:
-        >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.possible_labels import possible_masks
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "possible": ["B-PER", "?"]}])
-        >>> possible_masks(corpus, LabelSet(("O", "B-PER", "I-PER"))).astype(int).tolist()
-        [[0, 1, 0], [1, 1, 1]]
     """
     masks = label_masks(corpus, labels, POSSIBLE)
     if masks is None or masks.all():
@@ -148,12 +123,6 @@ def check_predicted(corpus: Corpus, labels: LabelSet, predicted: Sequence[str]) 
         corpus: N tokens; without a column `possible`, all labels may be predicted.
         labels: the L labels.
         predicted: names of N predicted labels.
-
-    Example:
-        >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.possible_labels import check_predicted
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna"], "possible": ["B-PER"]}])
-        >>> check_predicted(corpus, LabelSet(("O", "B-PER", "I-PER")), ["B-PER"])
     """
     if (masks := possible_masks(corpus, labels)) is None:
         return
@@ -261,13 +230,6 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
         corpus: the corpus.
         lexicon: label names of words; other words may have all labels.
         labels: the label set.
-
-    Example:
-        >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.possible_labels import with_lexicon
-        >>> corpus = Corpus.from_sentences([{"word": ["Oslo", "slept"]}])
-        >>> with_lexicon(corpus, {"Oslo": ["B-LOC"]}, LabelSet(("O", "B-LOC"))).columns["possible"]
-        ['B-LOC', '?']
     """
     words, numbers = corpus.factorize("word")
     table = np.ones((len(words), len(labels)), bool)
@@ -288,11 +250,6 @@ def span_within(span: Iterable[Any], length: int, name: str) -> Span:
 
     Raises:
         InputError: anything else, or a span outside of the sentence.
-
-    Example:
-        >>> from structperc.data.possible_labels import span_within
-        >>> span_within(["PER", 0, 2], 3, "forced")
-        Span(type='PER', start=0, end=2)
     """
     try:
         kind, start, end = span

@@ -148,12 +148,7 @@ def fit_io(sentences: LabelSequences) -> SchemeFit | None:
 
 
 def fit_brackets(sentences: LabelSequences) -> SchemeFit | None:
-    """Return the fit of labels that are all brackets, by the numbers of tokens with and without an opening one.
-
-    Example:
-        >>> fit_brackets([["(PER*", "*)", "*"]]).types
-        frozenset({'PER'})
-    """
+    """Return the fit of labels that are all brackets, by the numbers of tokens with and without an opening one."""
     counts = Counter(chain.from_iterable(sentences))
     if not are_brackets(counts):
         return None

@@ -204,10 +204,6 @@ def local_f1_bound(corpus: "Dataset") -> float:
 
     Returns:
         the expected F1, from 0 to 1.
-
-    Example:
-        >>> local_f1_bound(synthetic_corpus(documents=3, ambiguity=0))  # the context of each name shows its class
-        1.0
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)

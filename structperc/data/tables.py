@@ -91,12 +91,7 @@ def usual_columns(role: str, names: Iterable[str]) -> list[str]:
 
 
 def candidate_columns(row: Mapping[str, Any], roles: Iterable[str]) -> dict[str, list[str]]:
-    """Return for each role the columns of a row with a usual name and a possible value.
-
-    Example:
-        >>> candidate_columns({"id": 1, "text": "Anna left", "label": [[0, 4, "PER"]]}, ["text", "spans", "label"])
-        {'text': ['text'], 'spans': ['label'], 'label': []}
-    """
+    """Return for each role the columns of a row with a usual name and a possible value."""
     return {role: [name for name in usual_columns(role, row) if _is_possible(role, row[name])] for role in roles}
 
 
@@ -258,10 +253,6 @@ def split_cell(value: str, place: str) -> list[str]:
     """Return the words in a cell: between white space, or of a list of strings written as JSON or Python.
 
     Raises InputError, which begins with `place`, for a list without commas, as NumPy prints it.
-
-    Example:
-        >>> split_cell("Anna left", "a.csv:2"), split_cell("['B-PER', 'O']", "a.csv:2")
-        (['Anna', 'left'], ['B-PER', 'O'])
     """
     if not (value.startswith("[") and value.endswith("]")):
         return value.split()

@@ -128,12 +128,7 @@ _ANY = Notation("")
 
 @lru_cache(maxsize=256)
 def parse_notation(name: str) -> Notation:
-    """Return the notation of a name, see `Notation`. Raises InputError for an unknown one.
-
-    Example:
-        >>> parse_notation("IOBES TYPE_b").label("S", "PER")
-        'PER_s'
-    """
+    """Return the notation of a name, see `Notation`. Raises InputError for an unknown one."""
     scheme, *more = name.split(" ")
     check_scheme(scheme)
     if scheme == "IO" and more[:1] in ([], [BARE_FORM]) and len(more) <= 2:
@@ -176,12 +171,7 @@ def _scheme_advice(label: str, scheme: str | None) -> str:
 
 
 def wider_scheme(label: str, scheme: str) -> str | None:
-    """Return a scheme with the prefixes of a scheme or notation and that of a label; None if there is none.
-
-    Example:
-        >>> wider_scheme("S-PER", "IOB2"), wider_scheme("M-PER", "IOB2")
-        ('IOBES', None)
-    """
+    """Return a scheme with the prefixes of a scheme or notation and that of a label; None if there is none."""
     notation = parse_notation(scheme)
     wider = (notation._replace(scheme=one) for one in PREFIX_SCHEMES)
     known = SCHEMES[notation.scheme].keys()
@@ -196,12 +186,7 @@ def unknown_label_message(label: str, scheme: str) -> str:
 
 
 def suggest_label(label: str, scheme: str) -> str | None:
-    """Return the label of a scheme or notation that an invalid one probably means, or None.
-
-    Example:
-        >>> [suggest_label(label, "IOB2") for label in ("b-PER", "PER_I", "0", "X")]
-        ['B-PER', 'I-PER', 'O', None]
-    """
+    """Return the label of a scheme or notation that an invalid one probably means, or None."""
     notation, text = parse_notation(scheme), INVISIBLE.sub("", label).strip()
     if text in ("O", "o", "0"):
         return notation.outside
@@ -330,10 +315,6 @@ def bracket_spans(
 
     Raises:
         InputError: another label, or a bracket without its counterpart.
-
-    Example:
-        >>> bracket_spans(["(ORG(LOC)", "*", "*)", "(PER)", "*"])
-        ([Span(type='ORG', start=0, end=3), Span(type='PER', start=3, end=4)], 1)
     """
     found, inner = [], 0
     open_ones: list[tuple[str, int]] = []

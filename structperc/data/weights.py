@@ -40,11 +40,6 @@ def sequence_weights(corpus: Corpus) -> np.ndarray | None:
 
     Raises:
         InputError: a weight that is not a number >= 0.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "2"]}])
-        >>> sequence_weights(corpus).tolist()
-        [2.0]
     """
     weights = token_weights(corpus)
     if weights is None:
@@ -53,13 +48,7 @@ def sequence_weights(corpus: Corpus) -> np.ndarray | None:
 
 
 def without_weights(corpus: Corpus) -> Corpus:
-    """Return a corpus without the column of weights, which concerns training only.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "unknown"]}])
-        >>> sorted(without_weights(corpus).columns)
-        ['word']
-    """
+    """Return a corpus without the column of weights, which concerns training only."""
     if WEIGHT not in corpus.columns:
         return corpus
     return replace(corpus, columns={role: values for role, values in corpus.columns.items() if role != WEIGHT})
@@ -84,11 +73,6 @@ def first_change(corpus: Corpus, starts: np.ndarray) -> int | None:
 
     Raises:
         InputError: a weight that is not a number >= 0.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "0.5"]}])
-        >>> first_change(corpus, corpus.starts)
-        1
     """
     weights = token_weights(corpus)
     if weights is None or len(weights) < 2:

@@ -38,12 +38,7 @@ SINGLE_PROCESS = ProcessGroup(0, 1)
 
 
 def process_group() -> ProcessGroup:
-    """Return the rank and the size of the group of this process; 0 and 1 without a group.
-
-    Example:
-        >>> process_group()
-        ProcessGroup(rank=0, size=1)
-    """
+    """Return the rank and the size of the group of this process; 0 and 1 without a group."""
     together = not _single and dist.is_available() and dist.is_initialized()
     return ProcessGroup(dist.get_rank(), dist.get_world_size()) if together else SINGLE_PROCESS
 

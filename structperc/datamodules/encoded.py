@@ -327,11 +327,6 @@ def expand_sets(numbers: np.ndarray, label_sets: np.ndarray | None) -> tuple[np.
 
     Returns:
         Labels (n,) and masks (n, L) bool, or None.
-
-    Example:
-        >>> expand_sets(np.array([0, 3]), np.array([[False, True, True]]))[1]
-        tensor([[ True, False, False],
-                [False,  True,  True]])
     """
     L = 0 if label_sets is None else label_sets.shape[1]
     if label_sets is None or not (numbers >= L).any():
@@ -369,17 +364,6 @@ class PrecomputedBatches(Dataset[Batch]):
     Args:
         rows: The encoded corpus.
         order: The row numbers of each batch.
-
-    Example:
-        >>> from structperc import Corpus, FeatureExtractor, LabelSet
-        >>> from structperc.datamodules import EncodedCorpus, LengthBatchSampler
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}, {"word": ["Yes"]}, {"word": ["No"]}])
-        >>> features, labels = FeatureExtractor(["w[0]"], cutoff=1), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
-        >>> features.fit(corpus)
-        >>> order = LengthBatchSampler(corpus.lengths, batch_size=2, shuffle=False)
-        >>> batches = PrecomputedBatches(EncodedCorpus(corpus, features, labels), order)
-        >>> [batch.rows.tolist() for batch in batches]  # the longest sequences first
-        [[0, 1], [2]]
     """
 
     def __init__(self, rows: EncodedCorpus, order: Iterable[Sequence[int]]) -> None:

@@ -133,10 +133,6 @@ class TokenBatchSampler(LengthBatchSampler):
 
     Raises:
         InputError: `batch_tokens` is below 1, or there are fewer rows than processes.
-
-    Example:
-        >>> list(TokenBatchSampler([3, 9, 4, 8, 1], batch_tokens=8, shuffle=False))  # padded: 9, 8, 8 and 1 tokens
-        [[1], [3], [2, 0], [4]]
     """
 
     def __init__(

@@ -115,14 +115,6 @@ class Conllu(FileDataModule):
         scheme: "none", since parts of speech are not segments.
         encoding: Encoding of the files.
         options: Options of `SequenceDataModule`.
-
-    Example:
-        >>> from pathlib import Path
-        >>> rows = ["1\tAnna\tAnna\tPROPN" + 6 * "\t_", "2\tleft\tleave\tVERB" + 6 * "\t_", "", ""]
-        >>> _ = Path("train.conllu").write_text("\n".join(rows))
-        >>> data = Conllu(".", {"train": "train.conllu"})
-        >>> data.corpus("train").columns["label"]
-        ['PROPN', 'VERB']
     """
 
     unlabelled = "all tags of this kind are _: set data.tags to the other kind, or give a tagged file"
@@ -159,12 +151,6 @@ class Hub(SequenceDataModule):
         config: Configuration of the data set, if it has several.
         label_names: Names of labels stored as numbers, by role.
         options: Options of `SequenceDataModule`.
-
-    Example:
-        >>> columns, splits = {"word": "tokens", "label": "ner_tags"}, {"train": "train", "dev": "validation"}
-        >>> data = Hub("eriktks/conll2003", columns, splits, revision="refs/convert/parquet")  # downloads nothing yet
-        >>> data.corpus("train").name  # doctest: +SKIP
-        'eriktks/conll2003 (train)'
     """
 
     def __init__(
@@ -204,14 +190,6 @@ class Synthetic(SequenceDataModule):
         ambiguity: Probability, 0..1, of contexts that fit every class.
         unseen: Share of names, 0..1, that do not occur in the training data.
         options: Options of `SequenceDataModule`.
-
-    Example:
-        >>> data = Synthetic(train=2, dev=1, test=0)
-        >>> data.has("dev"), data.has("test")
-        (True, False)
-        >>> corpus = data.corpus("train")
-        >>> corpus.columns["word"][:3], corpus.columns["label"][:3]
-        (['STORM', 'CLOSES', 'ROADS'], ['O', 'O', 'O'])
     """
 
     def __init__(
@@ -389,13 +367,6 @@ class InMemory(SequenceDataModule):
         overlaps: Treatment of spans that share a token, see `Table`.
         offsets: Unit of the offsets of spans, see `Table`.
         options: Options of `SequenceDataModule`.
-
-    Example:
-        >>> from datasets import Dataset
-        >>> rows = Dataset.from_dict({"tokens": [["Anna", "left"], ["Yes"]], "tags": [["B-PER", "O"], ["O"]]})
-        >>> data = InMemory(rows, columns={"word": "tokens", "label": "tags"})
-        >>> len(data.corpus("train")), data.label_set().names
-        (2, ('O', 'B-PER', 'I-PER'))
     """
 
     def __init__(

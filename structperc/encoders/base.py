@@ -68,22 +68,6 @@ class TokenEmbedder(TextModule):
 
     `forward(numbers)` returns the vectors (n, D) of the n real tokens. A token embedder has one input, or none if it
     reads the features of the tagger.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import Corpus
-        >>> from structperc.encoders import TokenEmbedder
-        >>> from structperc.ragged import Ragged
-        >>> class WordLength(TokenEmbedder):
-        ...     width = 1
-        ...     def encode_inputs(self, corpus):
-        ...         lengths = torch.tensor([len(word) for word in corpus.columns["word"]])
-        ...         return [Ragged.from_counts(lengths, torch.ones_like(lengths))]
-        ...     def forward(self, numbers):
-        ...         return numbers.ids.float().unsqueeze(1)
-        >>> embedder, corpus = WordLength(), Corpus.from_sentences([{"word": ["Anna", "slept"]}])
-        >>> embedder(*embedder.encode_inputs(corpus)).tolist()
-        [[4.0], [5.0]]
     """
 
     def numbers(self, batch: Batch) -> Ragged:
@@ -99,22 +83,6 @@ class Encoder(TextModule):
     """Base class of encoders, whose vectors depend on the context.
 
     `forward(batch)` returns vectors (B, T, D), 0 in the padding; `batch.inputs` are the inputs of this encoder.
-
-    Example:
-        >>> import torch
-        >>> from structperc.encoders import Encoder
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> from structperc.structures import real_tokens
-        >>> class Positions(Encoder):
-        ...     width, n_inputs = 1, 0
-        ...     def encode_inputs(self, corpus):
-        ...         return []
-        ...     def forward(self, batch):
-        ...         T = batch.sentences.shape[1]
-        ...         return (torch.arange(1.0, T + 1) * real_tokens(batch.lengths, T)).unsqueeze(2)
-        >>> batch = build_batch(TokenPositions.from_mask(torch.tensor([[True, True, False]])), None, None, None)
-        >>> Positions()(batch).tolist()
-        [[[1.0], [2.0], [0.0]]]
     """
 
     def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
@@ -139,20 +107,6 @@ class ContextEncoder(Encoder):
 
     Raises:
         InputError: no input.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import Corpus
-        >>> from structperc.encoders import ContextEncoder, WordEmbedding
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> class NoContext(ContextEncoder):
-        ...     def forward(self, batch):
-        ...         return self.embed(batch)
-        >>> encoder, corpus = NoContext([WordEmbedding(width=4)]), Corpus.from_sentences([{"word": ["Anna", "slept"]}])
-        >>> encoder.build_vocabulary(corpus)
-        >>> batch = build_batch(TokenPositions.from_mask(torch.ones(1, 2).bool()), None, None, None)
-        >>> encoder(batch._replace(inputs=tuple(encoder.encode_inputs(corpus)))).shape
-        torch.Size([1, 2, 4])
     """
 
     def __init__(self, inputs: list[TokenEmbedder]) -> None:

@@ -83,12 +83,6 @@ class BiLSTM(ContextEncoder):
 
     Raises:
         InputError: no input, sizes below 1, an invalid share, or an unknown `within`.
-
-    Example:
-        >>> from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
-        >>> encoder = BiLSTM([WordEmbedding(width=100), CharCNN(width=30)], hidden=200)
-        >>> encoder.input_width, encoder.width
-        (130, 400)
     """
 
     def __init__(

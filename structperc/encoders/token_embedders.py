@@ -187,16 +187,6 @@ class CharCNN(VocabularyEmbedder):
 
     Raises:
         InputError: sizes below 1, an even window, or an invalid share.
-
-    Example:
-        >>> from structperc.data import Corpus
-        >>> from structperc.encoders import CharCNN
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "slept"]}])
-        >>> embedder = CharCNN(width=30)
-        >>> embedder.build_vocabulary(corpus)
-        >>> (numbers,) = embedder.encode_inputs(corpus)
-        >>> numbers.counts.tolist(), embedder(numbers).shape  # 4 and 5 characters
-        ([4, 5], torch.Size([2, 30]))
     """
 
     def __init__(self, width: int = 30, characters: int = 30, window: int = 3, dropout: float = 0.0) -> None:
@@ -248,16 +238,6 @@ class FeatureEmbedding(TokenEmbedder):
 
     Raises:
         InputError: a width below 1, or an invalid share; in training, templates that give no feature.
-
-    Example:
-        >>> import torch
-        >>> from structperc.encoders import FeatureEmbedding
-        >>> from structperc.ragged import Ragged
-        >>> embedder = FeatureEmbedding(width=1)
-        >>> embedder.table = torch.nn.Parameter(torch.tensor([[1.0], [2.0], [3.0], [4.0]]))
-        >>> numbers = Ragged.from_counts(torch.tensor([0, 1, 2, 3, 1]), torch.tensor([4, 1]))
-        >>> embedder(numbers).tolist()  # (1 + 2 + 3 + 4) / sqrt(4), and 2
-        [[5.0], [2.0]]
     """
 
     n_inputs = 0

@@ -174,14 +174,6 @@ class FeatureExtractor:
 
         Raises:
             InputError: a missing column.
-
-        Example:
-            >>> first, more = (Corpus.from_sentences([{"word": words}]) for words in (["a", "c"], ["b", "c"]))
-            >>> features = FeatureExtractor(node=["w[0]", "bias"], cutoff=1)
-            >>> features.fit(first)
-            >>> extended, ids = features.extend(more, cutoff=1)
-            >>> extended.feature_names("node"), ids["node"].tolist()
-            (['w[0]=a', 'w[0]=c', 'w[0]=b', 'bias'], [0, 1, 3])
         """
         extended, reading = copy.copy(self), self._sources.read(corpus)
         extended.cutoff, extended._numbering = cutoff, self._numbering.extend(reading, cutoff, self._max_offset)
@@ -242,13 +234,6 @@ class FeatureExtractor:
 
         Raises:
             InputError: a missing column.
-
-        Example:
-            >>> from structperc.features import LineKind
-            >>> features = FeatureExtractor(["kind[0]"], documents={"kind": LineKind()})
-            >>> corpus = Corpus.from_sentences([{"word": ["FRANCE", "WIN"]}])
-            >>> features.with_documents(corpus, ["kind", "w"]).columns["kind"]
-            ['capitals+short', 'capitals+short']
         """
         found = {name: self._sources.values(name, corpus) for name in self.documents if name in names}
         for name, values in found.items():
@@ -261,13 +246,7 @@ class FeatureExtractor:
         return [*self._sources.columns, *([] if self.weighted is None else [self.weighted.column])]
 
     def columns_with(self, further: Iterable[str]) -> list[str]:
-        """Return the columns that new text needs if further ones are read, some of which are attributes of documents.
-
-        Example:
-            >>> from structperc.features import LineKind
-            >>> FeatureExtractor(["kind[0]", "pos[0]"], documents={"kind": LineKind()}).columns_with(["kind", "lemma"])
-            ['word', 'pos', 'lemma']
-        """
+        """Return the columns that new text needs if further ones, or attributes of documents, are read."""
         return list(dict.fromkeys([*self.columns, *(name for name in further if name not in self.documents)]))
 
     @property

@@ -177,11 +177,6 @@ def _read_clusters(path: str | Path) -> dict[str, str]:
 
 
 def cluster_bits(name: str, key: str = "c") -> int | None:
-    """Return the number of bits in the name of a prefix of clusters named `key`; None for other names.
-
-    Example:
-        >>> [cluster_bits(name) for name in ("c4", "c10", "case")]
-        [4, 10, None]
-    """
+    """Return the number of bits in the name of a prefix of clusters named `key`; None for other names."""
     match = re.fullmatch(f"{re.escape(key)}([1-9][0-9]*)", name)
     return int(match[1]) if match else None

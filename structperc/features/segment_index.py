@@ -63,17 +63,7 @@ class SegmentIndex(NamedTuple):
 
 
 class HashedSegmentIndex(NamedTuple):
-    """The buckets with at least `cutoff` occurrences of features, numbered by ascending bucket.
-
-    Example:
-        >>> from structperc.data import Corpus
-        >>> from structperc.features.segments import SegmentKeys
-        >>> extractor = SegmentKeys(["w[all]"], 2, np.zeros(0, np.uint64), None)
-        >>> corpus = Corpus.from_sentences([{"word": ["New", "York"]}])
-        >>> index = HashedSegmentIndex.fit(extractor, corpus, np.ones((2, 2), bool), cutoff=1, bits=16)
-        >>> sorted(index.feature_names(range(3)))
-        ['w[all]=New', 'w[all]=New York', 'w[all]=York']
-    """
+    """The buckets with at least `cutoff` occurrences of features, numbered by ascending bucket."""
 
     bits: int
     buckets: np.ndarray  # (F,) int32, ascending
@@ -127,15 +117,6 @@ def segment_ids(
 
     Yields:
         the numbers (M,) int32 of the features, and how many there are at each of n tokens, (n,) int64.
-
-    Example:
-        >>> from structperc.data import Corpus
-        >>> from structperc.features.segments import SegmentKeys
-        >>> extractor = SegmentKeys(["w[all]"], 2, np.zeros(0, np.uint64), None)
-        >>> corpus, candidates = Corpus.from_sentences([{"word": ["New", "York"]}]), np.ones((2, 2), bool)
-        >>> index = SegmentIndex.fit(extractor, corpus, candidates, cutoff=1)
-        >>> [counts.tolist() for _, counts in segment_ids(index, extractor, corpus, candidates)]
-        [[1, 1], [1, 0]]
     """
     for _, starts, of_templates in extractor.each(corpus, candidates):
         ids = np.stack([index.find(keys) for keys in of_templates], 1)

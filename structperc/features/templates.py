@@ -70,12 +70,7 @@ def parse_templates(items: Iterable[object]) -> tuple[Template, ...]:
 
 
 def shipped_sets() -> list[str]:
-    """Return the names of the template lists in the package.
-
-    Example:
-        >>> "kazama2007" in shipped_sets()
-        True
-    """
+    """Return the names of the template lists in the package."""
     return sorted(file.name.removesuffix(".yaml") for file in _SETS.iterdir() if file.name.endswith(".yaml"))
 
 

@@ -55,11 +55,6 @@ class FeatureColumn(Column):
     Args:
         features: pairs (name, weight); those of weight 0 have no effect.
         lists: the indices of the features at each of N tokens.
-
-    Example:
-        >>> column = FeatureColumn([("w:the", 1.0), ("len", 3.0)], IdLists.from_counts(np.array([0, 1]), np.array([2])))
-        >>> column[0]
-        'w\\:the\tlen:3.0'
     """
 
     def __init__(self, features: list[WeightedName], lists: IdLists) -> None:

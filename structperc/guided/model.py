@@ -32,12 +32,6 @@ class LearningCounts(NamedTuple):
         updates: number of updates of the weights.
         decisions: number of chosen candidates, accepted or not.
         errors: number of chosen candidates whose best hypothesis was wrong.
-
-    Example:
-        >>> from structperc.guided import LearningCounts
-        >>> counts = LearningCounts(updates=2, decisions=10, errors=2)
-        >>> counts.errors / counts.decisions
-        0.2
     """
 
     updates: int
@@ -49,16 +43,6 @@ class GuidedRule(ABC):
     """Base class of update rules: when a chosen candidate is accepted, and when the weights are changed.
 
     The order of inference and the scores of actions are learned together, sentence by sentence.
-
-    Example:
-        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedRule, LearningCounts
-        >>> from structperc.scorers import SparseLinear
-        >>> class NoLearning(GuidedRule):
-        ...     def learn(self, data):
-        ...         return LearningCounts(updates=0, decisions=0, errors=0)
-        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["shen2007_c"]), rule=NoLearning())
-        >>> type(model.rule).__name__
-        'NoLearning'
     """
 
     supports_incomplete = False  # True if it learns from sets of allowed labels, `TrainingData.allowed`
@@ -92,14 +76,6 @@ class Aggressive(GuidedRule):
 
     Raises:
         InputError: margin is negative, or limit < 1.
-
-    Example:
-        >>> from structperc.guided import Aggressive, ContextFeatures, GuidedModel
-        >>> from structperc.scorers import SparseLinear
-        >>> rule = Aggressive(margin=1.0)
-        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["shen2007_c"]), rule=rule)
-        >>> model.rule.margin, model.rule.limit
-        (1.0, 10)
     """
 
     supports_incomplete = True
@@ -129,14 +105,6 @@ class EarlyUpdate(GuidedRule):
     With sets of allowed labels, a hypothesis is right if all its labels are allowed. The chosen candidate is accepted
     while the best hypothesis of one of its states is right. The gold hypothesis is then the best one that adds an
     allowed label to right hypotheses in the beams of the neighbouring spans.
-
-    Example:
-        >>> from structperc.guided import ContextFeatures, EarlyUpdate, GuidedModel
-        >>> from structperc.scorers import SparseLinear
-        >>> context = ContextFeatures(["shen2007_c"])
-        >>> model = GuidedModel(SparseLinear(transitions=False), context, beam=3, rule=EarlyUpdate())
-        >>> model.beam
-        3
     """
 
     supports_incomplete = True
@@ -158,15 +126,6 @@ class GuidedOptimizer(AveragedOptimizer):
     Args:
         params: parameters of a `GuidedModel`.
         average: evaluate the average over all decisions, see `evaluation_weights()`.
-
-    Example:
-        >>> from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer
-        >>> from structperc.scorers import SparseLinear
-        >>> model = GuidedModel(SparseLinear(transitions=False), ContextFeatures(["t[-1]"]))
-        >>> model.allocate(n_node=4, n_labels=2)
-        >>> optimizer = GuidedOptimizer(model.parameters())
-        >>> [tuple(p.shape) for p in optimizer.param_groups[0]["params"]]  # features; 1 + 2 contexts
-        [(4, 2), (3, 2)]
     """
 
     def __init__(self, params: Iterable[Any], average: bool = True) -> None:

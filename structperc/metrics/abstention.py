@@ -10,13 +10,7 @@ from structperc.metrics.segments import f_measure
 
 
 class AbstentionPoint(NamedTuple):
-    """Scores of the n most probable of all predicted segments.
-
-    Example:
-        >>> point = AbstentionPoint(n=8, correct=6, gold=10, total=16, probability=0.7)
-        >>> point.share, point.precision, point.recall, round(point.f1, 3)
-        (0.5, 0.75, 0.6, 0.667)
-    """
+    """Scores of the n most probable of all predicted segments."""
 
     n: int
     correct: int

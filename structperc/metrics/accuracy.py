@@ -71,12 +71,6 @@ def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor
 
     Raises:
         InputError: tensors of other shapes or types.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import token_counts
-        >>> token_counts(torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]]), lengths=torch.tensor([3]))
-        (tensor(2), tensor(3))
     """
     check_label_numbers(preds, target, lengths)
     real = sentence_boundaries(lengths, target.shape[1]).real
@@ -100,13 +94,6 @@ def sentence_counts(
 
     Raises:
         InputError: tensors of other shapes or types.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import sentence_counts
-        >>> preds, target = torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]])
-        >>> sentence_counts(preds, target, torch.tensor([3]), sentences=torch.tensor([[0, 0, 1]]))
-        (tensor(1), tensor(2))
     """
     check_label_numbers(preds, target, lengths)
     boundaries = sentence_boundaries(lengths, target.shape[1], sentences)
@@ -195,14 +182,6 @@ class SentenceAccuracy(_Accuracy):
 
     Args:
         kwargs: options of `torchmetrics.Metric`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import SentenceAccuracy
-        >>> accuracy = SentenceAccuracy()
-        >>> accuracy.update(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [0, 1]]), torch.tensor([2, 2]))
-        >>> accuracy.compute().item()
-        0.5
     """
 
     items = "sentences"

@@ -37,17 +37,6 @@ class Reliability(NamedTuple):
     Attributes:
         bins: low, high, number of decisions, number of right ones and sum of confidences of each bin.
         squares: sum of (confidence - right)^2.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import Calibration
-        >>> calibration = Calibration(bins=2)
-        >>> calibration.update(torch.tensor([1.0, 0.75, 0.25]), torch.tensor([True, False, False]))
-        >>> reliability = calibration.compute()
-        >>> [(one.high, one.accuracy, one.confidence) for one in reliability.bins]
-        [(0.5, 0.0, 0.25), (1.0, 0.5, 0.875)]
-        >>> round(reliability.ece, 3)  # 1/3 * |0 - 0.25| + 2/3 * |0.5 - 0.875|
-        0.333
     """
 
     bins: list[Bin]
@@ -86,13 +75,6 @@ def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Te
 
     Raises:
         InputError: `correct` is not bool or has another shape than `confidence`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import bin_sums
-        >>> counts, sums = bin_sums(torch.tensor([1.0, 0.75, 0.25]), torch.tensor([True, False, False]), bins=2)
-        >>> counts.tolist(), sums[0].tolist()
-        ([[1, 2], [0, 1]], [0.25, 1.75])
     """
     if correct.dtype != torch.bool or correct.shape != confidence.shape:
         raise InputError(

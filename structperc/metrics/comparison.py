@@ -113,18 +113,6 @@ class Comparison(NamedTuple):
         beta: weight of recall in the F measure.
         kinds: kinds of errors of A and B; None for labels without segments.
         bootstrap: paired bootstrap of F1 over documents; None for labels without segments, and in `Comparisons`.
-
-    Example:
-        >>> from structperc.metrics import compare
-        >>> gold, a, b = [["N", "V"]], [["N", "N"]], [["N", "V"]]
-        >>> print(compare(gold, a, b, scheme="none").table())
-                               A       B  difference
-        token accuracy     50.00  100.00      +50.00
-        sentence accuracy   0.00  100.00     +100.00
-        <BLANKLINE>
-        McNemar, only right:  A  B  p
-        tokens                0  1  1
-        sentences             0  1  1
     """
 
     names: tuple[str, str]
@@ -178,15 +166,6 @@ class Comparisons(NamedTuple):
     Attributes:
         systems: systems in their order.
         beta: weight of recall in the F measure.
-
-    Example:
-        >>> from structperc.metrics import compare_all
-        >>> gold = [["B-PER", "O"]]
-        >>> comparisons = compare_all(gold, [[["O", "O"]], gold, gold], names=["A", "B", "C"])
-        >>> comparisons.columns()["tokens"]
-        [0.5, 1.0, 1.0]
-        >>> [pair.names for pair in comparisons.pairs()]
-        [('A', 'B'), ('A', 'C'), ('B', 'C')]
     """
 
     systems: list[System]
@@ -246,13 +225,6 @@ def compare_all(
 
     Raises:
         InputError: labels that do not belong to the scheme, sentences that differ in number or length, or beta <= 0.
-
-    Example:
-        >>> from structperc.metrics import compare_all
-        >>> gold, a, b = [["N", "V"], ["N"]], [["N", "N"], ["N"]], [["N", "V"], ["V"]]
-        >>> comparisons = compare_all(gold, [a, b], names=["A", "B"], scheme="none")
-        >>> comparisons.columns()["sentences"]
-        [0.5, 0.5]
     """
     check_beta(beta)
     return Comparisons(list(evaluate_systems(gold, predictions, scheme, names, documents)), beta)

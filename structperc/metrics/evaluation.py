@@ -23,16 +23,6 @@ class Evaluation(MetricCollection):
 
     Raises:
         InputError: beta is not positive.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import Evaluation
-        >>> evaluation = Evaluation(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        >>> preds, target = torch.tensor([[1, 0, 0], [0, 0, 2]]), torch.tensor([[1, 0, 2], [0, 0, 2]])
-        >>> evaluation.update(preds, target, torch.tensor([3, 3]), None)
-        >>> evaluation.compute()  # doctest: +ELLIPSIS
-        {'score': 0.8, 'precision': 1.0, 'recall': 0.666..., 'token_accuracy': 0.833..., 'sentence_accuracy': 0.5}
     """
 
     def __init__(self, labels: LabelSet, beta: float = 1.0) -> None:
@@ -80,17 +70,6 @@ def oracle(
 
     Returns:
         Index (B,) int64 of a candidate.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import oracle
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0, 0.0]]]), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-        >>> candidates = kbest(lattice, k=3)  # O, B-LOC, B-PER
-        >>> oracle(candidates, torch.tensor([[2]]), lattice.lengths, LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        tensor([2])
     """
     counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))

@@ -27,12 +27,6 @@ class SegmentPair(NamedTuple):
     Attributes:
         gold: the gold segment; None for a spurious predicted one.
         found: the predicted segment; None for a missed gold one.
-
-    Example:
-        >>> from structperc.data import Span
-        >>> from structperc.metrics import SegmentPair
-        >>> SegmentPair(Span("PER", 0, 2), Span("PER", 0, 1)).kind, SegmentPair(Span("PER", 0, 2), None).kind
-        ('boundary', 'missed')
     """
 
     gold: Span | None
@@ -69,13 +63,6 @@ def match_segments(gold: Sequence[Span], found: Sequence[Span]) -> list[SegmentP
 
     Returns:
         The pairs by their first token; each segment is in one pair.
-
-    Example:
-        >>> from structperc.data import Span
-        >>> from structperc.metrics import match_segments
-        >>> gold, found = [Span("A", 0, 2), Span("B", 3, 5)], [Span("B", 1, 4)]
-        >>> [pair.kind for pair in match_segments(gold, found)]  # B with B, although A comes first
-        ['missed', 'boundary']
     """
     wanted, predicted = (Counter(Span(*span[:3]) for span in spans) for spans in (gold, found))
     correct = wanted & predicted
@@ -129,12 +116,6 @@ def segment_pairs(y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None 
 
     Raises:
         InputError: see `seqeval_scores`.
-
-    Example:
-        >>> from structperc.metrics import segment_pairs
-        >>> (pairs,) = segment_pairs([["B-PER", "I-PER", "O"]], [["B-ORG", "I-ORG", "B-LOC"]])
-        >>> [(pair.kind, pair.found.type) for pair in pairs]
-        [('type', 'ORG'), ('spurious', 'LOC')]
     """
     gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
     check_same_lengths(gold, predicted, ("y_true", "y_pred"))
@@ -156,12 +137,6 @@ class SemEvalScore(NamedTuple):
         partial: PAR, pairs that are half right; only in the schema `partial`.
         missed: MIS, gold segments without a predicted one.
         spurious: SPU, predicted segments without a gold one.
-
-    Example:
-        >>> from structperc.metrics import SemEvalScore
-        >>> score = SemEvalScore(correct=2, incorrect=0, partial=2, missed=1, spurious=0)
-        >>> score.precision, score.recall, round(score.f1, 3)  # 3 / 4 and 3 / 5
-        (0.75, 0.6, 0.667)
     """
 
     correct: int
@@ -204,12 +179,6 @@ class ErrorKinds(NamedTuple):
         both: another type and other boundaries.
         missed: gold segments without a predicted one.
         spurious: predicted segments without a gold one.
-
-    Example:
-        >>> from structperc.metrics import ErrorKinds
-        >>> kinds = ErrorKinds(correct=5, type=1, boundary=2, missed=1)
-        >>> kinds.errors, kinds.semeval()["partial"].correct, kinds.semeval()["partial"].partial
-        (4, 6, 2)
     """
 
     correct: int = 0

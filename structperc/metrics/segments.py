@@ -38,13 +38,6 @@ def f_measure(*, correct: int, found: int, gold: int, beta: float = 1.0) -> floa
 
     Raises:
         InputError: beta is not positive, or infinite.
-
-    Example:
-        >>> from structperc.metrics import f_measure
-        >>> f_measure(correct=3, found=4, gold=6)  # 2 * 3 / (6 + 4)
-        0.6
-        >>> f_measure(correct=3, found=4, gold=4, beta=2)  # 5 * 3 / (4 * 4 + 4)
-        0.75
     """
     check_beta(beta)
     weighted = beta * beta * gold + found
@@ -61,17 +54,7 @@ Average = Literal["micro", "macro", "weighted"]  # over segment types
 
 
 class SegmentCounts(NamedTuple):
-    """Counts of segments of each sequence (B), or of each candidate (B, K).
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import segment_counts
-        >>> labels = LabelSet(("O", "B-PER", "I-PER"), "IOB2")
-        >>> counts = segment_counts(torch.tensor([[1, 0, 2]]), torch.tensor([[1, 0, 0]]), torch.tensor([3]), labels)
-        >>> counts.correct, counts.found, counts.gold, counts.improper  # I-PER after O is improper
-        (tensor([[1]]), tensor([[2]]), tensor([[1]]), tensor([1]))
-    """
+    """Counts of segments of each sequence (B), or of each candidate (B, K)."""
 
     correct: Tensor  # (B, types) or (B, K, types) int64, same type, first and last token as a gold segment
     found: Tensor  # (B, types) or (B, K, types) int64, predicted segments
@@ -102,15 +85,6 @@ def segment_counts(
     Raises:
         InputError: labels without a scheme, or tensors of other shapes or types.
         ValueError: invalid label numbers on a CPU.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import segment_counts
-        >>> labels = LabelSet(("O", "B-LOC", "B-PER"), "IOB2")
-        >>> counts = segment_counts(torch.tensor([[1, 0]]), torch.tensor([[1, 2]]), torch.tensor([2]), labels)
-        >>> labels.type_names, counts.correct.tolist(), counts.gold.tolist()
-        (('LOC', 'PER'), [[1, 0]], [[1, 1]])
     """
     if labels.scheme == "none":
         raise InputError("labels of scheme 'none' have no segments: count accuracy, or set the scheme")
@@ -173,12 +147,6 @@ class SegmentScore(NamedTuple):
         correct: number of predicted segments with the type, first and last token of a gold segment.
         found: number of predicted segments.
         gold: number of gold segments.
-
-    Example:
-        >>> from structperc.metrics import SegmentScore
-        >>> score = SegmentScore(correct=3, found=4, gold=6)
-        >>> score.precision, score.recall, score.f1
-        (0.75, 0.5, 0.6)
     """
 
     correct: int
@@ -217,13 +185,6 @@ class SegmentScores(NamedTuple):
         n_improper: number of predicted labels that the tag scheme does not allow at their position.
         tokens: number of tokens.
         correct_tokens: number of tokens whose label is correct.
-
-    Example:
-        >>> from structperc.metrics import SegmentScore, SegmentScores
-        >>> types = {"LOC": SegmentScore(1, 1, 1), "PER": SegmentScore(2, 3, 5)}
-        >>> scores = SegmentScores(types, n_improper=0, tokens=20, correct_tokens=18)
-        >>> scores.precision, scores.recall, scores.f1, scores.macro_f1  # f1 = 2 * 3 / (4 + 6)
-        (0.75, 0.5, 0.6, 0.75)
     """
 
     types: dict[str, SegmentScore]
@@ -442,15 +403,6 @@ class SegmentPrecision(_SegmentShare):
 
     Raises:
         InputError: labels without segments, or an unknown average.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import SegmentPrecision
-        >>> precision = SegmentPrecision(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        >>> precision.update(torch.tensor([[1, 0, 2]]), torch.tensor([[1, 0, 0]]))
-        >>> precision.compute().item()
-        0.5
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -471,15 +423,6 @@ class SegmentRecall(_SegmentShare):
 
     Raises:
         InputError: labels without segments, or an unknown average.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import SegmentRecall
-        >>> recall = SegmentRecall(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        >>> recall.update(torch.tensor([[1, 0, 0]]), torch.tensor([[1, 0, 2]]))
-        >>> recall.compute().item()
-        0.5
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -499,16 +442,6 @@ class SegmentFScore(_SegmentShare):
 
     Raises:
         InputError: labels without segments, an unknown average, or beta <= 0.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import SegmentFScore
-        >>> labels = LabelSet(("O", "B-LOC", "B-PER"), "IOB2")
-        >>> micro, macro = SegmentFScore(labels), SegmentFScore(labels, average="macro")
-        >>> preds, target = torch.tensor([[1, 0, 0]]), torch.tensor([[1, 0, 2]])
-        >>> round(micro(preds, target).item(), 3), macro(preds, target).item()  # 2 / 3, and the mean of 1 and 0
-        (0.667, 0.5)
     """
 
     def __init__(self, labels: LabelSet, average: Average = "micro", beta: float = 1.0, **kwargs: Any) -> None:

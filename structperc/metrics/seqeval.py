@@ -53,12 +53,6 @@ def seqeval_scores(
     Raises:
         InputError: arguments that are not lists of sentences, lists of different lengths, or labels that do not belong
             to the scheme.
-
-    Example:
-        >>> from structperc.metrics import seqeval_scores
-        >>> scores = seqeval_scores([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])
-        >>> scores["PER"], scores["overall_recall"]
-        ({'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'number': 1}, 0.5)
     """
     counts = _counts(y_true, y_pred, scheme, mode)
     return {
@@ -82,11 +76,6 @@ def segment_precision_score(
 
     Raises:
         InputError: see `seqeval_scores`; an unknown average.
-
-    Example:
-        >>> from structperc.metrics import segment_precision_score
-        >>> segment_precision_score([["B-PER", "O", "O"]], [["B-PER", "O", "B-LOC"]])
-        0.5
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
@@ -105,11 +94,6 @@ def segment_recall_score(
 
     Raises:
         InputError: see `seqeval_scores`; an unknown average.
-
-    Example:
-        >>> from structperc.metrics import segment_recall_score
-        >>> segment_recall_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])
-        0.5
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
@@ -131,11 +115,6 @@ def segment_f1_score(
 
     Raises:
         InputError: see `seqeval_scores`; an unknown average.
-
-    Example:
-        >>> from structperc.metrics import segment_f1_score
-        >>> round(segment_f1_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]]), 3)
-        0.667
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["f1"]
 
@@ -278,11 +257,6 @@ def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
 
     Raises:
         InputError: a label that does not belong to the scheme.
-
-    Example:
-        >>> from structperc.metrics import strict_spans
-        >>> list(strict_spans(["B-PER", "I-PER", "O", "I-LOC"], "IOB2"))  # no B before I-LOC
-        [Span(type='PER', start=0, end=2)]
     """
     tags = [OUTSIDE_TAG, *(parse_tag(label, scheme) for label in labels), OUTSIDE_TAG]
     t = 1

@@ -22,12 +22,6 @@ class McNemar(NamedTuple):
         only_b: number of items that only B got right.
         neither: number of items that neither got right.
         p: two-sided p-value.
-
-    Example:
-        >>> from structperc.metrics import McNemar
-        >>> test = McNemar(both=6, only_a=0, only_b=2, neither=2, p=0.5)
-        >>> test.accuracy_a, test.accuracy_b
-        (0.6, 0.8)
     """
 
     both: int
@@ -90,13 +84,6 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
 
     Returns:
         The p-value; None if there are fewer than two differences or all are equal, as for learners without randomness.
-
-    Example:
-        >>> from structperc.metrics import paired_t_test
-        >>> round(paired_t_test([0.0, 0.2]), 3)  # t = 1 with one degree of freedom
-        0.5
-        >>> paired_t_test([0.1]) is None
-        True
     """
     if len(differences) < 2 or max(differences) - min(differences) <= 1e-12:
         return None
@@ -111,12 +98,6 @@ class Bootstrap(NamedTuple):
         low: lower bound of its 95 % interval.
         high: upper bound of its 95 % interval.
         p: two-sided p-value of the hypothesis that the difference is 0.
-
-    Example:
-        >>> from structperc.metrics import Bootstrap
-        >>> test = Bootstrap(difference=0.012, low=0.004, high=0.021, p=0.006)
-        >>> test.low <= test.difference <= test.high
-        True
     """
 
     difference: float
@@ -163,13 +144,7 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
 
 
 class SegmentIntervals(NamedTuple):
-    """The 95 % intervals (low, high) of scores of segments, see `bootstrap_intervals`.
-
-    Example:
-        >>> from structperc.metrics import SegmentIntervals
-        >>> SegmentIntervals(precision=(0.8, 0.9), recall=(0.7, 0.8), f1=(0.75, 0.84)).recall
-        (0.7, 0.8)
-    """
+    """The 95 % intervals (low, high) of scores of segments, see `bootstrap_intervals`."""
 
     precision: tuple[float, float]
     recall: tuple[float, float]
@@ -188,12 +163,6 @@ def bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1
 
     Returns:
         The 95 % intervals.
-
-    Example:
-        >>> import numpy as np
-        >>> from structperc.metrics import bootstrap_intervals
-        >>> bootstrap_intervals(np.array([[1, 2, 1], [3, 6, 3]])).precision  # the same in each document
-        (0.5, 0.5)
     """
     (intervals,) = grouped_bootstrap_intervals(counts[:, None], samples, seed)
     return intervals
@@ -209,13 +178,6 @@ def grouped_bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed:
 
     Returns:
         The 95 % intervals of each group.
-
-    Example:
-        >>> import numpy as np
-        >>> from structperc.metrics import grouped_bootstrap_intervals
-        >>> counts = np.array([[[1, 2, 1], [1, 1, 1]], [[3, 6, 3], [0, 0, 0]]])
-        >>> [intervals.precision for intervals in grouped_bootstrap_intervals(counts)]
-        [(0.5, 0.5), (0.0, 1.0)]
     """
     D, G = counts.shape[:2]
     draw, found = np.random.default_rng(seed), []
@@ -233,13 +195,6 @@ def sum_by_document(counts: np.ndarray, documents: np.ndarray | None = None) -> 
     Args:
         counts: counts (R, ...) of R sentences.
         documents: document number (R,) of each sentence; without, or with a single document, sentences are documents.
-
-    Example:
-        >>> import numpy as np
-        >>> from structperc.metrics import sum_by_document
-        >>> counts = np.array([[1, 1, 1], [0, 1, 2], [1, 2, 1]])
-        >>> sum_by_document(counts, np.array([0, 0, 7])).tolist()
-        [[1, 2, 3], [1, 2, 1]]
     """
     ids, which = np.unique(np.arange(len(counts)) if documents is None else documents, return_inverse=True)
     if len(ids) < 2:

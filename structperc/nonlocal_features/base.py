@@ -111,16 +111,6 @@ def nonlocal_scores(
 
     Returns:
         (B, K) float32, 0 for invalid label sequences.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> words, labels = "Ford met Ford".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
-        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
-        >>> batch = build_batch(places, None, None, [words])
-        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
-        >>> nonlocal_scores([], batch, candidate, torch.tensor([[True]]), labels).tolist()  # no features
-        [[0.0]]
     """
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:

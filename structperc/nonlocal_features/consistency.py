@@ -63,19 +63,6 @@ class PhraseConsistency(ConsistencyFeature):
 
     Args:
         match: "exact", or "folded" to compare words without their case, for headlines in capitals.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> words, labels = "Ford met Ford".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
-        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
-        >>> batch = build_batch(places, None, None, [words])
-        >>> candidate = torch.from_numpy(labels.encode("B-PER O B-LOC".split())).view(1, 1, -1)
-        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
-        >>> feature = PhraseConsistency()
-        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
-        >>> {name: count for name, count in counts if count}
-        {'phrase(LOC,PER)': 1.0}
     """
 
     template, ordered = "phrase", False
@@ -101,19 +88,6 @@ class SubphraseConsistency(ConsistencyFeature):
 
     Args:
         match: "exact", or "folded" to compare words without their case, for headlines in capitals.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> words, labels = "Anna Lind met Lind".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
-        >>> places = TokenPositions.from_mask(torch.ones(1, 4, dtype=torch.bool))
-        >>> batch = build_batch(places, None, None, [words])
-        >>> candidate = torch.from_numpy(labels.encode("B-PER I-PER O B-LOC".split())).view(1, 1, -1)
-        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
-        >>> feature = SubphraseConsistency()
-        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
-        >>> {name: count for name, count in counts if count}
-        {'subphrase(LOC,PER)': 1.0}
     """
 
     template = "subphrase"
@@ -187,19 +161,6 @@ class MajoritySuperphrase(ConsistencyFeature):
 
     Args:
         match: "exact", or "folded" to compare words without their case, for headlines in capitals.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> words, labels = "Anna Lind met Lind".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
-        >>> places = TokenPositions.from_mask(torch.ones(1, 4, dtype=torch.bool))
-        >>> batch = build_batch(places, None, None, [words])
-        >>> candidate = torch.from_numpy(labels.encode("B-PER I-PER O B-LOC".split())).view(1, 1, -1)
-        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
-        >>> feature = MajoritySuperphrase()
-        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
-        >>> {name: count for name, count in counts if count}
-        {'majority_superphrase(LOC,PER)': 1.0}
     """
 
     template = "majority_superphrase"
@@ -223,19 +184,6 @@ class ConjunctionConsistency(NonlocalFeature):
 
     Args:
         connectors: connecting words, compared without their case.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> words, labels = "Oslo and Anna".split(), LabelSet.from_corpus(["B-LOC", "B-PER"], "IOB2")
-        >>> places = TokenPositions.from_mask(torch.ones(1, 3, dtype=torch.bool))
-        >>> batch = build_batch(places, None, None, [words])
-        >>> candidate = torch.from_numpy(labels.encode("B-LOC O B-PER".split())).view(1, 1, -1)
-        >>> segments = CandidateSegments(batch, candidate, torch.tensor([[True]]), labels)
-        >>> feature = ConjunctionConsistency()
-        >>> counts = zip(feature.names(labels.type_names), feature.counts(segments)[0].tolist())
-        >>> {name: count for name, count in counts if count}
-        {'conjunction(LOC,PER)': 1.0}
     """
 
     connecting: Tensor  # hashes of the connectors

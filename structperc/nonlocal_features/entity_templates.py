@@ -94,11 +94,6 @@ class LastWord(EntityFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types.
-
-    Example:
-        >>> feature, words, labels = LastWord(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'LW=Lind/PER'
     """
 
     template = "LW"
@@ -117,11 +112,6 @@ class LastWordLowerCase(EntityFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types.
-
-    Example:
-        >>> feature, words, labels = LastWordLowerCase(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'LWLC=0/PER'
     """
 
     template = "LWLC"
@@ -158,11 +148,6 @@ class ShapesOfEntity(ShapeFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types.
-
-    Example:
-        >>> feature, words, labels = ShapesOfEntity(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'FF=Aa Aa/PER'
     """
 
     template = "FF"
@@ -181,11 +166,6 @@ class Prefixes(ShapeFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types.
-
-    Example:
-        >>> feature, words, labels = Prefixes(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'PF=Aa/PER'
     """
 
     template = "PF"
@@ -206,11 +186,6 @@ class Suffixes(ShapeFeature):
 
     Args:
         typed: True to distinguish the strings of entities of different types.
-
-    Example:
-        >>> feature, words, labels = Suffixes(), ["Anna", "U.S.", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 1)
-        'SF=A.A. Aa/PER'
     """
 
     template = "SF"
@@ -232,13 +207,6 @@ class LexiconShapes(LexiconFeature, ShapesOfEntity):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> feature = LexiconShapes(lexicon=LowerCaseLexicon.from_words(["bank"]))
-        >>> words, labels = ["The", "Bank", "grew"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'GF=Aa0 Aa1/PER'
     """
 
     template = "GF"
@@ -250,13 +218,6 @@ class LexiconPrefixes(LexiconFeature, Prefixes):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> feature = LexiconPrefixes(lexicon=LowerCaseLexicon.from_words(["bank"]))
-        >>> words, labels = ["Bank", "Street", "grew"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'PF2=Aa1/PER'
     """
 
     template = "PF2"
@@ -268,13 +229,6 @@ class LexiconSuffixes(LexiconFeature, Suffixes):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> from structperc.data import LowerCaseLexicon
-        >>> feature = LexiconSuffixes(lexicon=LowerCaseLexicon.from_words(["bank"]))
-        >>> words, labels = ["Bank", "Street", "grew"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 1)
-        'SF2=Aa0 Aa1/PER'
     """
 
     template = "SF2"
@@ -322,11 +276,6 @@ class StartBigrams(BoundaryFeature):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> feature, words, labels = StartBigrams(), ["saw", "Anna", "Lind"], ["O", "B-PER", "I-PER"]
-        >>> feature.string(words, labels, 1, 3, "PER", 0)
-        'BO00=saw Anna/PER'
     """
 
     template = "BO"
@@ -339,11 +288,6 @@ class EndBigrams(BoundaryFeature):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> feature, words, labels = EndBigrams(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'BE00=Lind left/PER'
     """
 
     template = "BE"
@@ -357,11 +301,6 @@ class StartTrigrams(BoundaryFeature):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> feature, words, labels = StartTrigrams(), ["saw", "Anna", "Lind"], ["O", "B-PER", "I-PER"]
-        >>> feature.string(words, labels, 1, 3, "PER", 0)
-        'TO000=saw Anna Lind/PER'
     """
 
     template = "TO"
@@ -374,11 +313,6 @@ class EndTrigrams(BoundaryFeature):
     Args:
         typed: True to distinguish the strings of entities of different types.
         lexicon: words that are usually in lower case; by default those of the training data.
-
-    Example:
-        >>> feature, words, labels = EndTrigrams(), ["Anna", "Lind", "left"], ["B-PER", "I-PER", "O"]
-        >>> feature.string(words, labels, 0, 2, "PER", 0)
-        'TE000=Anna Lind left/PER'
     """
 
     template = "TE"

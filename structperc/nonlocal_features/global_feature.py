@@ -53,14 +53,7 @@ def token_string(words: Sequence[str], t: int, lexicon: LowerCaseLexicon | None 
 
 
 class Occurrences(NamedTuple):
-    """Occurrences of strings in label sequences, with repetitions.
-
-    Example:
-        >>> one, zero = torch.tensor([1]), torch.tensor([0])
-        >>> place = Occurrences(candidates=zero, keys=one, starts=zero, ends=one, types=zero, parts=zero)
-        >>> place.starts.tolist(), place.ends.tolist()  # the first token of the sequence
-        ([0], [1])
-    """
+    """Occurrences of strings in label sequences, with repetitions."""
 
     candidates: Tensor  # (M,) int64, b * K + k
     keys: Tensor  # (M,) int64, number of the string
@@ -231,14 +224,7 @@ PENDING = 2**18  # keys to collect before they are merged; more if more keys are
 
 
 class Instances(NamedTuple):
-    """One occurrence of each of F strings.
-
-    Example:
-        >>> one, zero = torch.tensor([1], dtype=torch.int32), torch.tensor([0], dtype=torch.int32)
-        >>> example = Instances(rows=7 * one, candidates=zero, starts=one, ends=3 * one, types=zero, parts=zero)
-        >>> example.rows.tolist(), example.starts.tolist(), example.ends.tolist()  # tokens 1 and 2 of sequence 7
-        ([7], [1], [3])
-    """
+    """One occurrence of each of F strings."""
 
     rows: Tensor  # (F,) int32, sequence of the corpus
     candidates: Tensor  # (F,) int32, candidate k with the string
@@ -260,14 +246,6 @@ class Vocabulary:
     """Strings of a template in candidate lists, and the number of sequences with each string.
 
     It takes 36 bytes for each different string, and about three times that while arrays are merged.
-
-    Example:
-        >>> zero = torch.zeros(3, dtype=torch.int64)
-        >>> strings = Occurrences(torch.tensor([0, 0, 1]), torch.tensor([50, 80, 80]), zero, zero + 1, zero, zero)
-        >>> vocabulary = Vocabulary()
-        >>> vocabulary.add(strings, rows=torch.tensor([0, 1]), K=1)  # string 80 is in both sequences
-        >>> vocabulary.keys().tolist(), vocabulary.keys(min_sequences=2).tolist()
-        ([50, 80], [80])
     """
 
     def __init__(self) -> None:
@@ -340,14 +318,6 @@ def format_strings(
 
     Returns:
         the F strings.
-
-    Example:
-        >>> from structperc.nonlocal_features import WholeEntity
-        >>> corpus = Corpus.from_sentences([{"word": ["saw", "Anna", "Lind"]}])
-        >>> zero = torch.tensor([0])
-        >>> examples = Instances(rows=zero, candidates=zero, starts=zero + 1, ends=zero + 3, types=zero, parts=zero)
-        >>> format_strings(WholeEntity(), examples, corpus, lambda row, k: ["O", "B-PER", "I-PER"], ["PER"])
-        ['WE=Anna Lind/PER']
     """
     words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]

@@ -64,11 +64,6 @@ class QuotedTags(QuoteFeature):
 
     Raises:
         InputError: a limit that leaves no word between the marks.
-
-    Example:
-        >>> feature, words, labels = QuotedTags(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]
-        >>> feature.string(words, labels, 0, 3, "", 0)
-        'Q="0 O Aa0 B-MISC "0 O'
     """
 
     template = "Q"

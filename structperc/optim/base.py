@@ -19,20 +19,6 @@ class TrainingProtocol:
     """Methods of optimizers that training calls in addition to those of torch.
 
     The defaults suit the optimizers of torch; `training_protocol` returns them for such an optimizer.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import Perceptron
-        >>> weight = torch.zeros(1, requires_grad=True)
-        >>> optimizer = Perceptron([weight])
-        >>> for gradient in (-1.0, -2.0):  # the weight is 1, then 3
-        ...     weight.grad = torch.tensor([gradient])
-        ...     optimizer.step()
-        >>> with optimizer.evaluation_weights():
-        ...     weight.tolist()
-        [2.0]
-        >>> weight.tolist()
-        [3.0]
     """
 
     @property
@@ -98,13 +84,6 @@ def training_protocol(optimizer: Optimizer) -> TrainingProtocol:
 
     Args:
         optimizer: an optimizer of this package or of torch.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import LBFGS, training_protocol
-        >>> weight = torch.zeros(1, requires_grad=True)
-        >>> [training_protocol(one).full_batch for one in (torch.optim.Adam([weight]), LBFGS([weight]))]
-        [False, True]
     """
     return optimizer if isinstance(optimizer, TrainingProtocol) else TrainingProtocol()
 

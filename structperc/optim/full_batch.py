@@ -13,19 +13,7 @@ from structperc.optim.base import BaseOptimizer
 
 
 class DivergenceError(InputError):
-    """Error of an objective or gradient that is not finite; the message names the optimizer and gives advice.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import DivergenceError, QuickProp
-        >>> weight = torch.ones(1, requires_grad=True)
-        >>> optimizer = QuickProp([weight], lr=0.1)
-        >>> try:
-        ...     optimizer.step(lambda: weight.sum() / 0)
-        ... except DivergenceError as error:
-        ...     print(error)
-        QuickProp, evaluation 1: the objective is inf: set a smaller lr
-    """
+    """Error of an objective or gradient that is not finite; the message names the optimizer and gives advice."""
 
 
 class FullBatch(BaseOptimizer):
@@ -190,13 +178,6 @@ def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: 
 
     Raises:
         DivergenceError: the value is infinite or NaN, or contains such a number.
-
-    Example:
-        >>> from structperc.optim import check_finite
-        >>> check_finite(1.5, "epoch 1", "set a smaller lr")
-        >>> check_finite(float("nan"), "epoch 2", "set a smaller lr")
-        Traceback (most recent call last):
-        structperc.optim.full_batch.DivergenceError: epoch 2: the objective is nan: set a smaller lr
     """
     ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN if any number is; one pass without copies
     if not all(math.isfinite(end) for end in ends):

@@ -344,21 +344,6 @@ class OWLQN(QuasiNewton):
 
     Raises:
         InputError: an option is out of range; more than one group of parameters.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import OWLQN
-        >>> weight = torch.zeros(2, requires_grad=True)
-        >>> optimizer = OWLQN([weight], C=0.5)  # adds 2 |w|
-        >>> def closure():
-        ...     optimizer.zero_grad()
-        ...     objective = ((weight - torch.tensor([3.0, 0.5])) ** 2).sum()
-        ...     objective.backward()
-        ...     return objective
-        >>> while optimizer.stop_reason is None:
-        ...     loss = optimizer.step(closure)
-        >>> [round(w, 3) for w in weight.tolist()]  # 2 (w - 3) + 2 = 0
-        [2.0, 0.0]
     """
 
     divergence_hint = "set a smaller C"

@@ -23,14 +23,6 @@ class StepSizeRule(NamedTuple):
         numbers: its further arguments.
         needs_loss: True if the step size depends on the loss.
         needs_norm: True if the step size depends on the squared norm of the change.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import PassiveAggressive
-        >>> optimizer = PassiveAggressive([torch.zeros(1, requires_grad=True)], variant="PA")
-        >>> rule = optimizer.step_size_rule(optimizer.param_groups[0])
-        >>> rule.size(1.0, 4.0, *rule.numbers), rule.needs_loss  # loss / squared norm
-        (0.25, True)
     """
 
     size: Callable[..., Any]
@@ -46,12 +38,6 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         condition: a bool, or a tensor of them.
         a: value where it is True.
         b: value where it is False.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import where
-        >>> where(2.0 > 1.0, 5.0, 0.0), where(torch.tensor([True, False]), 5.0, 0.0)
-        (5.0, tensor([5., 0.]))
     """
     return torch.where(condition, a, b) if isinstance(condition, Tensor) else a if condition else b
 
@@ -72,20 +58,6 @@ class AveragedOptimizer(BaseOptimizer):
         params: parameters or groups.
         defaults: options of the subclass.
         average: evaluate the average over every step, see `evaluation_weights()`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import AveragedOptimizer, StepSizeRule
-        >>> class ShrinkingSteps(AveragedOptimizer):
-        ...     def step_size_rule(self, group):
-        ...         return StepSizeRule(lambda loss, norm, size: size, (1 / (1 + group["steps"]),))
-        >>> weight = torch.zeros(1, requires_grad=True)
-        >>> weight.grad = torch.tensor([-1.0])
-        >>> optimizer = ShrinkingSteps([weight], {}, average=True)
-        >>> for _ in range(2):  # 0 + 1, then 1 + 1/2
-        ...     optimizer.step()
-        >>> weight.tolist()
-        [1.5]
     """
 
     sequential = True  # True if each sequence of a mini-batch may be a step
@@ -221,17 +193,6 @@ class GPD(AveragedOptimizer):
 
     Raises:
         InputError: lr or decay_steps is not positive.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import GPD
-        >>> weight = torch.zeros(1, requires_grad=True)
-        >>> optimizer = GPD([weight], lr=1.0, decay_steps=1)
-        >>> weight.grad = torch.tensor([-1.0])
-        >>> for _ in range(2):  # steps of 1 and 1/2
-        ...     optimizer.step()
-        >>> weight.tolist()
-        [1.5]
     """
 
     divergence_hint = "set a smaller lr"

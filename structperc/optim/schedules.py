@@ -19,19 +19,6 @@ class Schedule(LRScheduler):
 
     Args:
         optimizer: optimizer whose groups have learning rates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import Schedule
-        >>> class Halving(Schedule):
-        ...     def factor(self, done):
-        ...         return 0.5**done
-        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-        >>> schedule = Halving(optimizer)
-        >>> optimizer.step()
-        >>> schedule.step()  # after an epoch
-        >>> schedule.get_last_lr()
-        [0.5]
     """
 
     interval: Interval = "epoch"
@@ -140,13 +127,6 @@ class InverseTime(Schedule):
 
     Raises:
         InputError: rate is negative.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import InverseTime
-        >>> schedule = InverseTime(torch.optim.SGD([torch.zeros(1)], lr=0.1), rate=1.0)
-        >>> [schedule.factor(epoch) for epoch in (0, 1, 3)]
-        [1.0, 0.5, 0.25]
     """
 
     def __init__(self, optimizer: Optimizer, rate: float = 0.05) -> None:
@@ -165,12 +145,5 @@ def step_interval(schedule: LRScheduler) -> Interval:
 
     Args:
         schedule: a schedule of this package, or one of torch, where OneCycleLR and CyclicLR count steps.
-
-    Example:
-        >>> import torch
-        >>> from structperc.optim import WarmupDecay, step_interval
-        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
-        >>> step_interval(WarmupDecay(optimizer)), step_interval(torch.optim.lr_scheduler.StepLR(optimizer, 10))
-        ('step', 'epoch')
     """
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -105,11 +105,6 @@ def plot_nbest(sizes: Sequence[int], f1: Sequence[float], oracle: Sequence[float
         f1: F1 of the tagger, as shares in 0..1.
         oracle: F1 of the best candidate of each list.
         gold: Share of the sequences whose gold labels are in the list.
-
-    Example:
-        >>> figure = plot_nbest([1, 10, 100], f1=[0.80, 0.82, 0.83], oracle=[0.80, 0.90, 0.95], gold=[0.5, 0.7, 0.8])
-        >>> [ax.get_title() for ax in figure.axes]
-        ['Best by total score', 'Best of the list', 'Gold labels in the list']
     """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
@@ -136,13 +131,6 @@ def check_figure(path: str | None) -> None:
 
     Raises:
         InputError: The file cannot be written, or its image format is unknown.
-
-    Example:
-        >>> check_figure("weights.svg")
-        >>> check_figure("weights.doc")
-        Traceback (most recent call last):
-        ...
-        structperc.errors.InputError: weights.doc: unknown image format '.doc'; end the name in .png, .svg or .pdf
     """
     if path is None:
         return
@@ -157,12 +145,6 @@ def write_figure(path: str, figure: Figure) -> None:
     Args:
         path: The file, such as weights.png, weights.svg or weights.pdf.
         figure: The figure.
-
-    Example:
-        >>> from pathlib import Path
-        >>> write_figure("weights.svg", plot_weights([("nodes", [("w[0]=Mr.", 2.5)])]))
-        >>> "<svg" in Path("weights.svg").read_text()
-        True
     """
     drawn = io.BytesIO()
     figure.savefig(drawn, format=Path(path).suffix[1:].lower(), dpi=150)

@@ -35,12 +35,7 @@ def text_table(rows: TableCells, align: str = "<>", indent: str = "") -> Iterato
 
 
 def short_cells(rows: TableCells, most: int) -> tuple[list[list[str]], list[str]]:
-    """Return a table whose cells have at most `most` characters, and numbered notes with the texts of long ones.
-
-    Example:
-        >>> short_cells([["", "F1"], ["averaged perceptron, clusters", "9.5"]], 20)
-        ([['', 'F1'], ['averaged percept [1]', '9.5']], ['[1] averaged perceptron, clusters'])
-    """
+    """Return a table whose cells have at most `most` characters, and numbered notes with the texts of long ones."""
     numbers: dict[str, int] = {}
     for row in rows:
         for cell in row:
@@ -118,12 +113,6 @@ def write_csv(path: str, header: Sequence[str], rows: Iterable[Sequence[object]]
         path: The file.
         header: Names of the columns.
         rows: Rows of values.
-
-    Example:
-        >>> write_csv("scores.csv", ["split", "F1"], [["dev", 0.95]])
-        >>> print(open("scores.csv").read(), end="")
-        split,F1
-        dev,0.95
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

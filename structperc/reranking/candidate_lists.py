@@ -60,16 +60,6 @@ class CandidateLists:
 
     Raises:
         InputError: The shapes do not fit together.
-
-    Example:
-        >>> import torch
-        >>> scores, gold_scores, valid = torch.tensor([[2.0, 1.5]]), torch.tensor([1.5]), torch.ones(1, 2).bool()
-        >>> lists = CandidateLists(torch.tensor([[0, 0], [1, 0]]), scores, valid, gold_scores, torch.tensor([0, 2]))
-        >>> len(lists), lists.k, lists.lengths.tolist()
-        (1, 2, [2])
-        >>> lists.save("lists.safetensors", {"model": "first"})
-        >>> CandidateLists.load("lists.safetensors")[1]
-        {'model': 'first'}
     """
 
     labels: Tensor
@@ -199,13 +189,6 @@ def closest_allowed(candidates: Candidates, allowed: Tensor) -> Tensor:
     Args:
         candidates: lists of the first model, best first.
         allowed: (B, T, L) bool, True in the padding.
-
-    Example:
-        >>> import torch
-        >>> from structperc import Candidates
-        >>> candidates = Candidates(torch.tensor([[[0], [1], [2]]]), torch.zeros(1, 3), torch.ones(1, 3).bool())
-        >>> closest_allowed(candidates, torch.tensor([[[False, True, True]]]))
-        tensor([1])
     """
     wrong = (~is_allowed(candidates.labels, allowed)).sum(2)
     return wrong.masked_fill(~candidates.valid, allowed.shape[1] + 1).argmin(1)

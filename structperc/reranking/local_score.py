@@ -47,14 +47,6 @@ class FirstScore(LocalScore):
 
     Raises:
         InputError: `unit` is not positive, or `start` is not finite.
-
-    Example:
-        >>> import torch
-        >>> score = FirstScore(unit=10, start=1.0)
-        >>> score.allocate(n_node=0, n_edge=0, n_labels=2)  # a re-ranker calls this before training
-        >>> labels, first = torch.zeros(1, 2, 3, dtype=torch.int64), torch.tensor([[40.0, 30.0]])
-        >>> score(None, labels, first).tolist()
-        [[4.0, 3.0]]
     """
 
     weight: nn.Parameter
@@ -83,19 +75,6 @@ class LocalFeatures(LocalScore):
 
     Args:
         scorer: Maps a batch to the Lattice in which candidates are scored.
-
-    Example:
-        >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.chain import KBest
-        >>> from structperc.criteria import MarginLoss
-        >>> from structperc.scorers import SparseLinear
-        >>> from structperc.nonlocal_features import ConjunctionConsistency
-        >>> first = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), MarginLoss(C=1.0))
-        >>> from structperc.reranking import Reranker
-        >>> local = LocalFeatures(SparseLinear())
-        >>> reranker = Reranker(first, local, MarginLoss(C=1.0), KBest(20), [ConjunctionConsistency()])
-        >>> reranker.scorer is local
-        True
     """
 
     def __init__(self, scorer: SparseLinear) -> None:
@@ -122,13 +101,6 @@ class LocalSum(LocalScore):
 
     Raises:
         InputError: `parts` is empty.
-
-    Example:
-        >>> import torch
-        >>> both = LocalSum([FirstScore(start=1.0), FirstScore(unit=10, start=1.0)])
-        >>> both.allocate(n_node=0, n_edge=0, n_labels=2)
-        >>> both(None, torch.zeros(1, 2, 3, dtype=torch.int64), torch.tensor([[40.0, 30.0]])).tolist()
-        [[44.0, 33.0]]
     """
 
     def __init__(self, parts: list[LocalScore]) -> None:

@@ -158,16 +158,6 @@ class CandidateCost(ABC):
     """Base class of costs between candidates: never negative, and 0 for a candidate against itself.
 
     A subclass defines `__call__`.
-
-    Example:
-        >>> class SequenceCost(CandidateCost):
-        ...     '''1 for another label sequence, for sequences of equal length.'''
-        ...     def __call__(self, batch, label_sequences, labels):
-        ...         same = label_sequences.unsqueeze(2) == label_sequences.unsqueeze(1)  # (B, K, K, T)
-        ...         return (~same.all(-1)).double()
-        >>> import torch
-        >>> SequenceCost()(None, torch.tensor([[[0, 1], [0, 0]]]), None).tolist()
-        [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
     @abstractmethod
@@ -182,20 +172,7 @@ class CandidateCost(ABC):
 
 
 class TokenCost(CandidateCost):
-    """The number of tokens with different labels (the Hamming distance) as a cost between candidates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.data import Corpus, LabelSet
-        >>> from structperc.datamodules import EncodedCorpus
-        >>> from structperc import FeatureExtractor
-        >>> features, labels = FeatureExtractor(["w[0]"]), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}])
-        >>> features.fit(corpus)
-        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
-        >>> TokenCost()(batch, torch.tensor([[[0, 1], [0, 0]]]), labels).tolist()
-        [[[0.0, 1.0], [1.0, 0.0]]]
-    """
+    """The number of tokens with different labels (the Hamming distance) as a cost between candidates."""
 
     def __call__(self, batch: Batch, label_sequences: Tensor, labels: LabelSet) -> Tensor:
         """Return the numbers (B, K, K) float64 of tokens with different labels."""
@@ -215,19 +192,6 @@ class SegmentCost(CandidateCost):
 
     Raises:
         InputError: `beta` is not positive. In a call: the labels have no segments.
-
-    Example:
-        >>> import torch
-        >>> from structperc import FeatureExtractor
-        >>> from structperc.data import Corpus, LabelSet
-        >>> from structperc.datamodules import EncodedCorpus
-        >>> features, labels = FeatureExtractor(["w[0]"]), LabelSet.from_corpus(["B-PER", "O"], "IOB2")
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}])
-        >>> features.fit(corpus)
-        >>> batch = EncodedCorpus(corpus, features, labels)[[0]]
-        >>> paths = torch.from_numpy(labels.encode(["B-PER", "O", "O", "O"])).view(1, 2, 2)
-        >>> SegmentCost()(batch, paths, labels).tolist()
-        [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
     def __init__(self, beta: float = 1.0) -> None:

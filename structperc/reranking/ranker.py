@@ -24,16 +24,6 @@ class Examples(NamedTuple):
         correct: (S,) int64, index of the correct candidate; -1 if there is none.
         n_features: Number of features, F.
         weights: (S,) float64, weights of the sequences.
-
-    Example:
-        >>> import torch
-        >>> candidate_ids, ids = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 2])
-        >>> first, valid = torch.tensor([[-0.5, -1.0]]), torch.ones(1, 2).bool()
-        >>> examples = Examples.from_pairs(candidate_ids, ids, first, valid, torch.tensor([1]), n_features=3)
-        >>> examples.features_of(0, 1).tolist()  # candidate 1 of sequence 0
-        [1, 2]
-        >>> examples.drop_shared().features_of(0, 1).tolist()  # both candidates have feature 2
-        [1]
     """
 
     features: Ragged

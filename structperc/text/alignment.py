@@ -27,12 +27,7 @@ _BOUNDARIES = "it must return the index of the first token of each sentence, asc
 
 
 class TokenizedText(NamedTuple):
-    """A text of N tokens in R non-empty sentences.
-
-    Example:
-        >>> TokenizedText("Anna left", [(0, 4), (5, 9)], [0, 2]).words
-        ['Anna', 'left']
-    """
+    """A text of N tokens in R non-empty sentences."""
 
     text: str
     tokens: Sequence[Offsets]  # N pairs (start, end) of character offsets, ascending and non-empty
@@ -56,11 +51,6 @@ class TextSpan(NamedTuple):
     `best` is False for an alternative that is not among the predicted labels, `continuous` for a span that consists of
     several parts, with other words between them. `quote` is the text of the span as its source gives it, until that is
     compared with the offsets.
-
-    Example:
-        >>> text, span = "Anna Lind left", TextSpan(0, 9, "PER")
-        >>> text[span.start : span.end], span.type
-        ('Anna Lind', 'PER')
     """
 
     start: int
@@ -73,13 +63,7 @@ class TextSpan(NamedTuple):
 
 
 class SpanConflict(NamedTuple):
-    """A span that does not align with tokens, has no type, or overlaps another one.
-
-    Example:
-        >>> conflict = align(tokenize("Anna Lind left"), [TextSpan(0, 7, "PER")]).conflicts[0]
-        >>> conflict.kind, conflict.misaligned
-        ('token cut', True)
-    """
+    """A span that does not align with tokens, has no type, or overlaps another one."""
 
     kind: str  # such as "token cut" or "overlap"
     message: str
@@ -89,13 +73,7 @@ class SpanConflict(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """Spans of tokens, and the conflicts between spans and tokens or other spans.
-
-    Example:
-        >>> result = align(tokenize("Anna Lind left"), [TextSpan(0, 9, "PER"), TextSpan(5, 9, "LOC")])
-        >>> result.spans, len(result.conflicts)
-        ([(0, 2, 'PER')], 1)
-    """
+    """Spans of tokens, and the conflicts between spans and tokens or other spans."""
 
     spans: list[tuple[int, int, str]]  # (first token, token after the last, type), sorted
     conflicts: list[SpanConflict]
@@ -175,11 +153,6 @@ def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
 
     Returns:
         the text with its tokens and sentences.
-
-    Example:
-        >>> text = join_words([["Anna", "left"], ["She", "sang"]])
-        >>> text.text, text.sentences
-        ('Anna left\\nShe sang', [0, 2, 4])
     """
     kept = [words for words in sentences if words]
     tokens: list[Offsets] = []
@@ -205,10 +178,6 @@ def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> Tokeni
 
     Raises:
         InputError: the text does not consist of these words.
-
-    Example:
-        >>> align_words([["Anna", "left", "."]], "Anna  left.", "notes.txt:1").tokens
-        [(0, 4), (6, 10), (10, 11)]
     """
     blank = set(invisible_characters(text))
     tokens: list[Offsets] = []
@@ -290,10 +259,6 @@ def token_ranges(text: TokenizedText, spans: Iterable[TextSpan]) -> list[tuple[i
     Args:
         text: the text with its tokens.
         spans: spans of its characters.
-
-    Example:
-        >>> token_ranges(tokenize("Anna Lind left"), [TextSpan(5, 9, "PER"), TextSpan(0, 2, "PER")])
-        [(1, 2), None]
     """
     tokens = _TokenEdges(text)
     return [None if isinstance(place, SpanConflict) else place for place in map(tokens.exact, spans)]
@@ -308,11 +273,6 @@ def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) 
 
     Returns:
         the text with fewer sentences.
-
-    Example:
-        >>> text = tokenize("Our firm Yahoo! Inc. grew.")
-        >>> text.sentences, merge_sentences(text, [(2, 5, "ORG")]).sentences
-        ([0, 4, 7], [0, 7])
     """
     inside = {t for first, end, _ in spans for t in range(first + 1, end)}
     return text._replace(sentences=[t for t in text.sentences if t not in inside])
@@ -331,12 +291,6 @@ def to_character_offsets(
 
     Returns:
         the spans with character offsets; offsets beyond the text or inside a character become len(text) + 1.
-
-    Example:
-        >>> to_character_offsets("\U0001f600 Anna", [TextSpan(3, 7, "PER")], "utf-16")[0][:3]
-        (2, 6, 'PER')
-        >>> to_character_offsets("It is\r\nAnna", [TextSpan(6, 10, "PER")], "characters", "\n")[0][:3]
-        (7, 11, 'PER')
     """
     if (unit == "characters" or text.isascii()) and (line_ends is None or "\n" not in text):
         return list(spans)

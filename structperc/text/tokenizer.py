@@ -34,12 +34,7 @@ class Condensed(NamedTuple):
 
 
 def invisible_characters(text: str) -> str:
-    """Return the distinct invisible characters of a text, sorted.
-
-    Example:
-        >>> invisible_characters("e\\u0301 \\u200b!")
-        '\\u0301\\u200b'
-    """
+    """Return the distinct invisible characters of a text, sorted."""
     if text.isascii() and not _PLAIN_CONTROLS.search(text):
         return ""
     return "".join(sorted(char for char in set(text) if _is_invisible(char)))
@@ -55,10 +50,6 @@ def condense(text: str) -> Condensed | None:
     """Return a text without invisible characters, or None if it has none.
 
     Emoji connected by joiners (families, professions) are replaced by the first one.
-
-    Example:
-        >>> condense("a\\u200b b")
-        Condensed(text='a b', starts=[0, 2, 3], ends=[2, 3, 4])
     """
     hidden = invisible_characters(text)
     if not hidden:
@@ -194,11 +185,6 @@ def conll_tokens(text: str) -> list[Offsets]:
 
     Returns:
         pairs (start, end), ascending; the token is text[start:end].
-
-    Example:
-        >>> text = "Don't go."
-        >>> [text[start:end] for start, end in conll_tokens(text)]
-        ['Do', "n't", 'go', '.']
     """
     return _CONLL(text)
 
@@ -211,11 +197,6 @@ def ud_tokens(text: str) -> list[Offsets]:
 
     Returns:
         pairs (start, end), ascending; the token is text[start:end].
-
-    Example:
-        >>> text = "third-quarter profit"
-        >>> [text[start:end] for start, end in ud_tokens(text)]
-        ['third', '-', 'quarter', 'profit']
     """
     return _UD(text)
 
@@ -300,11 +281,6 @@ def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
     Returns:
         the index of the first token of each sentence, and N.
-
-    Example:
-        >>> text = "Anna left\\nShe sang"
-        >>> line_sentences(text, conll_tokens(text))
-        [0, 2, 4]
     """
     gaps = (text[before[1] : after[0]] for before, after in pairwise(tokens))
     inner = [t for t, gap in enumerate(gaps, 1) if _LINE.search(gap)]
@@ -320,11 +296,6 @@ def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
     Returns:
         [0, N], or [0] without tokens.
-
-    Example:
-        >>> text = "Anna left. She sang."
-        >>> one_sentence(text, conll_tokens(text))
-        [0, 6]
     """
     return [0, len(tokens)] if tokens else [0]
 
@@ -367,11 +338,6 @@ def paragraph_ends(text: str) -> Iterator[int]:
 
     Yields:
         positions in the text, ascending.
-
-    Example:
-        >>> text = "Anna left.\\n\\nShe sang.\\n"
-        >>> [text[:end] for end in paragraph_ends(text)]
-        ['Anna left.\\n\\n']
     """
     hidden = dict.fromkeys(map(ord, invisible_characters(text)))
     before, space, at = "", "", 0  # the last visible characters before an empty line, and white space after them

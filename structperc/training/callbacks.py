@@ -89,11 +89,6 @@ class GradualUnfreezing(pl.Callback):
 
     Raises:
         InputError: `first` is negative, or `step` is below 1; in training, a model without a transformer.
-
-    Example:
-        >>> callback = GradualUnfreezing(first=1, step=2)
-        >>> [callback.frozen_layers(epoch, layers=6) for epoch in range(5)]  # None: the embeddings are trained, too
-        [5, 3, 1, None, None]
     """
 
     def __init__(self, first: int = 1, step: int = 1) -> None:

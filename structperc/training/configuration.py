@@ -276,13 +276,7 @@ def first_line(made: Any) -> str:
 
 
 def argument_texts(made: Any) -> dict[str, str]:
-    r"""Return the descriptions of arguments in docstrings of Google style, also of base classes.
-
-    Example:
-        >>> def f(k): "Args:\n    k: number of paths."
-        >>> argument_texts(f)
-        {'k': 'number of paths.'}
-    """
+    r"""Return the descriptions of arguments in docstrings of Google style, also of base classes."""
     found: dict[str, str] = {}
     for one in getattr(made, "__mro__", (made,)):
         for text in (one.__doc__, getattr(vars(one).get("__init__"), "__doc__", None)):

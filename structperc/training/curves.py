@@ -75,11 +75,6 @@ def plot_curves(panels: Sequence[tuple[str, float, Curve]], best: int | None = N
     Args:
         panels: Label, factor of the values and curve of each panel.
         best: Number of an epoch, from 1.
-
-    Example:
-        >>> figure = plot_curves([("objective", 1, [(1, 9.0), (2, 4.0)]), ("dev F1 (%)", 100, [(1, 0.5), (2, 0.75)])])
-        >>> [ax.get_ylabel() for ax in figure.axes]
-        ['objective', 'dev F1 (%)']
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator

@@ -32,12 +32,7 @@ class Arguments(NamedTuple):
 
 
 def parse_arguments(arguments: Sequence[str]) -> Arguments:
-    """Return the arguments of a training command. Raises InputError for an argument that is not an option.
-
-    Example:
-        >>> parse_arguments(["-c", "own.yaml", "--trainer.max_epochs=3", "--data.seed", "2"]).options
-        [('trainer.max_epochs', '3'), ('data.seed', '2')]
-    """
+    """Return the arguments of a training command. Raises InputError for an argument that is not an option."""
     files, rest = split_arguments(arguments)
     options: list[tuple[str, str]] = []
     printed, help_for = False, None

@@ -83,11 +83,6 @@ def parameters(model: nn.Module) -> int:
 
     Args:
         model: A module.
-
-    Example:
-        >>> from torch import nn
-        >>> parameters(nn.Linear(3, 2))
-        8
     """
     return sum(p.numel() for p in model.parameters())
 
@@ -172,19 +167,6 @@ def evaluate(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Evalua
         tagger: A trained tagger.
         data: Data module of the training or evaluation.
         split: "train", "dev" or "test".
-
-    Example:
-        >>> import pytorch_lightning as pl
-        >>> from structperc import FeatureExtractor, Tagger
-        >>> from structperc.criteria import PerceptronLoss
-        >>> from structperc.datamodules import Synthetic
-        >>> from structperc.scorers import SparseLinear
-        >>> tagger = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), PerceptronLoss())
-        >>> data, quiet = Synthetic(train=5, dev=0, test=1), dict(logger=False, enable_checkpointing=False)
-        >>> trainer = pl.Trainer(max_epochs=3, enable_progress_bar=False, enable_model_summary=False, **quiet)
-        >>> trainer.fit(tagger, datamodule=data)
-        >>> round(evaluate(tagger, data, "train").compute()["score"], 3)  # F1 of segments
-        0.74
     """
     return label_split(tagger, data, split).evaluation
 

@@ -129,12 +129,6 @@ def plot_rounds(made: Sequence[Round], scores: Sequence[tuple[float, float]], pe
         made: The rounds, see `boosting_rounds`.
         scores: (epoch, score on development data), see `read_curve`.
         per_epoch: Maximum number of rounds of an epoch.
-
-    Example:
-        >>> made = [Round(1, "WE: Xxx -> PER", 0.5, 10.0, 4), Round(2, "WE: Xxx -> LOC", -0.25, 8.0, 3)]
-        >>> figure = plot_rounds(made, scores=[(1, 0.75)], per_epoch=2)
-        >>> [ax.get_title() for ax in figure.axes]
-        ['Loss', 'Development data', 'Largest weights of 2']
     """
     figure = Figure(figsize=(13, 5), layout="constrained")
     loss, dev, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))

@@ -102,15 +102,6 @@ def attribute_values(attribute: DocumentAttribute, corpus: Corpus, lookup: Looku
 
     Raises:
         InputError: `transform` did not return a string for each token; the message has its file and line.
-
-    Example:
-        >>> class Length(DocumentAttribute):
-        ...     def transform(self, corpus, lookup):
-        ...         return [str(len(word)) for word in corpus.columns["word"]]
-        >>> corpus = Corpus.from_sentences([{"word": ["Ford", "met", "Ford"]}])
-        >>> values = attribute_values(Length(), corpus, lambda name: None)
-        >>> [values.distinct[n] for n in values.numbers]
-        ['4', '3', '4']
     """
     found = attribute.transform(corpus, lookup)
     numbered = found if isinstance(found, Factorized) else None
@@ -152,13 +143,6 @@ def restore(
 
     Raises:
         InputError: The description is invalid.
-
-    Example:
-        >>> from structperc.builder import Builder
-        >>> from structperc.features import CaseElsewhere
-        >>> described = CaseElsewhere().to_json()
-        >>> type(restore(described, {}, Builder(), "model")).__name__
-        'CaseElsewhere'
     """
     options = {name: value for name, value in described.items() if name != STATE}
     attribute: DocumentAttribute = build.part(options, DocumentAttribute, place)

@@ -102,15 +102,6 @@ class EntityMajority(Majority):
     Args:
         of: attribute or column with the labels, in any segment scheme.
         within: "document" or "corpus": the text in which mentions are counted.
-
-    Example:
-        >>> from structperc.features import FeatureExtractor
-        >>> sentences = [{"word": ["Ford", "met", "Ford"], "model": ["B-ORG", "O", "B-ORG"]}]
-        >>> corpus = Corpus.from_sentences(sentences)
-        >>> features = FeatureExtractor(["most[0]"], documents={"most": EntityMajority("model")}, cutoff=1)
-        >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
-        ['most[0]=ORG']
     """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:
@@ -129,15 +120,6 @@ class SuperentityMajority(Majority):
     Args:
         of: attribute or column with the labels, in any segment scheme.
         within: "document" or "corpus": the text in which mentions are counted.
-
-    Example:
-        >>> from structperc.features import FeatureExtractor
-        >>> sentences = [{"word": ["Gerald", "Ford", "met", "Ford"], "model": ["B-PER", "I-PER", "O", "B-ORG"]}]
-        >>> corpus = Corpus.from_sentences(sentences)
-        >>> features = FeatureExtractor(["longer[0]"], documents={"longer": SuperentityMajority("model")}, cutoff=1)
-        >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
-        ['longer[0]=PER']
     """
 
     def transform(self, corpus: Corpus, lookup: Lookup) -> Factorized:

@@ -103,15 +103,6 @@ class LineKind(DocumentAttribute):
     "capitals": the sentence has no lower-case letter; "text": it ends in a full stop, an exclamation, question or
     quotation mark; else "line". "+numbers" is appended if at least every third token has a digit, "+short" for
     sentences of up to three tokens. Case and position have another meaning in titles and tables than in running text.
-
-    Example:
-        >>> from structperc.features import FeatureExtractor
-        >>> sentences = [{"word": ["FRANCE", "WIN", "CUP"]}, {"word": ["It", "rained", "all", "day", "."]}]
-        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> features = FeatureExtractor(["kind[0]"], documents={"kind": LineKind()}, cutoff=1)
-        >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
-        ['kind[0]=capitals+short', 'kind[0]=text']
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("text", "line", "capitals")
@@ -148,15 +139,6 @@ class LongestMention(DocumentAttribute):
 
     Raises:
         InputError: unknown position.
-
-    Example:
-        >>> from structperc.features import FeatureExtractor
-        >>> sentences = [{"word": ["Gerald", "Ford", "arrived"]}, {"word": ["later", "Ford", "spoke"]}]
-        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> features = FeatureExtractor(["full[0]"], documents={"full": LongestMention("w", "first")}, cutoff=1)
-        >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
-        ['full[0]=Gerald']
     """
 
     def __init__(self, of: str, at: At) -> None:
@@ -229,15 +211,6 @@ class OtherMentions(DocumentAttribute):
         of: name of the attribute.
         at: offset from the other mention to the token whose value is used, negative to the left; "_B" outside its
             sentence.
-
-    Example:
-        >>> from structperc.features import FeatureExtractor
-        >>> sentences = [{"word": ["Ford", "spoke"]}, {"word": ["later", "Ford", "left"]}]
-        >>> corpus = Corpus.from_sentences(sentences, documents=[0, 0])
-        >>> features = FeatureExtractor(["next[0]"], documents={"next": OtherMentions("w", at=1)}, cutoff=1)
-        >>> features.fit(corpus)
-        >>> sorted(features.feature_names("node"))
-        ['next[0]=left', 'next[0]=spoke']
     """
 
     def __init__(self, of: str, at: int = 0) -> None:
