@@ -170,7 +170,8 @@ class SequenceTagger(BaseEstimator):
         else:
             features = extractor([self.templates] if isinstance(self.templates, str) else list(self.templates))
         tagger = algorithm.make(features)
-        self.tagger_, self.n_iter_ = fit_tagger(tagger, data, iterations, int(seed), bool(self.verbose))
+        options = {"verbose": bool(self.verbose), "metrics": callable(self.algorithm)}
+        self.tagger_, self.n_iter_ = fit_tagger(tagger, data, iterations, int(seed), **options)
         self.classes_, self.scheme_, self._form = list(self.tagger_.labels.names), scheme, sentences.form
         for name in CACHED:
             self.__dict__.pop(name, None)

@@ -55,9 +55,18 @@ class InMemoryData(SequenceDataModule):
 
 
 def fit_tagger(
-    tagger: Tagger, data: SequenceDataModule, iterations: int, seed: int, verbose: bool
+    tagger: Tagger, data: SequenceDataModule, iterations: int, seed: int, verbose: bool, metrics: bool
 ) -> tuple[Tagger, int]:
-    """Train a tagger; return a copy with evaluation weights and without a trainer, and the number of iterations."""
+    """Train a tagger; return a copy with evaluation weights and without a trainer, and the number of iterations.
+
+    Args:
+        tagger: The tagger.
+        data: The training data.
+        iterations: Maximum number of epochs.
+        seed: Seed of random numbers.
+        verbose: Show a progress bar and messages.
+        metrics: Compute the metrics of epochs, which a schedule of learning rates may read; slow for small data.
+    """
     with _TRAINING, _silence(verbose), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         trainer = pl.Trainer(
@@ -67,6 +76,7 @@ def fit_tagger(
             enable_checkpointing=False,
             enable_model_summary=False,
             enable_progress_bar=verbose,
+            barebones=not (verbose or metrics),
             limit_val_batches=0,
         )
         trainer.fit(tagger, datamodule=data)
