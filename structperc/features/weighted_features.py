@@ -7,7 +7,7 @@ backslashes in names are escaped by a backslash; tab and end of line are `\t` an
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import Any
@@ -53,38 +53,46 @@ class FeatureColumn(Column):
     """A column of weighted features, whose strings are formatted only when they are read.
 
     Args:
-        features: pairs (name, weight); those of weight 0 have no effect.
+        names: names of F features.
+        weights: (F,) float64; features of weight 0 have no effect.
         lists: the indices of the features at each of N tokens.
     """
 
-    def __init__(self, features: list[WeightedName], lists: IdLists) -> None:
-        self.features, self.lists = features, lists
+    def __init__(self, names: list[str], weights: np.ndarray, lists: IdLists) -> None:
+        self.names, self.weights, self.lists = names, weights, lists
 
     @classmethod
-    def from_items(cls, items: Iterable[Sequence[WeightedName]], lists: IdLists) -> "FeatureColumn":
+    def from_items(cls, items: Iterable[Iterable[WeightedName]], lists: IdLists) -> "FeatureColumn":
         """Return the features of items.
 
         Args:
             items: the features of each distinct item.
             lists: the indices of the items at each token.
         """
-        features = list(items)
-        counts = np.array(list(map(len, features)), np.int64)
-        found = IdLists.from_counts(np.arange(counts.sum()), counts).select(lists.ids)
-        return cls(list(chain.from_iterable(features)), IdLists(found.ids, found.ends[lists.ends]))
+        names: list[str] = []
+        weights: list[float] = []
+        ends = [0]
+        for item in items:
+            for name, weight in item:
+                names.append(name)
+                weights.append(weight)
+            ends.append(len(names))
+        found = IdLists(np.arange(len(names)), np.array(ends)).select(lists.ids)
+        return cls(names, np.array(weights, np.float64), IdLists(found.ids, found.ends[lists.ends]))
 
     @cached_property
     def strings(self) -> Factorized:  # type: ignore[override]  # made when first read
         """The strings, see `format_weighted_features`."""
-        features = [self.features[i] for i in self.lists.ids.tolist()]
-        return factorize([format_weighted_features(features[a:b]) for a, b in pairwise(self.lists.ends.tolist())])
+        features = list(zip(self.names, self.weights.tolist(), strict=True))
+        parts = ([features[i] for i in self.lists.ids[a:b].tolist()] for a, b in pairwise(self.lists.ends.tolist()))
+        return factorize(list(map(format_weighted_features, parts)))
 
     def __len__(self) -> int:
         return len(self.lists.ends) - 1
 
     def take(self, places: slice | np.ndarray) -> "FeatureColumn":
         """Return the features at a slice or at (n,) positions as a column."""
-        return FeatureColumn(self.features, self.lists.select(np.arange(len(self))[places]))
+        return FeatureColumn(self.names, self.weights, self.lists.select(np.arange(len(self))[places]))
 
 
 class WeightedFeatures:
@@ -104,10 +112,9 @@ class WeightedFeatures:
     def fit(self, corpus: Corpus, cutoff: int) -> "WeightedFeatures":
         """Return the features listed at least `cutoff` times in a corpus. Raises InputError as `encode` does."""
         column, counts = self._read(corpus), Counter[str]()
-        numbers = np.bincount(column.lists.ids, minlength=len(column.features)).tolist()
-        for (name, weight), number in zip(column.features, numbers, strict=True):
-            if weight != 0:
-                counts[name] += number
+        occurrences = np.bincount(column.lists.ids, minlength=len(column.names))
+        for i in np.flatnonzero(column.weights).tolist():
+            counts[column.names[i]] += int(occurrences[i])
         return WeightedFeatures(self.column, self.vocabulary.count(counts, cutoff))
 
     def encode(self, corpus: Corpus, first: int = 0) -> IdLists:
@@ -115,9 +122,9 @@ class WeightedFeatures:
 
         Raises InputError for a missing column and an invalid string.
         """
-        features, lists = (column := self._read(corpus)).features, column.lists
-        ids = self.vocabulary.find([name for name, _ in features])[lists.ids]
-        weights = np.array([weight for _, weight in features], np.float32)[lists.ids]
+        column = self._read(corpus)
+        lists = column.lists
+        ids, weights = self.vocabulary.find(column.names)[lists.ids], column.weights.astype(np.float32)[lists.ids]
         known = (ids != NO_FEATURE) & (weights != 0)
         weights = weights[known]
         ends = np.concatenate([np.zeros(1, np.int64), known.cumsum()])[lists.ends]

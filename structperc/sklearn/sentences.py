@@ -1,8 +1,8 @@
 """Parsing of sentences, labels and feature dicts in the forms of scikit-learn and python-crfsuite."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, starmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import chain, count, repeat, starmap
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -164,32 +164,36 @@ def _feature_column(sentences: Sequence[Any], name: str) -> FeatureColumn:
 
     Items that are equal have the same weight: 1, 1.0 and True.
     """
+    tokens = [token for sentence in sentences for token in sentence]
     try:
-        return _column_of([_items(token) for sentence in sentences for token in sentence])
+        return _column_of(tokens, map(_items, tokens))
     except (TypeError, InputError):  # unhashable, since dicts are nested, or invalid: an error with its place
-        tokens = (
-            features_of(token, f"{name}, sentence {n}, token {t}")
+        features = [
+            list(features_of(token, f"{name}, sentence {n}, token {t}"))
             for n, sentence in enumerate(sentences, 1)
             for t, token in enumerate(sentence, 1)
-        )
-        return _column_of(list(map(list, tokens)))
+        ]
+        return _column_of(features, features)
 
 
-def _column_of(tokens: Sequence[Collection[tuple[Any, Any]]]) -> FeatureColumn:
-    """Return the features of the items of dicts. Raises TypeError for unhashable items, InputError for invalid ones."""
+def _column_of(tokens: Sequence[Sized], items: Iterable[Iterable[tuple[Any, Any]]]) -> FeatureColumn:
+    """Return the features of tokens that have these items (key, value), as many as their length.
+
+    Raises TypeError for unhashable items, InputError for invalid ones.
+    """
     index: defaultdict[tuple[Any, Any], int] = defaultdict(count().__next__)
     counts = np.array(list(map(len, tokens)), np.int64)
-    numbers = np.fromiter(map(index.__getitem__, chain.from_iterable(tokens)), np.int32, int(counts.sum()))
+    numbers = np.fromiter(map(index.__getitem__, chain.from_iterable(items)), np.int32, int(counts.sum()))
     return FeatureColumn.from_items(starmap(_features_of_item, index), IdLists.from_counts(numbers, counts))
 
 
-def _items(token: Any) -> Collection[tuple[Any, Any]]:
-    """Return the items of a dict of features, or of one that is equivalent to other forms."""
+def _items(token: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the items of a dict of features, or of one that is equivalent to a list. Raises TypeError for others."""
     if isinstance(token, dict):
         return token.items()
     if isinstance(token, list | tuple):
-        return [(name, 1.0) for name in token]
-    return list(features_of(token))
+        return zip(token, repeat(1.0))
+    raise TypeError(f"{type(token).__name__} is neither a dict nor a list")
 
 
 def read_labels(y: Iterable[Any], lengths: Sequence[int], names: tuple[str, str] = ("X", "y")) -> list[list[str]]:
