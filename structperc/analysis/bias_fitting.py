@@ -25,7 +25,7 @@ from structperc.errors import InputError
 from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
-from structperc.reranking import GlobalReranker, Reranker
+from structperc.reranking import Reranker
 from structperc.structures import Batch, Lattice
 from structperc.taggers.tagger import Tagger
 
@@ -80,7 +80,7 @@ def fit_temperature(tagger: Tagger, corpus: Corpus) -> float:
 
 def check_local(tagger: Tagger) -> None:
     """Raise InputError for a tagger whose scores have no sum over all label sequences."""
-    if tagger.nonlocal_features or isinstance(tagger, Reranker | GlobalReranker):
+    if tagger.nonlocal_features or isinstance(tagger, Reranker):
         raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
 
 
@@ -400,7 +400,7 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
 
 def _supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
     """Return the ways to try. Raises InputError for those that the tagger does not support."""
-    if isinstance(tagger, Reranker | GlobalReranker):
+    if isinstance(tagger, Reranker):
         raise InputError("a re-ranker chooses among the candidates of another model; calibrate a tagger")
     scheme = tagger.labels.scheme
     if scheme == "none":

@@ -17,7 +17,6 @@ from structperc.criteria.base import is_allowed
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_value
 from structperc.data.labels import LabelSet
-from structperc.data.splits import Extent
 from structperc.data.tag_schemes import convert
 from structperc.data.weights import sequence_weights
 from structperc.datamodules.base import SequenceDataModule
@@ -28,21 +27,12 @@ from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, format_strings
 from structperc.progress import bar
-from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.local_score import FirstScore, with_local_scores
+from structperc.reranking.local_score import FirstScore
 from structperc.reranking.ranker import Examples, Ranker
-from structperc.reranking.reranker import (
-    build_first_vocabulary,
-    check_incomplete_lists,
-    check_lists,
-    check_parts,
-    freeze_first,
-    parts_from_description,
-    train_first_models,
-)
-from structperc.structures import Batch, Candidates, Lattice
+from structperc.reranking.reranker import Reranker
+from structperc.structures import Batch, Candidates
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.model_format import required_entries
@@ -53,7 +43,7 @@ BATCH = 64  # sequences at a time
 logger = logging.getLogger("pytorch_lightning.structperc")
 
 
-class GlobalReranker(Tagger):
+class GlobalReranker(Reranker):
     """A re-ranker with global features, learned by boosting or the voted perceptron. Collins 2002.
 
     "Ranking Algorithms for Named-Entity Extraction: Boosting and the Voted Perceptron". The total score is w0 * score
@@ -102,9 +92,7 @@ class GlobalReranker(Tagger):
     """
 
     saved_parts: ClassVar[tuple[str, ...]] = ("ranker", "search", "decoder", "nonlocal_features")
-    supports_distributed = False
     uses_candidate_lists = True
-    first: Tagger
     scorer: FirstScore
 
     def __init__(
@@ -125,15 +113,8 @@ class GlobalReranker(Tagger):
             )
         if min_sequences < 1:
             raise InputError(f"model.min_sequences must be >= 1, got {min_sequences}")
-        scorer, criterion, decoder = FirstScore(), ranker.criterion, decoder or KBest(search.k)
-        super().__init__(
-            first.features, scorer, criterion, search, nonlocal_features=nonlocal_features, decoder=decoder
-        )
-        check_parts(first, scorer, criterion, search, nonlocal_features, correct)
-        self.first = first  # the last module, see `Reranker`
-        self.jackknife, self.correct = jackknife or JackKnife(), correct
-        self.lists: CandidateLists | None = None  # lists of the training data after `train_first`
-        self.fingerprint: str | None = None  # hash of the configuration and data of the lists
+        parts = first, FirstScore(), ranker.criterion, search, nonlocal_features
+        super().__init__(*parts, decoder=decoder, jackknife=jackknife, correct=correct)
         self.ranker, self.min_sequences = ranker, min_sequences
         self.automatic_optimization = False
         self.training_method = RankerTraining(self)
@@ -148,37 +129,6 @@ class GlobalReranker(Tagger):
 
     # -- lists and their features ----------------------------------------------------------------------------
 
-    def bind_parts(self) -> None:
-        """Connect the current parts; freeze the weights of the first model and create them if necessary."""
-        freeze_first(self.first, self.labels)
-        super().bind_parts()
-
-    def inputs(self, corpus: Corpus) -> list[Ragged]:
-        """Return the inputs of the first model's scorer."""
-        return self.first.inputs(corpus)
-
-    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
-        """Return the number of sub-word tokens of each token; None if the first model does not split tokens."""
-        return self.first.piece_counts(inputs)
-
-    @property
-    def columns(self) -> list[str]:
-        """Roles of the columns that new text must have, the word first."""
-        return self.first.columns
-
-    @property
-    def extent(self) -> Extent:
-        """Extent of the text that determines the scores of the first model."""
-        return self.first.extent
-
-    def forward(self, batch: Batch) -> Lattice:
-        """Return the Lattice of a batch under the first model, in which candidates are searched."""
-        return self.first(batch)
-
-    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
-        """Return the first model's candidates, in its order, with weighted scores of the first model."""
-        return with_local_scores(self.scorer, batch, candidates)
-
     def train_first(self, data: SequenceDataModule, **options: Any) -> dict[str, float]:
         """Train the first models, as `Reranker.train_first` does, and collect the features of their lists.
 
@@ -190,7 +140,7 @@ class GlobalReranker(Tagger):
         """
         for feature in self.global_features:
             feature.collect_lexicon(data.corpus("train").columns["word"])
-        seconds = train_first_models(self, data, options)
+        seconds = super().train_first(data, **options)
         progress = options.get("enable_progress_bar") is not False  # None, as in a trainer's options, is true
         started = time.perf_counter()
         self._fit_lists(data, progress)
@@ -198,9 +148,8 @@ class GlobalReranker(Tagger):
 
     def _fit_lists(self, data: SequenceDataModule, progress: bool) -> None:
         """Collect the features of the training lists, and reset the ranker."""
-        assert self.lists is not None
-        rows = self.encode(data.corpus("train"))
-        self.list_features = ListFeatures(self.global_features, rows, self.lists, self.labels, self.device, progress)
+        rows, lists = self.encode(data.corpus("train")), self._require_lists()
+        self.list_features = ListFeatures(self.global_features, rows, lists, self.labels, self.device, progress)
         self.list_features.set_vocabularies(self.min_sequences)
         self.examples = self.list_features.examples(self.correct)
         if (weights := sequence_weights(data.corpus("train"))) is not None:
@@ -270,17 +219,9 @@ class GlobalReranker(Tagger):
 
     # -- vocabulary, checkpoints and saved models ------------------------------------------------------------
 
-    def build_vocabulary(self, data: SequenceDataModule) -> None:
-        """Take features and labels from the training data, and create the weights."""
-        build_first_vocabulary(self, data)
-
-    def check_data(self, data: SequenceDataModule, stage: str) -> None:
-        """Raise InputError for training without candidate lists of the training data."""
-        check_lists(self.lists, data, stage)
-
     def check_incomplete(self, place: str) -> None:
         """Raise InputError, which begins with `place`, if the target must be the gold labels."""
-        check_incomplete_lists(self.correct, place)
+        self._check_target(place)
 
     def check_weights(self, corpus: Corpus) -> None:
         """Raise InputError for weights within sequences, or for a ranker that does not learn from weights."""
@@ -316,22 +257,22 @@ class GlobalReranker(Tagger):
     def extra_vocabulary(self) -> dict[str, Any]:
         """Return the fingerprint of the lists and, during training, the number of strings of each feature."""
         strings = {} if self.examples is None else {"strings": self._sizes()}
-        return strings if self.fingerprint is None else {"candidate lists": self.fingerprint, **strings}
+        return {**super().extra_vocabulary(), **strings}
 
     def description(self) -> dict[str, Any]:
         """Return class and options of every part, and the names of strings."""
         strings = [feature.strings for feature in self.global_features]
-        return {**super().description(), "first": self.first.description(), "strings": strings}
+        return {**super().description(), "strings": strings}
 
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
         strings = required_entries(description, ["strings"])["strings"]
         check_value(strings, list[list[str] | None], "strings")
-        made = cls(**parts_from_description(cls, description, features, build))
+        made = super().from_description(description, features, build)
         for feature, own in zip(made.global_features, strings, strict=True):
             feature.strings = own
-        return made.restore_biases(description, build)
+        return made
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *options: Any, **more: Any) -> Any:
         """Load a state as torch does; keep the names of strings from the description."""

@@ -17,7 +17,6 @@ from structperc.criteria import Criterion
 from structperc.criteria.base import is_allowed
 from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, first_label_set, is_incomplete
-from structperc.data.labels import LabelSet
 from structperc.data.normalise import check_known_labels
 from structperc.data.possible_labels import label_masks
 from structperc.data.splits import Extent
@@ -121,7 +120,9 @@ class Reranker(Tagger):
 
     def bind_parts(self) -> None:
         """Connect the current parts; freeze the weights of the first model and create them if necessary."""
-        freeze_first(self.first, self.labels)
+        if not self.first.fitted:
+            self.first.allocate(self.labels)
+        self.first.requires_grad_(False)
         super().bind_parts()
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
@@ -152,8 +153,45 @@ class Reranker(Tagger):
 
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the correct label sequences and the listed candidates of a training batch, without a search."""
-        assert self.lists is not None
-        return score_list(self, batch, move_data_to_device(self.lists.batch(batch.rows.cpu()), self.device))
+        listed = self._require_lists().batch(batch.rows.cpu())
+        return self.score_list(batch, move_data_to_device(listed, self.device))
+
+    def score_list(self, batch: Batch, listed: ListBatch) -> Scored:
+        """Return the correct label sequences and candidates of lists under the re-ranker, with gradients."""
+        candidates = listed.candidates
+        gold, gold_scores = self._correct(batch, listed)
+        labels = torch.cat([gold[:, None], candidates.labels], 1)
+        valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
+        first = torch.cat([gold_scores[:, None], candidates.scores], 1)
+        local = local_scores(self.scorer, batch, Candidates(labels, first, valid))
+        more = self.nonlocal_scores(batch, labels, valid)
+        zero = torch.zeros((), device=self.device)  # criteria read only the lengths of this lattice
+        (B, T), L = gold.shape, len(self.labels)
+        lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
+        scored = Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
+        scored = scored._replace(weights=batch.weights)
+        if batch.allowed is None:
+            return scored
+        listed_gold = is_allowed(gold[:, None], batch.allowed).all(2)  # otherwise only the closest candidate is right
+        allowed = torch.where(listed_gold[:, :, None], batch.allowed, one_hot(gold, L).bool())
+        return best_allowed_by_total(scored._replace(allowed=allowed))
+
+    def _correct(self, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
+        """Return the correct labels (B, T) and their scores (B,) by the first model."""
+        assert batch.gold is not None
+        if self.correct == "gold":
+            return batch.gold, listed.gold_scores
+        if batch.allowed is not None:
+            closest = closest_allowed(listed.candidates, batch.allowed)
+        else:
+            closest = oracle(listed.candidates, batch.gold, batch.lengths, self.labels, batch.sentences)
+        rows = torch.arange(len(closest), device=closest.device)
+        return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
+
+    def _require_lists(self) -> CandidateLists:
+        if self.lists is None:
+            raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
+        return self.lists
 
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
         """Return `scored`: candidates are listed without a cost."""
@@ -174,24 +212,54 @@ class Reranker(Tagger):
         Raises:
             InputError: The data is unsuitable; raised before anything is trained.
         """
-        return train_first_models(self, data, options)
+        self.check_unit(data.unit)
+        corpus, labels, first = data.corpus("train"), data.label_set(), self.first
+        if is_incomplete(corpus):
+            self.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
+        if WEIGHT in corpus.columns:
+            self.check_weights(corpus)
+        if data.has("dev"):
+            check_known_labels(data.corpus("dev"), labels)
+        for part in (self.criterion, *self.nonlocal_features):
+            part.allocate(labels)  # raises its errors before anything is trained
+        models = self.jackknife(first, data, self.search.k, **options)
+        models.tagger.optimizer, models.tagger.prior = first.optimizer, first.prior  # not saved in the cache
+        self.first, self.features = models.tagger, models.tagger.features
+        self.lists, self.fingerprint = models.lists, models.fingerprint
+        gold = label_masks(corpus, labels, ALLOWED) if is_incomplete(corpus) else labels.encode(corpus.columns["label"])
+        share = models.lists.contains(torch.from_numpy(gold)).double().mean()
+        logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", models.lists.k, 100 * share)
+        self.allocate(labels)
+        self.unit, self.training_files = data.unit, data.training_files()
+        return models.seconds
 
     def new_optimizer(self) -> Optimizer:
         """Return an optimizer over the re-ranker's parameters, without those of the first model."""
         return self.optimizer([p for p in self.parameters() if p.requires_grad])
 
     def build_vocabulary(self, data: SequenceDataModule) -> None:
-        """Take features and labels from the training data, and create the weights."""
-        build_first_vocabulary(self, data)
+        """Take features and labels from the training data, and create the weights of both models."""
+        train = data.corpus("train")
+        self.features.fit(train)
+        self.first.scorer.build_vocabulary(self.first.with_scorer_columns(train))
+        self.allocate(data.label_set())
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:
         """Raise InputError for training without candidate lists of the training data."""
-        check_lists(self.lists, data, stage)
+        if stage != "fit":
+            return
+        lengths = self._require_lists().lengths
+        if lengths.tolist() != data.corpus("train").lengths.tolist():
+            raise InputError("the candidate lists are of other training data: call train_first(data) again")
 
     def check_incomplete(self, place: str) -> None:
         """Raise InputError, which begins with `place`, if the parts do not learn from incomplete labels."""
         super().check_incomplete(place)
-        check_incomplete_lists(self.correct, place)
+        self._check_target(place)
+
+    def _check_target(self, place: str) -> None:
+        if self.correct == "gold":
+            raise InputError(f"{place}: incomplete labels have no gold sequence; set model.correct: closest")
 
     # -- checkpoints and saved models ------------------------------------------------------------------------
 
@@ -206,107 +274,9 @@ class Reranker(Tagger):
     @classmethod
     def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
         """Return the re-ranker, without weights and lists, of a `description`."""
-        return cls(**parts_from_description(cls, description, features, build)).restore_biases(description, build)
-
-
-# -- functions of both kinds of re-rankers -------------------------------------------------------------------
-
-
-def score_list(reranker: Any, batch: Batch, listed: ListBatch) -> Scored:
-    """Return the correct label sequences and candidates of lists under the re-ranker, with gradients."""
-    candidates = listed.candidates
-    gold, gold_scores = _correct(reranker, batch, listed)
-    labels = torch.cat([gold[:, None], candidates.labels], 1)
-    valid = torch.nn.functional.pad(candidates.valid, (1, 0), value=True)
-    first = torch.cat([gold_scores[:, None], candidates.scores], 1)
-    local = local_scores(reranker.scorer, batch, Candidates(labels, first, valid))
-    more = reranker.nonlocal_scores(batch, labels, valid)
-    zero = torch.zeros((), device=reranker.device)  # criteria read only the lengths of this lattice
-    (B, T), L = gold.shape, len(reranker.labels)
-    lattice = Lattice(zero.expand(B, T, L), zero.expand(B, T, L, L), batch.lengths)
-    scored = Scored(lattice, gold, candidates, local[:, 0], local[:, 1:], more[:, 0], more[:, 1:], batch.first)
-    scored = scored._replace(weights=batch.weights)
-    if batch.allowed is None:
-        return scored
-    listed_gold = is_allowed(gold[:, None], batch.allowed).all(2)  # otherwise only the closest candidate is right
-    allowed = torch.where(listed_gold[:, :, None], batch.allowed, one_hot(gold, L).bool())
-    return best_allowed_by_total(scored._replace(allowed=allowed))
-
-
-def _correct(reranker: Any, batch: Batch, listed: ListBatch) -> tuple[Tensor, Tensor]:
-    """Return the correct labels (B, T) and their scores (B,) by the first model."""
-    assert batch.gold is not None
-    if reranker.correct == "gold":
-        return batch.gold, listed.gold_scores
-    if batch.allowed is not None:
-        closest = closest_allowed(listed.candidates, batch.allowed)
-    else:
-        closest = oracle(listed.candidates, batch.gold, batch.lengths, reranker.labels, batch.sentences)
-    rows = torch.arange(len(closest), device=closest.device)
-    return listed.candidates.labels[rows, closest], listed.candidates.scores[rows, closest]
-
-
-def train_first_models(reranker: Any, data: SequenceDataModule, options: dict[str, Any]) -> dict[str, float]:
-    """Train the first models of a re-ranker, set its lists and create its weights; see `Reranker.train_first`."""
-    reranker.check_unit(data.unit)
-    corpus, labels, first = data.corpus("train"), data.label_set(), reranker.first
-    if is_incomplete(corpus):
-        reranker.check_incomplete(corpus.where(corpus.columns[ALLOWED].index(first_label_set(corpus))))
-    if WEIGHT in corpus.columns:
-        reranker.check_weights(corpus)
-    if data.has("dev"):
-        check_known_labels(data.corpus("dev"), labels)
-    for part in (reranker.criterion, *reranker.nonlocal_features):
-        part.allocate(labels)  # raises its errors before anything is trained
-    models = reranker.jackknife(first, data, reranker.search.k, **options)
-    models.tagger.optimizer, models.tagger.prior = first.optimizer, first.prior  # not saved in the cache
-    reranker.first, reranker.features = models.tagger, models.tagger.features
-    reranker.lists, reranker.fingerprint = models.lists, models.fingerprint
-    gold = label_masks(corpus, labels, ALLOWED) if is_incomplete(corpus) else labels.encode(corpus.columns["label"])
-    share = models.lists.contains(torch.from_numpy(gold)).double().mean()
-    logger.info("candidate lists: gold is among the %d of %.1f%% of the sequences", models.lists.k, 100 * share)
-    reranker.allocate(labels)
-    reranker.unit, reranker.training_files = data.unit, data.training_files()
-    return models.seconds
-
-
-def freeze_first(first: Tagger, labels: LabelSet) -> None:
-    """Freeze the weights of a first model; create them if necessary."""
-    if not first.fitted:
-        first.allocate(labels)
-    first.requires_grad_(False)
-
-
-def build_first_vocabulary(reranker: Any, data: SequenceDataModule) -> None:
-    """Take features and labels from the training data, and create the weights of both models."""
-    train = data.corpus("train")
-    reranker.features.fit(train)
-    reranker.first.scorer.build_vocabulary(reranker.first.with_scorer_columns(train))
-    reranker.allocate(data.label_set())
-
-
-def check_lists(lists: CandidateLists | None, data: SequenceDataModule, stage: str) -> None:
-    """Raise InputError for training without candidate lists of the training data."""
-    if stage != "fit":
-        return
-    if lists is None:
-        raise InputError("no candidate lists to train on: run `structperc rerank`; in Python train_first(data)")
-    if lists.lengths.tolist() != data.corpus("train").lengths.tolist():
-        raise InputError("the candidate lists are of other training data: call train_first(data) again")
-
-
-def check_incomplete_lists(correct: Correct, place: str) -> None:
-    """Raise InputError for incomplete labels if the target must be the gold labels, which are unknown."""
-    if correct == "gold":
-        raise InputError(f"{place}: incomplete labels have no gold sequence; set model.correct: closest")
-
-
-def parts_from_description(
-    cls: Any, description: dict[str, Any], features: FeatureExtractor, build: Builder
-) -> dict[str, Any]:
-    """Return the first model and the other parts of a described re-ranker, as arguments of its class."""
-    first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
-    return {"first": first, **build.options(cls, required_entries(description, cls.saved_parts), "model")}
+        first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
+        parts = build.options(cls, required_entries(description, cls.saved_parts), "model")
+        return cls(first=first, **parts).restore_biases(description, build)
 
 
 def check_parts(

@@ -25,8 +25,8 @@ class RerankingProgram(Program):
     """The `Program` of a Reranker, or of the re-ranker that the configuration's model.class_path names."""
 
     prefix = ("rerank",)
-    base, default = Reranker | GlobalReranker, Reranker
-    model: Reranker | GlobalReranker
+    base, default = Reranker, Reranker
+    model: Reranker
 
     def before_fit(self) -> None:
         """Train the first models, with the accelerator and the progress bar of the trainer."""
@@ -51,7 +51,7 @@ class RerankingProgram(Program):
         return {**self.first_seconds, "re-ranker": self.seconds}
 
 
-def check_trainer(trainer: pl.Trainer, model: Reranker | GlobalReranker) -> None:
+def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
     """Raise InputError for several processes, and for options about gradients if a ranker learns without them."""
     model.check_processes(trainer)
     if model.automatic_optimization:

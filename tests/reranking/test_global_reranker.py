@@ -31,7 +31,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import Boosting, FirstScore, Ranker, VotedPerceptron, global_reranker
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker, compared_candidates, feature_ids
-from structperc.reranking.reranker import Reranker, score_list
+from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import StopWhenConverged
 from tests.nested import assert_same
@@ -156,7 +156,7 @@ def judged(made, data):
     rows = data.encoded("train")
     batch = rows[list(range(len(rows)))]
     with torch.no_grad():
-        return made.ranker.criterion.losses_and_updates(score_list(made, batch, made.lists.batch(batch.rows)))
+        return made.ranker.criterion.losses_and_updates(made.score_list(batch, made.lists.batch(batch.rows)))
 
 
 @pytest.mark.parametrize("unit", ["sentence", "document"])

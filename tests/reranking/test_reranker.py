@@ -21,7 +21,7 @@ from structperc.optim import Perceptron
 from structperc.reranking import FirstScore, LocalFeatures, LocalSum
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.jackknife import JackKnife
-from structperc.reranking.reranker import Reranker, score_list
+from structperc.reranking.reranker import Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
@@ -138,7 +138,7 @@ def test_training_with_total_scores(reranker, data):
     for order in ([0, 1, 2], [3, 4]):
         batch = rows[order]
         listed = reranker.lists.batch(batch.rows)
-        scored = score_list(reranker, batch, listed)
+        scored = reranker.score_list(batch, listed)
         total, gold = scored.candidate_scores + scored.candidate_nonlocal, scored.gold_scores + scored.gold_nonlocal
         for b, row in enumerate(order):
             one, words = rows[[row]], text_of(data, "train", row)
@@ -169,7 +169,7 @@ def test_closest_candidate_as_gold(cache, data, local):
     for row in range(len(rows)):
         batch = rows[[row]]
         listed = made.lists.batch(batch.rows)
-        scored = score_list(made, batch, listed)
+        scored = made.score_list(batch, listed)
         names = [made.labels.decode(path) for path in listed.candidates.labels[0][listed.candidates.valid[0]]]
         wanted = made.labels.decode(batch.gold[0])
         outside += wanted not in names
@@ -478,10 +478,10 @@ def test_best_allowed_candidate_is_the_target(reranker, data):
     batch = reranker.encode(data.corpus("train"))[[0, 1]]
     listed, L = reranker.lists.batch(batch.rows), len(reranker.labels)
     candidates = listed.candidates
-    plain = score_list(reranker, batch, listed)
+    plain = reranker.score_list(batch, listed)
     total = (plain.candidate_scores + plain.candidate_nonlocal).masked_fill(~candidates.valid, -torch.inf)
     allowed = torch.nn.functional.one_hot(candidates.labels[:, :2], L).bool().any(1)  # of the two best
-    found = score_list(reranker, batch._replace(allowed=allowed), listed)
+    found = reranker.score_list(batch._replace(allowed=allowed), listed)
     right = (
         allowed[:, None].expand(-1, candidates.labels.shape[1], -1, -1).gather(3, candidates.labels[..., None]).all(2)
     )
@@ -491,7 +491,7 @@ def test_best_allowed_candidate_is_the_target(reranker, data):
     nothing = torch.zeros_like(allowed)
     nothing[:, :, 0] = torch.arange(allowed.shape[1]) > 0  # all but the first token O
     nothing |= ~(torch.arange(allowed.shape[1]) < batch.lengths[:, None])[:, :, None]
-    found = score_list(reranker, batch._replace(allowed=nothing), listed)
+    found = reranker.score_list(batch._replace(allowed=nothing), listed)
     wrong = (candidates.labels[:, :, 1:] != 0).sum(2).masked_fill(~candidates.valid, 10**6)
     closest = candidates.labels[torch.arange(2), wrong.argmin(1)]
     assert torch.equal(found.gold, closest)
