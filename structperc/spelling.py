@@ -14,9 +14,15 @@ _BLANK = re.compile(rf"[\s{_UNSEEN}{_FORMAT}]*")
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return "; did you mean NAME?" with the known name closest to the given one; "" where none is close."""
+    name = closest(given, known)
+    return f"; did you mean {name}?" if name else ""
+
+
+def closest(given: str, known: Iterable[str]) -> str | None:
+    """Return the known name closest to the given one, ignoring capitals; None where none is close."""
     by_folded = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_folded, n=1)
-    return f"; did you mean {by_folded[close[0]]}?" if close else ""
+    return by_folded[close[0]] if close else None
 
 
 def visible(text: str) -> str:

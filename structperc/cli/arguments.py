@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from structperc.cli.inputs import FILE, MODEL, check_inputs
 from structperc.data.read_options import DROPPED, SEPARATORS, UNITS, ReadOptions
 from structperc.data.tag_schemes import check_labels_option
 from structperc.errors import InputError
@@ -45,9 +46,21 @@ class CommandParser(argparse.ArgumentParser):
     """The parser of a command's arguments; raises InputError for mistakes, and accepts no abbreviated options."""
 
     def __init__(self, command: str, description: str, **options: Any) -> None:
-        super().__init__(f"structperc {command}", description=description, allow_abbrev=False, **options)
         self.command = command
         self.given: Sequence[str] = ()
+        self.arguments: list[argparse.Action] = []
+        super().__init__(f"structperc {command}", description=description, allow_abbrev=False, **options)
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """Add an argument as argparse does; those of the types of `cli.inputs` are checked by `start`."""
+        self.arguments.append(super().add_argument(*names, **options))
+        return self.arguments[-1]
+
+    def start(self, run: Callable[[argparse.Namespace], None], given: Sequence[str]) -> None:
+        """Run a function with the parsed arguments. Raises InputError for missing inputs."""
+        options = self.parse_args(given)
+        check_inputs(self.arguments, options)
+        run(options)
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Parse the arguments as argparse does, and suggest an option for an unknown one."""
@@ -102,12 +115,12 @@ def command(
             add_arguments(made)
             return made
 
-        return Command(name, arguments, summary, lambda given: run(parser().parse_args(given)), parser)
+        return Command(name, arguments, summary, lambda given: parser().start(run, given), parser)
 
     return decorate
 
 
-MODEL = "model"  # folder of a run's model
+MODEL_FOLDER = "model"  # of a run
 MODEL_FILES = ("model.json", "model.safetensors")
 MAX_DEPTH = 5  # levels between a folder and the runs below it: for a study, row, seed and number of the run
 MAX_LISTED = 10  # runs in a message
@@ -119,7 +132,7 @@ def add_model(parser: CommandParser, several: bool = False) -> None:
     """Add the argument of a model's folder, or of several, and the option of trusted modules."""
     names: dict[str, Any] = {"dest": "models", "nargs": "+", "metavar": "model"} if several else {"dest": "model"}
     what = "folders of saved models" if several else "folder of a saved model"
-    parser.add_argument(action=ModelArgument, help=f"{what}, or of a run, e.g. runs/quickstart/1", **names)
+    parser.add_argument(type=MODEL, action=ModelArgument, help=f"{what}, or of a run, e.g. runs/quickstart/1", **names)
     trust = "allow the model to use classes of this module, whose code is run; repeat for several modules"
     parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=trust)
 
@@ -142,7 +155,7 @@ def model_folder(place: str) -> str:
     """
     path = Path(place)
     if path.suffix == ".ckpt" and path.is_file():
-        model = path.parent.parent / MODEL
+        model = path.parent.parent / MODEL_FOLDER
         there = (model / MODEL_FILES[0]).is_file()
         advice = f"use the saved model, {model}" if there else "a model is saved when training ends"
         raise InputError(f"{place}: this is a training checkpoint; {advice}")
@@ -150,9 +163,9 @@ def model_folder(place: str) -> str:
         return _logged(place, path.parent)
     if not path.is_dir() or (path / MODEL_FILES[0]).is_file():
         return place
-    run = run_folder(place, f"{MODEL}/{MODEL_FILES[0]}")
+    run = run_folder(place, f"{MODEL_FOLDER}/{MODEL_FILES[0]}")
     if run is not None:
-        return _logged(place, run / MODEL)
+        return _logged(place, run / MODEL_FOLDER)
     if (path / "checkpoints").is_dir():
         raise InputError(f"{place}: this run has no model yet; it is saved when training ends (fit --ckpt_path last)")
     return place
@@ -179,7 +192,7 @@ def prediction_folder(place: str) -> str:
     path = Path(place)
     if not path.is_dir():
         return place
-    run = run_folder(str(path.parent if path.name in (MODEL, "predictions") else path), "predictions")
+    run = run_folder(str(path.parent if path.name in (MODEL_FOLDER, "predictions") else path), "predictions")
     return place if run is None else _logged(place, run)
 
 
@@ -211,7 +224,7 @@ def add_bias(parser: CommandParser) -> None:
 def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
     """Add the arguments of one model, or of several, and of a file that may have gold labels."""
     add_model(parser, several)
-    parser.add_argument("file", help="one token per line, blank lines between sentences")
+    parser.add_argument("file", type=FILE, help="one token per line, blank lines between sentences")
     add_gold_reading(parser)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
+from structperc.cli.inputs import FILE
 from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged_names, packaged_path
@@ -62,16 +63,18 @@ def configs(options: Namespace) -> None:
 
 def _init_arguments(parser: CommandParser) -> None:
     parser.add_argument(
-        "file", help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder"
+        "file", type=FILE, help="training data: CoNLL columns, CoNLL-U, JSON lines, CSV, parquet or a saved folder"
     )
-    parser.add_argument("--dev", metavar="FILE", help="development data; default: a tenth of the file, drawn at random")
-    parser.add_argument("--test", metavar="FILE", help="test data")
+    parser.add_argument(
+        "--dev", type=FILE, metavar="FILE", help="development data; default: a tenth of the file, drawn at random"
+    )
+    parser.add_argument("--test", type=FILE, metavar="FILE", help="test data")
     parser.add_argument("--learner", choices=LEARNERS, default="crf", help="the recipe, see below (default crf)")
     encoder = "folder or hub id of the encoder of frozen and fine-tuned"
     parser.add_argument("--encoder", metavar="MODEL", help=encoder)
-    parser.add_argument("--clusters", metavar="FILE", help="word clusters to read")
+    parser.add_argument("--clusters", type=FILE, metavar="FILE", help="word clusters to read")
     lists = "lists of names to read, each a file with a name on each line"
-    parser.add_argument("--gazetteers", nargs="+", action="extend", default=[], metavar="FILE", help=lists)
+    parser.add_argument("--gazetteers", type=FILE, nargs="+", action="extend", default=[], metavar="FILE", help=lists)
     parser.add_argument("-o", "--output", metavar="FILE", help="a new file; default: standard output")
     add_data_options(parser)
     parser.formatter_class = RawDescriptionHelpFormatter

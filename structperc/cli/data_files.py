@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
+from structperc.cli.inputs import FILE
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
 
@@ -22,7 +23,7 @@ MAX_ROWS = 20  # rows of a table
 
 def _check_arguments(parser: CommandParser) -> None:
     files = "CoNLL columns, CoNLL-U, tables, or folders of annotation tools, that for training first"
-    parser.add_argument("files", nargs="+", metavar="file", help=files)
+    parser.add_argument("files", type=FILE, nargs="+", metavar="file", help=files)
     add_data_options(parser)
 
 
@@ -175,7 +176,9 @@ def _convert_arguments(parser: CommandParser) -> None:
     from structperc.data.annotations import TextOptions, choices
     from structperc.data.conversion import FORMATS
 
-    parser.add_argument("file", help="labelled file of any format, or folder of documents of an annotation tool")
+    parser.add_argument(
+        "file", type=FILE, help="labelled file of any format, or folder of documents of an annotation tool"
+    )
     parser.add_argument("--to", required=True, choices=FORMATS, help="format of the output")
     out = "output file; for brat, webanno and cas-json a folder, which gets a file for each document"
     parser.add_argument("-o", "--output", required=True, help=out)
@@ -210,7 +213,7 @@ def convert(options: Namespace) -> None:
 
 
 def _vectors_arguments(parser: CommandParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="file", help="CoNLL columns or CoNLL-U")
+    parser.add_argument("files", type=FILE, nargs="+", metavar="file", help="CoNLL columns or CoNLL-U")
     parser.add_argument("-o", "--output", required=True, help="write here; name it .safetensors")
     parser.add_argument("--width", type=int, default=100, help="numbers of a vector (default 100)")
     parser.add_argument("--window", type=int, default=2, help="words to each side that are counted (default 2)")

@@ -3,8 +3,9 @@
 from argparse import Namespace
 
 from structperc.cli.arguments import Command, CommandParser, command
+from structperc.cli.inputs import FILE
 from structperc.cli.output import print_lines
-from structperc.cli.train import FIT, HELP_ALL
+from structperc.cli.train import FIT, HELP_ALL, check_configuration
 
 
 def sweep_parser() -> CommandParser:
@@ -37,6 +38,7 @@ def _sweep(arguments: list[str]) -> None:
         FIT.run([HELP_ALL])
         return
     options, rest = sweep_parser().parse_known_args(arguments)
+    check_configuration([*(f"--config={file}" for file in options.config), *rest], ("train",))
 
     from structperc.experiments import sweep
     from structperc.packaged_configs import packaged_path
@@ -73,6 +75,7 @@ def _noise(arguments: list[str]) -> None:
     options, rest = parser.parse_known_args(arguments)
     if options.n < 0:
         parser.error(f"-n must be >= 0, got {options.n}")
+    check_configuration([*(f"--config={file}" for file in options.config), *rest], ("train",))
 
     from structperc.analysis.label_noise import CSV_HEADER, label_noise, noise_lines, noise_rows
     from structperc.data.json_data import json_line
@@ -106,7 +109,7 @@ NOISE = Command("noise", "-c FILE", "training labels that may be wrong", _noise,
 
 
 def _study_arguments(parser: CommandParser) -> None:
-    parser.add_argument("file", help="a study, such as configs/studies/embedded.yaml")
+    parser.add_argument("file", type=FILE, help="a study, such as configs/studies/embedded.yaml")
     parser.add_argument(
         "--root", metavar="FOLDER", help="folder of all runs and the table; default: runs/ and the file's name"
     )

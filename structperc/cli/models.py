@@ -17,6 +17,7 @@ from structperc.cli.arguments import (
     prediction_folder,
     read_options,
 )
+from structperc.cli.inputs import FILE, MODEL
 from structperc.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _evaluate_arguments(parser: CommandParser) -> None:
     parser.add_argument("--errors", action="store_true", help=errors)
     parser.add_argument("--html", metavar="FILE", help="write a page of the errors with their sentences")
     train = "training data, read as FILE is: adds the scores of segments that occur in it, and of others, to the errors"
-    parser.add_argument("--train", metavar="FILE", help=train)
+    parser.add_argument("--train", type=FILE, metavar="FILE", help=train)
 
 
 @command("MODEL FILE", "scores and errors on a labelled file", _evaluate_arguments)
@@ -220,8 +221,10 @@ def _cost(text: str) -> tuple[str, float]:
 
 def _compare_arguments(parser: CommandParser) -> None:
     what = "folder of a run, e.g. runs/quickstart/1, or a file of CoNLL columns, label last"
-    parser.add_argument("systems", nargs="+", metavar="RUN-OR-FILE", help=what)
-    parser.add_argument("--gold", help="CoNLL columns, label last; default: the last column but one of the predictions")
+    parser.add_argument("systems", type=FILE, nargs="+", metavar="RUN-OR-FILE", help=what)
+    parser.add_argument(
+        "--gold", type=FILE, help="CoNLL columns, label last; default: the last column but one of the predictions"
+    )
     parser.add_argument("--split", default="test", help="which predictions of a run: test or dev (default test)")
     scheme = "of the predictions: IOB1, IOB2, IOBES, BILOU, IO or none; default: the one that fits them all, else IOB2"
     parser.add_argument("--scheme", help=scheme)
@@ -279,7 +282,7 @@ def _shrink_arguments(parser: CommandParser) -> None:
     parser.add_argument("--below", type=float, default=0.0, help="weights smaller than that count as 0 (default 0)")
     types = ("float32", "float16", "int8")
     parser.add_argument("--table", choices=types, default="float32", help="numbers in the file")
-    parser.add_argument("--data", metavar="FILE", help="score the model before and after on a labelled file")
+    parser.add_argument("--data", type=FILE, metavar="FILE", help="score the model before and after on a labelled file")
     add_gold_reading(parser)
 
 
@@ -327,7 +330,7 @@ def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | 
 
 def _push_arguments(parser: CommandParser) -> None:
     model = "folder of a saved model, or of a run, e.g. runs/quickstart/1"
-    parser.add_argument("model", action=ModelArgument, help=model)
+    parser.add_argument("model", type=MODEL, action=ModelArgument, help=model)
     parser.add_argument("repository", help="id of the repository, such as me/tagger; it is created if missing")
     parser.add_argument("--private", action="store_true", default=None, help="make a new repository private")
     parser.add_argument("--token", help="access token of the hub; default: HF_TOKEN, or that of `hf auth login`")

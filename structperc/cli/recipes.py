@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from structperc.data.text_files import expand_path
 from structperc.errors import InputError
 from structperc.packaged_configs import packaged_path
 
@@ -104,8 +103,8 @@ class Recipe(NamedTuple):
         """Check the options of the learner.
 
         Raises:
-            InputError: The encoder is missing, is not used, or is a path that is not a folder; the learner reads no
-                clusters or gazetteers; or a file of them is missing.
+            InputError: The encoder is missing, is not used, or is a path that is not a folder; or the learner reads
+                no clusters or gazetteers.
         """
         learner = LEARNERS[self.learner]
         if learner.encoder and self.encoder is None:
@@ -117,12 +116,8 @@ class Recipe(NamedTuple):
             from structperc.encoders.pretrained import encoder_place
 
             encoder_place(self.encoder)
-        files = [*self.gazetteers, *([self.clusters] if self.clusters else [])]
-        if files and not learner.templates:
+        if (self.gazetteers or self.clusters) and not learner.templates:
             raise InputError(f"init: --learner {self.learner} reads no clusters and gazetteers; set --learner frozen")
-        for file in files:
-            if not expand_path(file).is_file():
-                raise InputError(f"{file}: no such file")
 
     def overlays(self, task: Task) -> list[tuple[str, str]]:
         """Return the packaged configurations below that of a task, each with a comment."""

@@ -15,6 +15,7 @@ from structperc.cli.arguments import (
     command,
     read_options,
 )
+from structperc.cli.inputs import FILE
 from structperc.data.read_options import UNITS
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 def _arguments(parser: CommandParser) -> None:
     add_model(parser)
-    parser.add_argument("file", help="pool: columns, running text or JSON lines without labels; - for standard input")
+    parser.add_argument(
+        "file", type=FILE, help="pool: columns, running text or JSON lines without labels; - for standard input"
+    )
     parser.add_argument("-n", type=int, default=100, help="number of texts of JSON lines, else of sentences")
     measures = (
         "measure: entropy (default; without probabilities margin), margin of the two best, change that labels would "
@@ -37,7 +40,7 @@ def _arguments(parser: CommandParser) -> None:
     similar = "leave out texts with a larger share of equal words with a chosen or labelled one (default 0.7); 1: none"
     parser.add_argument("--max-similarity", type=float, default=0.7, metavar="S", help=similar)
     labelled = "labelled files of any format; texts that are similar to theirs are left out"
-    parser.add_argument("--labelled", nargs="+", action="extend", default=[], metavar="FILE", help=labelled)
+    parser.add_argument("--labelled", type=FILE, nargs="+", action="extend", default=[], metavar="FILE", help=labelled)
     parser.add_argument("--seed", type=int, default=1, help="seed of --by random (default 1)")
     parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="format of the pool; default: detected")
     add_splitting(parser)

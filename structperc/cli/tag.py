@@ -13,6 +13,7 @@ from structperc.cli.arguments import (
     command,
     read_options,
 )
+from structperc.cli.inputs import FILE
 from structperc.data.read_options import UNITS
 from structperc.errors import InputError
 
@@ -20,7 +21,7 @@ from structperc.errors import InputError
 def _arguments(parser: CommandParser) -> None:
     add_model(parser)
     files = "files to label, optionally gzipped; - for standard input; several files or folders require -o FOLDER"
-    parser.add_argument("files", nargs="+", metavar="file", help=files)
+    parser.add_argument("files", type=FILE, nargs="+", metavar="file", help=files)
     parser.add_argument(
         "--input", choices=("text", "columns", "jsonl"), help="input format; default: detected from the file"
     )
@@ -32,7 +33,7 @@ def _arguments(parser: CommandParser) -> None:
     add_bias(parser)
     least = "add --probabilities and all other segments with a probability above P to JSON lines"
     lexicon = "file of allowed labels of words: lines of a word, a tab, and labels such as B-LOC|O"
-    parser.add_argument("--lexicon", metavar="FILE", help=lexicon)
+    parser.add_argument("--lexicon", type=FILE, metavar="FILE", help=lexicon)
     parser.add_argument("--min-probability", type=float, metavar="P", help=least)
     add_splitting(parser)
     roles = "roles of the file's columns, _ skips one; default: first the columns that the model reads"

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -68,6 +68,11 @@ JACKKNIFE = (
 RESUME = OptionHelp("--ckpt_path WHICH", "null", "last: resume the newest run; or a file")
 SPLIT = OptionHelp("--data.predict SPLIT", "dev", "train, dev or test: the split to label")
 EVALUATION = (CHECKPOINT, DEVICE, RUNS)
+SPLITS_READ = {  # splits of the data that commands read, but for `predict`, which has an option for it
+    **dict.fromkeys(("fit", "rerank"), ("train", "dev", "test")),
+    "validate": ("dev",),
+    "test": ("test",),
+}
 
 
 class TrainingCommand(NamedTuple):
@@ -89,9 +94,8 @@ class TrainingCommand(NamedTuple):
         elif any(one in HELP for one in arguments):
             print("\n".join(self.help()))
             return
-        from structperc.training.overlays import check_variables  # imports YAML
-
-        check_variables(arguments[1:] if arguments[0] in TRAININGS else arguments)
+        command, options = (arguments[0], arguments[1:]) if arguments[0] in TRAININGS else (self.command, arguments)
+        check_configuration(options, SPLITS_READ.get(command, ()))
         self.run(arguments)
 
     def help(self) -> Iterator[str]:
@@ -105,6 +109,13 @@ class TrainingCommand(NamedTuple):
         yield f"structperc {self.command} {HELP_ALL} lists all options, --model.optimizer.help CLASS those of a class,"
         yield f"structperc {self.command} -c FILE --print_config the resulting configuration, structperc configs"
         yield "the configurations of the package."
+
+
+def check_configuration(arguments: list[str], splits: Iterable[str]) -> None:
+    """Raise InputError for missing files in the arguments of a training command, see `overlays.check_paths`."""
+    from structperc.training.overlays import check_paths  # imports YAML
+
+    check_paths(arguments, splits)
 
 
 def _train(command: str, arguments: list[str]) -> None:

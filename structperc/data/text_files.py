@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from structperc.errors import InputError
+from structperc.spelling import closest
 
 HEAD = 4096  # bytes inspected to detect binary formats
 PIECE = 2**17  # bytes per piece
@@ -77,6 +78,40 @@ def expand_path(path: str | Path) -> Path:
         return Path(expand_variables(str(path))).expanduser()
     except RuntimeError:
         raise InputError(f"{path}: unknown user; write the path without ~") from None
+
+
+def check_exists(path: str | Path) -> None:
+    """Raise InputError, with a similar path, unless a file or folder has this path, which is expanded."""
+    found = expand_path(path)
+    try:
+        found.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path}: no such file{suggest_path(found)}") from None
+    except (OSError, ValueError):  # its reader has the better message
+        return
+
+
+def suggest_path(path: Path) -> str:
+    """Return "; did you mean PATH?" for a missing path, with the closest one, or where relative paths start.
+
+    Example:
+        >>> Path("train.txt").touch()
+        >>> suggest_path(Path("trian.txt"))
+        '; did you mean train.txt?'
+    """
+    missing = path
+    while missing.parent != missing and not missing.parent.is_dir():
+        missing = missing.parent
+    try:
+        names = sorted(os.listdir(missing.parent), key=lambda name: Path(name).suffix == missing.suffix)
+    except OSError:
+        names = []
+    by_stem = {Path(name).stem: name for name in names}  # of several names those with the same suffix
+    if (stem := closest(missing.stem, by_stem)) is not None:
+        similar = missing.parent / by_stem[stem]
+        whole = similar / path.relative_to(missing)
+        return f"; did you mean {whole if whole.exists() else similar}?"
+    return "" if path.is_absolute() else f"; relative paths start in {Path.cwd()}"
 
 
 def read_text(path: str | Path, encoding: str | None = None) -> str:
@@ -159,9 +194,10 @@ def _read_errors(path: Path) -> Iterator[None]:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: this gzip file is damaged ({error}); pack it again") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file{suggest_path(path)}") from None
     except OSError as error:
-        place = "" if path.is_absolute() else f"; relative paths start in {Path.cwd()}"
-        raise InputError(f"{path}: cannot read this file ({error.strerror}){place}") from None
+        raise InputError(f"{path}: cannot read this file ({error.strerror})") from None
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not a valid file name ({error})") from None
 

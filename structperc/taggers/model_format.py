@@ -17,6 +17,7 @@ from structperc.data.json_data import check_fields, check_value
 from structperc.data.output import write_lines
 from structperc.data.read_options import Unit
 from structperc.data.tag_schemes import Scheme
+from structperc.data.text_files import suggest_path
 from structperc.errors import InputError
 from structperc.user_code import error_location
 
@@ -60,15 +61,22 @@ def model_errors(path: Path | str) -> Iterator[None]:
         raise InputError(f"{path}: not a readable model ({reason}); save it again") from None
 
 
+def check_model_files(folder: Path) -> None:
+    """Raise InputError for a folder without one of the two files of a model."""
+    if not folder.exists():
+        raise InputError(f"no such folder{suggest_path(folder)}")
+    for name in (CONFIG, WEIGHTS):
+        if not (folder / name).is_file():
+            raise InputError(f"no saved model here ({name} is missing){_suggestion(folder)}")
+
+
 def read_configuration(folder: Path) -> ModelConfig:
     """Return the configuration of a model.
 
     Raises InputError for a folder without one of the two files, another format, and changed weights. Checksums detect
     damage; they do not authenticate a model.
     """
-    for name in (CONFIG, WEIGHTS):
-        if not (folder / name).is_file():
-            raise InputError(f"no saved model here ({name} is missing){_suggestion(folder)}")
+    check_model_files(folder)
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     if not isinstance(config, dict) or "format" not in config:
         raise InputError(f"{CONFIG} is not the configuration of a model (it has no 'format')")

@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from structperc.data.text_files import expand_path, expand_variables
+from structperc.data.text_files import check_exists, expand_path, expand_variables
 from structperc.data.yaml_file import find_key, node_value, parse_node, place, read_node
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged_named, packaged_path, split_arguments, suggest_packaged
@@ -20,6 +21,7 @@ MAP = "tag:yaml.org,2002:map"
 KEY = "overlays"
 APPENDED = "+"  # ends the name of an option whose list is added to the one below
 DEEPEST = 20  # nested overlays
+FILE_DATA = ("Conll", "Conllu", "Table")  # data modules of a folder and files in it
 
 
 class Arguments(NamedTuple):
@@ -111,19 +113,65 @@ def compose_all(given: Sequence[str]) -> yaml.MappingNode:
     return reduce(overlaid, map(_tree_of, given))
 
 
-def check_variables(arguments: Sequence[str]) -> None:
-    """Raise InputError for a path in the configuration of some arguments with an environment variable that is not set.
+def check_paths(arguments: Sequence[str], splits: Iterable[str]) -> None:
+    """Raise InputError for a path in the configuration of some arguments that cannot be read.
 
-    It needs no libraries, so that the message comes before the seconds that they take to be imported.
+    These are paths with an environment variable that is not set, the files of the splits, the checkpoint, and the model
+    to start from. It needs no libraries, so that the message comes before the seconds that they take to be imported.
     """
     given = parse_arguments(arguments)
-    if given.files and not given.print_config and given.help_for is None:
-        for node in _scalars(reduce(with_option, given.options, compose_all(given.files))):
-            if node.value.startswith("$"):
-                try:
-                    expand_variables(node.value)
-                except InputError as error:
-                    raise InputError(f"{place(node)}: {error}") from None
+    if not given.files or given.print_config or given.help_for is not None:
+        return
+    tree = reduce(with_option, given.options, compose_all(given.files))
+    for value in _scalars(tree):
+        if value.value.startswith("$"):
+            with _named(value):
+                expand_variables(value.value)
+    for value, path in _input_files(tree, splits):
+        with _named(value):
+            check_exists(path)
+    if (start := _text_of(tree, "model", "init_from")) is not None:
+        from structperc.taggers.model_format import check_model_files, model_errors
+
+        folder = Path(start.value)
+        with _named(start), model_errors(folder):
+            check_model_files(folder)
+
+
+@contextmanager
+def _named(node: yaml.Node) -> Iterator[None]:
+    """Put file and line of a value before the messages of InputErrors within the block."""
+    try:
+        yield
+    except InputError as error:
+        name = node.start_mark.name
+        raise InputError(f"{name if name.startswith('--') else place(node)}: {error}") from None
+
+
+def _input_files(tree: yaml.MappingNode, splits: Iterable[str]) -> Iterator[tuple[yaml.ScalarNode, Path]]:
+    """Yield the values of a configuration that name the checkpoint and the files of the splits, with their paths."""
+    checkpoint = _text_of(tree, "ckpt_path")
+    if checkpoint is not None and checkpoint.value not in ("best", "last"):
+        yield checkpoint, Path(checkpoint.value)
+    data, folder = _text_of(tree, "data", "class_path"), _text_of(tree, "data", "path")
+    if data is None or folder is None or data.value.rpartition(".")[2] not in FILE_DATA:
+        return
+    for split in splits:
+        if (file := _text_of(tree, "data", "files", split)) is not None:
+            yield file, Path(folder.value) / file.value
+
+
+def _text_of(tree: yaml.MappingNode, *keys: str) -> yaml.ScalarNode | None:
+    """Return the text of nested keys, with or without init_args between them; None for other values."""
+    found: yaml.Node | None = tree
+    for key in keys:
+        entries = _entries(found)
+        found = (entries if key in entries else _entries(entries.get(CLASS_KEYS[1]))).get(key)
+    return found if isinstance(found, yaml.ScalarNode) and found.tag.endswith(":str") else None
+
+
+def _entries(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    return {key.value: value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
 
 
 def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:

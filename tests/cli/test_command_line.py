@@ -184,7 +184,7 @@ def test_public_names_are_found_on_first_use():
         (["tag"], ["tag: ", "model, file"]),
         (["tag", "m", "f", "--colums", "word"], ["tag: ", "--colums", "did you mean --columns?"]),
         (["tag", "m", "f", "--out=x"], ["--out", "did you mean --output?"]),
-        (["tag", "m", "f", "g"], ["-o"]),
+        (["tag", "m", "f"], ["m: "]),
         (["tag", "m", "f", "-k", "many"], ["-k", "'many'"]),
         (["explain", "m", "f", "--unit", "word"], ["--unit", "sentence", "document"]),
         (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),

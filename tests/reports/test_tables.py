@@ -48,12 +48,15 @@ def test_records_have_all_keys(tmp_path):
 def test_outputs_are_checked_first(fails, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder.png").mkdir()
-    model = tmp_path / "no model"  # is looked for later
+    model, file = tmp_path / "empty model", tmp_path / "file"  # the model is read later
+    model.mkdir()
+    for path in (file, model / "model.json", model / "model.safetensors"):
+        path.touch()
     for option in ("--csv", "--plot"):
-        for command in (["weights", model], ["candidates", model, "file"], ["reliability", model, "file"]):
+        for command in (["weights", model], ["candidates", model, file], ["reliability", model, file]):
             assert "folder.png: " in fails(*command, option, tmp_path / "folder.png")
             assert str(model) not in fails(*command, option, "")
     for command in (["tag", "-o"], ["explain", "--html"], ["decisions", "--html"]):
         if command[0] != "tag":  # writes into folders
-            assert "folder: " in fails(command[0], model, "file", command[1], tmp_path / "folder")
-        assert str(model) not in fails(command[0], model, "file", command[1], "")
+            assert "folder: " in fails(command[0], model, file, command[1], tmp_path / "folder")
+        assert str(model) not in fails(command[0], model, file, command[1], "")
