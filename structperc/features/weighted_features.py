@@ -50,7 +50,7 @@ def _format(name: str, weight: float) -> str:
 
 
 class FeatureColumn(Column):
-    """A column of weighted features, whose strings are formatted only when they are read.
+    r"""A column of weighted features, whose strings are formatted only when they are read.
 
     Args:
         names: names of F features.
