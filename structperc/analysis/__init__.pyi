@@ -29,6 +29,7 @@ from .explanation_report import explanation_lines as explanation_lines
 from .input_files import read_corpus as read_corpus
 from .input_files import read_incomplete as read_incomplete
 from .label_noise import Contradiction as Contradiction
+from .label_noise import LabelNoise as LabelNoise
 from .label_noise import label_noise as label_noise
 from .label_noise import noise_lines as noise_lines
 from .label_noise import noise_rows as noise_rows

@@ -1,9 +1,10 @@
 """Gold labels that models trained without them contradict: a list of possible errors of annotation."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
+from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +26,8 @@ from structperc.taggers.tagger import Tagger
 from structperc.text import TokenizedText, join_words
 
 Value = TypeVar("Value")
+WEAK = 0.7  # F1; if a tenth of the labels were wrong, a third of the contradictions of such models would be errors
+FEW = 0.5  # share of the sentences left for training
 CSV_HEADER = ("probability", "models", "place", "kind", "gold type", "gold", "predicted type", "predicted", "sentence")
 
 
@@ -56,9 +59,43 @@ class Contradiction(NamedTuple):
         return [f"{self.probability:.4f}", str(self.models), self.place, kind, *sides, " ".join(self.words)]
 
 
+class LabelNoise(NamedTuple):
+    """The result of `label_noise`: contradictions, and whether the models are good enough to judge the labels.
+
+    Example:
+        >>> LabelNoise([], segments=10).f1, LabelNoise([], segments=10).weak
+        (1.0, False)
+    """
+
+    contradictions: list[Contradiction]  # the most probable errors of annotation first
+    segments: int  # gold segments, or tokens of labels without segments
+    rounds: int = 1
+    kept: float = 1.0  # mean share of the sentences of other folds that the models are trained on
+    name: str = "F1"  # of the score: accuracy for labels without segments
+
+    @property
+    def contradicted(self) -> float:
+        """Share of the gold segments that the models contradict, the mean over the rounds."""
+        return sum(one.models for one in self.contradictions if one.pair.gold) / max(1, self.segments * self.rounds)
+
+    @property
+    def f1(self) -> float:
+        """F1 of the models on the held-out folds, over all rounds, in 0..1."""
+        spurious = sum(one.models for one in self.contradictions if one.pair.found) / max(
+            1, self.segments * self.rounds
+        )
+        correct = 1 - self.contradicted
+        return 2 * correct / (1 + correct + spurious)
+
+    @property
+    def weak(self) -> bool:
+        """True if F1 is below `WEAK`: most contradictions are then errors of the models."""
+        return self.f1 < WEAK
+
+
 def label_noise(
     first: Tagger, data: SequenceDataModule, plan: JackKnife, rounds: int = 1, **options: Any
-) -> list[Contradiction]:
+) -> LabelNoise:
     """Return the gold labels of training data that cross-validated models contradict, the most probable errors first.
 
     CrossWeigh, Wang et al. 2019: the training data are split into folds, and each fold is labelled by a model of the
@@ -87,7 +124,7 @@ def label_noise(
         >>> first = Tagger(FeatureExtractor(["w[0]", "w[-1]"]), SparseLinear(), CRFLoss())
         >>> plan = JackKnife(folds=2, epochs=10)
         >>> found = label_noise(first, Synthetic(train=20, dev=0, test=0), plan)  # doctest: +SKIP
-        >>> found[0].probability > 0.5  # doctest: +SKIP
+        >>> found.contradictions[0].probability > 0.5  # doctest: +SKIP
         True
     """
     corpus = data.corpus("train")
@@ -95,6 +132,7 @@ def label_noise(
     segments = label_segments(_split(corpus, corpus.columns["label"]), data.scheme)
     words = _split(corpus, corpus.columns["word"])
     found: defaultdict[tuple[int, SegmentPair], list[float]] = defaultdict(list)
+    kept: list[float] = []
     for number in range(rounds):
         again = copy(plan)
         again.seed = plan.seed + number
@@ -104,6 +142,7 @@ def label_noise(
             others = ~held if data.scheme == "none" else _without_segments(words, segments, held)
             if not others.any():
                 raise InputError(f"fold {fold + 1}: all other sentences have segments of it; set more folds")
+            kept.append(float(others.sum() / (~held).sum()))
             tagger = again.train(first, data, corpus.subset(others), fold, **options)
             rows = np.flatnonzero(held).tolist()
             for row, pair, probability in _contradictions(tagger, corpus.subset(held), data.scheme):
@@ -113,11 +152,15 @@ def label_noise(
         place = corpus.where(int(corpus.starts[row]) + pair.extent[0])
         mean = sum(probabilities) / rounds
         made.append(Contradiction(place, list(words[row]), pair, mean, len(probabilities), row, segments[row]))
-    return sorted(made, key=lambda one: -one.probability)
+    made.sort(key=lambda one: -one.probability)
+    name = "accuracy" if data.scheme == "none" else "F1"
+    return LabelNoise(made, sum(map(len, segments)), rounds, fmean(kept), name)
 
 
-def noise_lines(found: Sequence[Contradiction], most: int) -> Iterator[str]:
-    """Yield the contradictions with the highest probabilities, with context.
+def noise_lines(found: LabelNoise, most: int) -> Iterator[str]:
+    """Yield the contradictions with the highest probabilities, with context; then the score of the models.
+
+    A further line says if the models are too weak, and what to do.
 
     Args:
         found: Result of `label_noise`.
@@ -126,28 +169,41 @@ def noise_lines(found: Sequence[Contradiction], most: int) -> Iterator[str]:
     Example:
         >>> from structperc.data import Span
         >>> pair = SegmentPair(Span("ORG", 0, 1), Span("LOC", 0, 1))
-        >>> print(*noise_lines([Contradiction("train.txt:7", ["Oslo", "wins"], pair, 0.97, 1)], 10), sep="\\n")
+        >>> one = Contradiction("train.txt:7", ["Oslo", "wins"], pair, 0.97, 1)
+        >>> print(*noise_lines(LabelNoise([one], segments=10), 10), sep="\\n")
         0.970  gold ORG Oslo, predicted LOC Oslo
                train.txt:7: [Oslo] wins
         1 contradiction, 1 shown
+        F1 of the models on held-out sentences: 90.0; they contradict 10 % of the labelled segments
     """
-    for one in found[:most]:
+    for one in found.contradictions[:most]:
         sides = zip(("gold", "predicted"), one.pair, strict=True)
         texts = [f"{name} {span.type} {' '.join(one.words[span.start : span.end])}" for name, span in sides if span]
         missing = {"missed": ", predicted nothing", "spurious": ", gold nothing"}.get(one.pair.kind, "")
         yield f"{one.probability:.3f}  {', '.join(texts)}{missing}"
         before, own, after = surrounding(one.words, *one.pair.extent)
         yield "       " + " ".join(part for part in (f"{one.place}:", before, f"[{own}]", after) if part)
-    yield f"{counted(len(found), 'contradiction')}, {min(most, len(found))} shown"
+    total = len(found.contradictions)
+    yield f"{counted(total, 'contradiction')}, {min(most, total)} shown"
+    what = "tokens" if found.name == "accuracy" else "labelled segments"
+    score = f"{found.name} of the models on held-out sentences: {100 * found.f1:.1f}"
+    yield f"{score}; they contradict {100 * found.contradicted:.0f} % of the {what}"
+    if found.weak:
+        few = (
+            f"only {100 * found.kept:.0f} % of the sentences have no segment of a held-out part: set more --folds; or "
+        )
+        advice = f"{few if found.kept < FEW else ''}give more text, or a configuration with a higher score"
+        why = f"below {100 * WEAK:.0f} most contradictions are errors of the models, not of the labels"
+        yield f"warning: {why}; {advice}"
 
 
-def noise_rows(found: Sequence[Contradiction]) -> Iterator[dict[str, Any]]:
+def noise_rows(found: Iterable[Contradiction]) -> Iterator[dict[str, Any]]:
     """Yield each sentence with its gold spans and its contradictions, as plain JSON types.
 
     The text is the words with spaces between them, and offsets count its characters. `convert` reads such rows.
 
     Args:
-        found: Result of `label_noise`.
+        found: Contradictions, see `label_noise`.
 
     Example:
         >>> from structperc.data import Span

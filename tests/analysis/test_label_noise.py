@@ -5,11 +5,12 @@ import sys
 import pytest
 
 from structperc import Corpus, FeatureExtractor, Tagger
-from structperc.analysis import label_noise, noise_lines, noise_rows
+from structperc.analysis import Contradiction, LabelNoise, label_noise, noise_lines, noise_rows
 from structperc.chain import KBest
 from structperc.criteria import MarginLoss
 from structperc.data import Span
 from structperc.errors import InputError
+from structperc.metrics import SegmentPair
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.reranking.jackknife import JackKnife, TrainingPart
 from structperc.scorers import SparseLinear
@@ -43,14 +44,16 @@ class Plan(JackKnife):
 def test_a_wrong_label_comes_first(tagger):
     plan = Plan(folds=3)
     plan.parts = []
-    found = label_noise(tagger, data_of(NOISY), plan, rounds=2)
+    whole = label_noise(tagger, data_of(NOISY), plan, rounds=2)
+    found = whole.contradictions
+    assert whole.f1 == pytest.approx(4 / 5)  # of 5 names
     assert (found[0].pair, found[0].models) == ((Span("PER", 1, 2), Span("LOC", 1, 2)), 2)
     assert found[0].probability > 0.5
     assert found[0].place.endswith("sentence 4, token 2")
     assert [one.pair.kind for one in found] == ["type"]
     assert len(plan.parts) == 6
     assert sum("Oslo" in part for part in plan.parts) <= 4  # not where a copy of it is held out
-    assert "gold PER Oslo, predicted LOC Oslo" in next(iter(noise_lines(found, 1)))
+    assert "gold PER Oslo, predicted LOC Oslo" in next(iter(noise_lines(whole, 1)))
     (row,) = noise_rows(found)
     assert (row["text"], row["spans"]) == ("in Oslo", [{"start": 3, "end": 7, "type": "PER"}])
     assert row["contradictions"][0]["predicted"] == {"start": 3, "end": 7, "type": "LOC"}
@@ -63,8 +66,8 @@ def test_models_of_other_rounds(tagger):
     once.parts, twice.parts = [], []
     persons = [*NOISY[:1], NOISY[3], *NOISY[2:]]  # both are PER
     twice.others = {twice.seed + 1: SequenceTagger(max_iterations=10).fit(WORDS, persons).tagger_}
-    (one,) = label_noise(tagger, data_of(NOISY), once)
-    found = {other.sentence: other for other in label_noise(tagger, data_of(NOISY), twice, rounds=2)}
+    (one,) = label_noise(tagger, data_of(NOISY), once).contradictions
+    found = {other.sentence: other for other in label_noise(tagger, data_of(NOISY), twice, rounds=2).contradictions}
     assert (found[3].pair, found[3].models) == (one.pair, 1)
     assert found[3].probability == pytest.approx(one.probability / 2)
 
@@ -92,12 +95,25 @@ def test_probabilities_are_those_of_segments_or_labels(scheme, gold, kinds, monk
     plan = Plan(folds=2)
     plan.parts = []
     corpus = Corpus.from_sentences([{"word": own, "label": y} for own, y in zip(words, gold, strict=True)])
-    found = label_noise(tagger, TrainingPart(corpus, scheme=scheme), plan)
+    found = label_noise(tagger, TrainingPart(corpus, scheme=scheme), plan).contradictions
     assert sorted(one.pair.kind for one in found) == kinds
     for one in found:
         predicted, missed = one.pair.found, one.pair.gold
         expected = probability(one.sentence, predicted) if predicted else 1 - probability(one.sentence, missed)
         assert one.probability == pytest.approx(expected)
+
+
+def test_weak_models_are_reported():
+    """Of ten names, 4 are contradicted by both rounds and 2 by one; 1 segment is spurious."""
+    wrong, spurious = SegmentPair(Span("PER", 0, 1), Span("LOC", 0, 1)), SegmentPair(None, Span("LOC", 1, 2))
+    made = [Contradiction("a:1", ["Bo", "left"], wrong, 0.9, models) for models in (2, 2, 2, 2, 1, 1)]
+    found = LabelNoise([*made, Contradiction("a:1", ["Bo", "left"], spurious, 0.9, 2)], segments=10, rounds=2, kept=0.2)
+    assert found.contradicted == 0.5
+    assert found.f1 == pytest.approx(2 * 10 / (20 + 22))
+    assert "--folds" in [*noise_lines(found, 1)][-1]
+    strong = found._replace(segments=100)
+    assert not strong.weak
+    assert len([*noise_lines(strong, 1)]) == len([*noise_lines(found, 1)]) - 1
 
 
 def test_refused(tagger):
