@@ -50,7 +50,7 @@ REPLACEMENTS = {  # advice for other algorithms of crfsuite
     "l2sgd": "use algorithm='crf' with c2, which has the same objective",
     "arow": "use algorithm='passive_aggressive'",
 }
-FULL_BATCH = {"batch_size": 500, "shuffle": False}  # the batch size affects memory only
+FULL_BATCH = {"batch_size": 4096, "shuffle": False}  # the batch size affects memory, and the order of sums
 ONLINE = {"batch_size": 4096}  # sequences are learned one by one; the batch size affects memory only
 
 
