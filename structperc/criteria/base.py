@@ -29,12 +29,6 @@ class UpdateRule(NamedTuple):
         threshold: its second argument.
         costs: added to the score of a candidate for its wrong labels; None: no costs.
         unit: unit of comparison, "sequence" or "sentence".
-
-    Example:
-        >>> from structperc.criteria import MarginLoss
-        >>> rule = MarginLoss(C=2.0).rule()
-        >>> rule.should_update(1.5, rule.threshold), rule.should_update(2.5, rule.threshold)
-        (True, False)
     """
 
     exclude_gold: bool
@@ -45,18 +39,7 @@ class UpdateRule(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Rival of each sequence and the weights that its update changes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import PerceptronLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> scored = score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1))  # the best path is 1 0
-        >>> PerceptronLoss().decide(scored)
-        Decision(rival=tensor([0]), updates=tensor([True]), whole=tensor([True]))
-    """
+    """Rival of each sequence and the weights that its update changes."""
 
     rival: Tensor  # (B,) int64, index among the candidates
     updates: Tensor  # (B,) bool, True where weights change
@@ -165,19 +148,6 @@ class CandidateLoss(Criterion):
 
     Raises:
         TypeError: a subclass redefines `forward` or `losses_and_updates`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import CandidateLoss, Decision, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> class FirstWrongLabelLoss(CandidateLoss):  # updates only if the best candidate errs at the first token
-        ...     def decide(self, scored):
-        ...         updates = scored.candidates.labels[:, 0, 0] != scored.gold[:, 0]
-        ...         return Decision(torch.zeros_like(scored.gold[:, 0]), updates, torch.ones_like(updates))
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> FirstWrongLabelLoss()(score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=1)))  # 3 - 2
-        tensor([1.])
     """
 
     supports_segments = True
@@ -252,20 +222,6 @@ class PairwiseLoss(CandidateLoss):
 
     Raises:
         TypeError: a subclass redefines another method that the compiled loop does not call.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import PairwiseLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> class SmallGapLoss(PairwiseLoss):
-        ...     threshold = -1.5
-        ...     @staticmethod
-        ...     def should_update(gap, threshold):
-        ...         return gap >= threshold  # ignore sequences that are far from right
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> SmallGapLoss()(score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=1)))  # gap = 2 - 3
-        tensor([1.])
     """
 
     exclude_gold = False
@@ -361,16 +317,6 @@ def score_candidates(lattice: Lattice, gold: Tensor, candidates: Candidates) -> 
 
     Returns:
         `Scored` with differentiable local scores; non-local scores are zeros.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> scored = score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=2))
-        >>> scored.gold_scores, scored.candidate_scores
-        (tensor([2.]), tensor([[3., 2.]]))
     """
     scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
     zeros = scores.new_zeros(scores.shape)
@@ -386,16 +332,6 @@ def slice_candidates(scored: Scored, places: slice) -> Scored:
 
     Returns:
         `Scored` with the remaining candidates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import score_candidates, slice_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> scored = score_candidates(lattice, torch.tensor([[0, 0]]), kbest(lattice, k=4))  # scores 3, 2, 1, 0
-        >>> slice_candidates(scored, slice(0, 2)).candidate_scores
-        tensor([[3., 2.]])
     """
     candidates = Candidates(*(part[:, places] for part in scored.candidates))
     local, further = scored.candidate_scores[:, places], scored.candidate_nonlocal[:, places]
@@ -407,15 +343,6 @@ def empty_candidates(lattice: Lattice) -> Candidates:
 
     Args:
         lattice: Scores of B sequences.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import CRFLoss, empty_candidates, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> scored = score_candidates(lattice, torch.tensor([[1]]), empty_candidates(lattice))
-        >>> (-CRFLoss()(scored)).exp()  # p = 3 / (1 + 3)
-        tensor([0.7500])
     """
     B, T, _ = lattice.unary.shape
     none = lattice.unary.new_zeros(B, 0)
@@ -471,14 +398,5 @@ def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
 
     Args:
         device: device of the tensors; a device without autocast gets a context that does nothing.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import without_autocast
-        >>> ones = torch.ones(1, 1)
-        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
-        ...     with without_autocast(ones.device):
-        ...         (ones @ ones).dtype
-        torch.float32
     """
     return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

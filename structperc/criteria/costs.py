@@ -21,17 +21,6 @@ class Costs(nn.Module, ABC):
     searches and sums over all label sequences work in a lattice with the terms added to its scores. `forward` returns
     the cost of given label sequences. Where the cost is not a sum over tokens, the terms are an approximation, which
     the subclass describes, and `forward` is exact.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import Costs
-        >>> class LateCosts(Costs):  # errors cost more towards the end
-        ...     def terms(self, gold, real, L):
-        ...         wrong = torch.nn.functional.one_hot(gold, L) == 0
-        ...         return wrong * torch.arange(1.0, gold.shape[1] + 1).double()[:, None]
-        >>> gold, real = torch.tensor([[0, 1]]), torch.ones(1, 2).bool()
-        >>> LateCosts()(gold, torch.tensor([[[0, 1], [1, 1], [0, 0]]]), real, 2).tolist()
-        [[0.0, 1.0, 2.0]]
     """
 
     least = 0.0  # no wrong label costs less

@@ -32,17 +32,6 @@ class EntityRatio(nn.Module):
 
     Raises:
         InputError: a ratio outside 0..1, or a negative margin or weight.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import EntityRatio
-        >>> from structperc.data import LabelSet
-        >>> from structperc.structures import Lattice
-        >>> penalty = EntityRatio(ratio=0.15, margin=0.05, weight=10.0)
-        >>> penalty.allocate(LabelSet(("O", "B-PER")))
-        >>> unary = torch.zeros(1, 4, 2)  # half of the tokens are expected to be in entities
-        >>> penalty(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([4])))  # 10 (0.5 - 0.15 - 0.05)
-        tensor(3.0000)
     """
 
     inside: Tensor
@@ -231,17 +220,6 @@ class DistillationLoss(Criterion):
 
     Raises:
         InputError: an invalid share.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import DistillationLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> teacher, student = torch.tensor([[[0.75, 0.25]]]).log(), torch.zeros(1, 1, 2)  # one token, two labels
-        >>> lattices = [Lattice(x, torch.zeros(1, 1, 2, 2), torch.tensor([1])) for x in (teacher, student)]
-        >>> scored = score_candidates(lattices[1], torch.tensor([[0]]), kbest(lattices[0], k=2))
-        >>> DistillationLoss()(scored)  # -3/4 log 1/2 - 1/4 log 1/2
-        tensor([0.6931])
     """
 
     probabilistic = needs_lattice = supports_segments = True
@@ -299,16 +277,6 @@ class MEMMLoss(_GoldLogProbability):
 
     The terms of tokens are multiplied by their weights in the data; labels that no label can follow then have
     probability 0.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import MEMMLoss, empty_candidates, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> criterion, unary = MEMMLoss(), torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = criterion.transform_lattice(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2])))
-        >>> loss = criterion(score_candidates(lattice, torch.tensor([[1, 0]]), empty_candidates(lattice)))
-        >>> (-loss).exp()  # 3/4 * 1/2
-        tensor([0.3750])
     """
 
     token_weights = True
@@ -342,16 +310,6 @@ class TokenCrossEntropyLoss(_GoldLogProbability):
 
     Raises:
         InputError: a negative weight; from `allocate`, an unknown name.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import TokenCrossEntropyLoss, empty_candidates, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> criterion, unary = TokenCrossEntropyLoss(), torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = criterion.transform_lattice(Lattice(unary, torch.ones(1, 1, 2, 2), torch.tensor([2])))
-        >>> loss = criterion(score_candidates(lattice, torch.tensor([[1, 0]]), empty_candidates(lattice)))
-        >>> (-loss).exp()  # 3/4 * 1/2
-        tensor([0.3750])
     """
 
     token_weights = True

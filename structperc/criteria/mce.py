@@ -31,15 +31,6 @@ class Smoothing(nn.Module, ABC):
 
     Raises:
         InputError: alpha is not positive.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import Smoothing
-        >>> class Ramp(Smoothing):
-        ...     def forward(self, d):
-        ...         return (0.5 + self.alpha * d + self.beta).clamp(0, 1)
-        >>> Ramp(alpha=0.5)(torch.tensor([-2.0, 0.0, 0.5]))
-        tensor([0.0000, 0.5000, 0.7500])
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 0.0) -> None:
@@ -64,12 +55,6 @@ class Sigmoid(Smoothing):
 
     Raises:
         InputError: alpha is not positive.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import Sigmoid
-        >>> Sigmoid()(torch.tensor([1.0, 3.0]).log())  # 1/2 and 3/4
-        tensor([0.5000, 0.7500])
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -92,12 +77,6 @@ class Logistic(Smoothing):
 
     Raises:
         InputError: alpha is not positive.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import Logistic
-        >>> Logistic()(torch.tensor([0.5, 1.5]).log()).exp()  # 1 + 0.5 and 1 + 1.5
-        tensor([1.5000, 2.5000])
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -111,19 +90,6 @@ class Measure(nn.Module, ABC):
 
     `forward(scored)` returns d (B,), and a mask (B,) bool of the sequences with a rival, which is a wrong path or
     candidate. d is differentiable, and 0 without a rival.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import Measure, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> class BestLead(Measure):  # the best candidate, right or wrong
-        ...     min_candidates = 1
-        ...     def forward(self, scored):
-        ...         return scored.candidate_scores[:, 0] - scored.gold_scores, scored.candidates.valid[:, 0]
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> BestLead()(score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1)))  # 3 - 1
-        (tensor([2.]), tensor([True]))
     """
 
     min_candidates = 0  # candidates the search must deliver per sequence
@@ -141,15 +107,6 @@ class MaxMeasure(Measure):
 
     The maximum runs over the candidates: it is exact for local scores and a search for two candidates. With incomplete
     labels, y* is the best path of allowed labels, and rivals have a label that is not allowed.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import MaxMeasure, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> MaxMeasure()(score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2)))  # 2 - 3
-        (tensor([-1.]), tensor([True]))
     """
 
     min_candidates = 2
@@ -183,15 +140,6 @@ class SoftMaxMeasure(Measure):
 
     Raises:
         InputError: psi is not positive, or infinite.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import SoftMaxMeasure, empty_candidates, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 4.0, 5.0]]]).log(), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-        >>> scored = score_candidates(lattice, torch.tensor([[1]]), empty_candidates(lattice))
-        >>> SoftMaxMeasure(normalised=False)(scored)[0].exp(), SoftMaxMeasure()(scored)[0].exp()  # 6 / 4 and 3 / 4
-        (tensor([1.5000]), tensor([0.7500]))
     """
 
     supports_incomplete = True
@@ -250,15 +198,6 @@ class PowerMean(PowerMeasure):
 
     Raises:
         InputError: psi is not positive, or infinite.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import PowerMean, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> PowerMean()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # -3/4 + 1/4
-        (tensor([-0.5000]), tensor([True]))
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -282,15 +221,6 @@ class PowerRatio(PowerMeasure):
 
     Raises:
         InputError: psi is not positive, or infinite.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import PowerRatio, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 4.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> PowerRatio()(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # 1 / 4
-        (tensor([0.2500]), tensor([True]))
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:

@@ -42,18 +42,6 @@ class CorpusCriterion(Criterion):
 
     Raises:
         InputError: memory is out of range.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import CorpusCriterion
-        >>> class LogErrors(CorpusCriterion):
-        ...     n_counts = 1
-        ...     def counts(self, scored):
-        ...         return torch.sigmoid(scored.candidate_scores[:, :1] - scored.gold_scores[:, None])
-        ...     def objective(self, totals):
-        ...         return totals.log().sum()
-        >>> LogErrors().rates(torch.tensor([4.0]))  # d log(t) / dt = 1 / t
-        tensor([0.2500])
     """
 
     corpus_level = True
@@ -132,17 +120,6 @@ class SoftCounts(nn.Module, ABC):
 
     `forward(labels, real, starts, label_set)` returns the units of label sequences. Two units are equal if they cover
     the same tokens and are of the same kind. Rows without real tokens have no units.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments
-        >>> from structperc.criteria import SoftCounts
-        >>> class AllTokens(SoftCounts):
-        ...     def forward(self, labels, real, starts, label_set):
-        ...         rows, tokens = real.nonzero().unbind(1)
-        ...         return Segments(rows, tokens, tokens + 1), labels[rows, tokens]
-        >>> AllTokens()(torch.tensor([[1, 0]]), torch.tensor([[True, True]]), None, None)[1]
-        tensor([1, 0])
     """
 
     @abstractmethod
@@ -161,17 +138,7 @@ class SoftCounts(nn.Module, ABC):
 
 
 class SegmentCounts(SoftCounts):
-    """Soft counts of segments, as in the evaluation; the kind is the type. Suzuki et al. 2006, Eq. 15.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import SegmentCounts
-        >>> from structperc.data import LabelSet
-        >>> labels, label_set = torch.tensor([[1, 2, 0]]), LabelSet(("O", "B-PER", "I-PER"), "IOB2")
-        >>> real, starts = torch.tensor([[True, True, True]]), torch.tensor([[True, False, False]])
-        >>> SegmentCounts()(labels, real, starts, label_set)[0]
-        Segments(rows=tensor([0]), starts=tensor([0]), ends=tensor([2]))
-    """
+    """Soft counts of segments, as in the evaluation; the kind is the type. Suzuki et al. 2006, Eq. 15."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Return the segments of the labels and their types (U,) int64."""
@@ -182,17 +149,7 @@ class SegmentCounts(SoftCounts):
 
 
 class TokenCounts(SoftCounts):
-    """Soft counts of tokens inside segments; the kind is the label. Suzuki et al. 2006, Eq. 14.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import TokenCounts
-        >>> from structperc.data import LabelSet
-        >>> labels, label_set = torch.tensor([[1, 2, 0]]), LabelSet(("O", "B-PER", "I-PER"), "IOB2")
-        >>> real, starts = torch.tensor([[True, True, True]]), torch.tensor([[True, False, False]])
-        >>> TokenCounts()(labels, real, starts, label_set)[0]
-        Segments(rows=tensor([0, 0]), starts=tensor([0, 1]), ends=tensor([1, 2]))
-    """
+    """Soft counts of tokens inside segments; the kind is the label. Suzuki et al. 2006, Eq. 14."""
 
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Return the tokens inside segments, as segments of length 1, and their labels (U,) int64."""

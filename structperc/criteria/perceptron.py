@@ -57,16 +57,6 @@ class MarginLoss(PairwiseLoss):
     Raises:
         InputError: C is negative, or the unit is unknown.
         ValueError: the search gives fewer than two candidates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import MarginLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> scored = score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2))  # gap = 3 - 2
-        >>> MarginLoss(C=1.5)(scored), MarginLoss(C=0.5)(scored)
-        (tensor([-1.]), tensor([0.]))
     """
 
     exclude_gold = True
@@ -135,15 +125,6 @@ class ExponentialLoss(Criterion):
 
     Raises:
         ValueError: the search gives fewer than two candidates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import ExponentialLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 2.0, 4.0]]]).log(), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-        >>> ExponentialLoss()(score_candidates(lattice, torch.tensor([[2]]), kbest(lattice, k=3)))  # 1/4 + 2/4
-        tensor([0.7500])
     """
 
     min_candidates = 2

@@ -101,15 +101,6 @@ class NBestRiskLoss(_ExpectedCost):
     Raises:
         InputError: a negative cost, or a temperature that is not positive.
         ValueError: the search gives fewer than two candidates.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import NBestRiskLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[1.0, 3.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> NBestRiskLoss(cost=2.0)(score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2)))  # 2 / 4
-        tensor([0.5000])
     """
 
     min_candidates = 2

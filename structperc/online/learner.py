@@ -50,15 +50,7 @@ class RuleOptions(NamedTuple):
 
 
 class BatchResult(NamedTuple):
-    """Losses, updates and errors of a batch.
-
-    Example:
-        >>> import torch
-        >>> from structperc.online import BatchResult
-        >>> result = BatchResult(torch.tensor([0.0, 2.5]), updates=1, wrong=3)
-        >>> result.losses.sum().item(), result.updates
-        (2.5, 1)
-    """
+    """Losses, updates and errors of a batch."""
 
     losses: Tensor  # (U,) float64, of the units in their order, 0 without an update
     updates: int  # units that moved the weights
@@ -73,12 +65,6 @@ def merge_results(parts: list[BatchResult]) -> BatchResult:
 
     Returns:
         The concatenated losses and the summed numbers.
-
-    Example:
-        >>> import torch
-        >>> from structperc.online import BatchResult, merge_results
-        >>> merge_results([BatchResult(torch.tensor([0.0]), 0, 0), BatchResult(torch.tensor([2.5]), 1, 3)])
-        BatchResult(losses=tensor([0.0000, 2.5000]), updates=1, wrong=3)
     """
     losses, updates, wrong = zip(*parts, strict=True)
     return BatchResult(torch.cat(losses), sum(updates), sum(wrong))
@@ -114,27 +100,6 @@ class OnlineLearner(SequenceLearner):
         constraints: constraints of the tag scheme.
         rule: update rule of the criterion.
         optimizer: optimizer of all weights of the scorer; it stores the sums of their averages and counts the steps.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Constraints
-        >>> from structperc.criteria import PerceptronLoss
-        >>> from structperc.data import LabelSet
-        >>> from structperc.online import OnlineLearner
-        >>> from structperc.optim import Perceptron
-        >>> from structperc.ragged import Ragged
-        >>> from structperc.scorers import SparseLinear
-        >>> from structperc.structures import FlatBatch, Words
-        >>> scorer, constraints = SparseLinear(), Constraints()
-        >>> scorer.allocate(n_node=2, n_edge=0, n_labels=2)
-        >>> constraints.allocate(LabelSet(("O", "B-PER"), "IOB2"))
-        >>> learner = OnlineLearner(scorer, constraints, PerceptronLoss().rule(), Perceptron(scorer.parameters()))
-        >>> nodes = Ragged.from_counts(torch.tensor([0, 1]), torch.tensor([1, 1]))  # one feature at each token
-        >>> lengths, gold, zeros = torch.tensor([2]), torch.tensor([1, 0]), torch.zeros(2, dtype=torch.int64)
-        >>> first, last = torch.tensor([True, False]), torch.tensor([False, True])
-        >>> batch = FlatBatch(nodes, None, lengths, gold, zeros, first, last, torch.tensor([0]), Words(*[zeros] * 4))
-        >>> [learner.learn(batch)[1:] for _ in range(2)]  # updates and wrong tokens
-        [(1, 1), (0, 0)]
     """
 
     def __init__(
@@ -205,22 +170,6 @@ def update_local_weights(
 
     Returns:
         The step size, with the weight of the sequence as a factor.
-
-    Example:
-        >>> import torch
-        >>> from structperc.online import update_local_weights
-        >>> from structperc.optim import Perceptron
-        >>> from structperc.ragged import Ragged
-        >>> from structperc.scorers import SparseLinear
-        >>> from structperc.structures import FlatBatch, Words
-        >>> scorer = SparseLinear(transitions=False)
-        >>> scorer.allocate(n_node=1, n_edge=0, n_labels=2)
-        >>> nodes = Ragged.from_counts(torch.tensor([0]), torch.tensor([1]))
-        >>> one, zero, true = torch.tensor([1]), torch.tensor([0]), torch.tensor([True])
-        >>> batch = FlatBatch(nodes, None, one, one, zero, true, true, zero, Words(*[zero] * 4))  # one token of label 1
-        >>> size = update_local_weights(batch, zero, scorer, Perceptron(scorer.parameters()), loss=0.0, norm=0.0)
-        >>> size, scorer.node.tolist()
-        (1.0, [[-1.0, 1.0]])
     """
     from structperc.online.compiled import local_update  # imports numba
 

@@ -23,12 +23,7 @@ Sentence = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 class ProbableSpan(NamedTuple):
-    """A segment, tokens start <= t < end, with its probability.
-
-    Example:
-        >>> ProbableSpan("PER", 0, 2, 0.9).type
-        'PER'
-    """
+    """A segment, tokens start <= t < end, with its probability."""
 
     type: str
     start: int
@@ -38,27 +33,14 @@ class ProbableSpan(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """The segments of a sentence with their probabilities, and the probability of its predicted labels.
-
-    Example:
-        >>> found = Entities([ProbableSpan("PER", 0, 2, 0.7), ProbableSpan("ORG", 0, 2, 0.2, best=False)], 0.6)
-        >>> [span.type for span in found.spans if (span.start, span.end) == (0, 2)]
-        ['PER', 'ORG']
-    """
+    """The segments of a sentence with their probabilities, and the probability of its predicted labels."""
 
     spans: list[ProbableSpan]  # by start, end, and descending probability
     probability: float
 
 
 class Prediction(NamedTuple):
-    """Labels of a corpus of N tokens, and their probabilities on request.
-
-    Example:
-        >>> prediction = Prediction(["B-PER", "O", "O"], np.array([0.9, 0.8, 0.7]), None)
-        >>> first, second = prediction.split([2, 1])
-        >>> first.labels, second.tokens.tolist()
-        (['B-PER', 'O'], [0.7])
-    """
+    """Labels of a corpus of N tokens, and their probabilities on request."""
 
     labels: list[str]  # N
     tokens: np.ndarray | None  # (N,) float64, probability of the label of each token
@@ -286,14 +268,6 @@ class Predictor(ABC):
 
         Raises:
             InputError: as `tag`, or a tagger without probabilities.
-
-        Example:
-            >>> from structperc.sklearn import SequenceTagger
-            >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
-            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-            >>> spans, probability = tagger.entities([["Anna", "slept"]], min_probability=0.1)[0]
-            >>> [(span.type, span.start, span.end, span.best) for span in spans]
-            [('PER', 0, 1, True), ('LOC', 0, 1, False)]
         """
         corpus = with_limits(self.read(sentences, documents), allowed, forbidden)
         prediction = self.predict(corpus, True, min_probability)
@@ -322,15 +296,6 @@ class Predictor(ABC):
         Raises:
             InputError: a string in place of a list of words, a missing column, another number of documents or tokens,
                 an unknown label or type, a span outside of its sentence, or a token for which no label is left.
-
-        Example:
-            >>> from structperc.sklearn import SequenceTagger
-            >>> X, y = [["Anna", "left"], ["Oslo", "slept"]], [["B-PER", "O"], ["B-LOC", "O"]]
-            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-            >>> tagger.tag([["Anna", "slept"]], allowed=[[["B-LOC", "O"], None]])
-            [['B-LOC', 'O']]
-            >>> tagger.tag([["Anna", "slept"]], forbidden=[[("PER", 0, 1)]])
-            [['B-LOC', 'O']]
         """
         return self.label(with_limits(self.read(sentences, documents), allowed, forbidden))
 

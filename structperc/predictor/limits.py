@@ -56,14 +56,6 @@ def check_limits(corpus: Corpus, labels: LabelSet) -> None:
 
     Raises:
         InputError: an unknown label or type, or a token for which no label is left.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.predictor.limits import check_limits, with_limits
-        >>> corpus = with_limits(Corpus.from_sentences([{"word": ["Anna"]}]), [[["B-PER"]]], [[("PER", 0, 1)]])
-        >>> check_limits(corpus, LabelSet(("O", "B-PER", "I-PER")))  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        structperc.errors.InputError: corpus, sentence 1, token 1: no label is left for 'Anna' ...
     """
     forbidden_spans(corpus, labels, possible_masks(corpus, labels))
 
@@ -82,12 +74,6 @@ def limit_columns(
 
     Raises:
         InputError: another number of lists than tokens, anything but lists of strings, or an invalid span.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.predictor.limits import limit_columns
-        >>> limit_columns(2, LabelSet(("O", "B-PER", "I-PER")), [["O", "B-PER"], None], forbidden=[("PER", 0, 1)])
-        {'possible': ['O|B-PER', '?'], 'forbidden': ['[["PER", 1]]', '']}
     """
     lists = [None] * length if allowed is None else allowed
     if not isinstance(lists, Sequence) or isinstance(lists, str) or len(lists) != length:
@@ -117,14 +103,6 @@ def limited_text(
 
     Raises:
         InputError: an invalid field, or a span that does not begin and end with a token.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.predictor.limits import limited_text
-        >>> from structperc.text import tokenize
-        >>> labels = LabelSet(("O", "B-PER", "I-PER"))
-        >>> limited_text(tokenize("Anna left"), {"forced": [[0, 4, "PER"]]}, labels, "request")[1]["possible"]
-        ['B-PER', 'O|B-PER']
     """
     forced = _token_spans(text, fields, FORCED_FIELD, place)
     text = merge_sentences(text, [(span.start, span.end, span.type) for span in forced])
@@ -156,11 +134,6 @@ def field_spans(fields: Mapping[str, Any], name: str, place: str) -> list[TextSp
 
     Raises:
         InputError: anything else.
-
-    Example:
-        >>> from structperc.predictor.limits import field_spans
-        >>> field_spans({"forced": [[0, 4, "PER"]], "forbidden": None}, "forbidden", "request")
-        []
     """
     value = fields.get(name)
     return [] if value is None else read_spans(value, name, place, str)

@@ -23,17 +23,6 @@ class LocalWeights(nn.Module, ABC):
     Subclasses store each argument of their constructor in an attribute with the same name, so that it can be saved.
     `weight_axes` names the axes of weights that are as long as the number of features or labels, so that a model can be
     the start of one with more of them (`Tagger`, option `init_from`): {"bias": ("label",)} below.
-
-    Example:
-        >>> import torch
-        >>> from structperc.scorers import LocalWeights
-        >>> class LabelBias(LocalWeights):
-        ...     def allocate(self, n_node, n_edge, n_labels):
-        ...         self.bias = torch.nn.Parameter(torch.zeros(n_labels))
-        >>> weights = LabelBias()
-        >>> weights.allocate(n_node=0, n_edge=0, n_labels=3)
-        >>> weights.bias.shape
-        torch.Size([3])
     """
 
     sparse_grad = False  # True if gradients of weights may be COO tensors
@@ -114,14 +103,6 @@ class Sum(Scorer):
 
     Raises:
         InputError: no scorer.
-
-    Example:
-        >>> from structperc.encoders import BiLSTM, WordEmbedding
-        >>> from structperc.scorers import Neural, SparseLinear, Sum
-        >>> neural = Neural(BiLSTM([WordEmbedding()]), transitions=False)
-        >>> scorer = Sum([SparseLinear(), neural])  # one table of transitions
-        >>> [type(part).__name__ for part in scorer.parts]
-        ['SparseLinear', 'Neural']
     """
 
     def __init__(self, scorers: list[Scorer]) -> None:

@@ -149,15 +149,6 @@ class SegmentFeatures(TextModule):
 
         Args:
             keep: (F,) bool, True for features to keep.
-
-        Example:
-            >>> from structperc.data import Corpus
-            >>> from structperc.scorers import SegmentFeatures
-            >>> features = SegmentFeatures(["w[all]"], max_length=2, cutoff=1)
-            >>> features.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"]}]))
-            >>> state, tensors = features.subset(np.array([True, False, True]))
-            >>> state["features"], torch.equal(tensors["keys"], features.keys[[0, 2]])
-            (2, True)
         """
         sizes, tensors = _index_state(self._index().subset(keep))
         numbers = {"features": len(tensors["keys"]), "names": len(tensors["names"]), "hash": sizes}
@@ -171,14 +162,6 @@ class SegmentFeatures(TextModule):
 
         Raises:
             InputError: the saved names are damaged.
-
-        Example:
-            >>> from structperc.data import Corpus
-            >>> from structperc.scorers import SegmentFeatures
-            >>> features = SegmentFeatures(["wl[first]|length"], max_length=2, cutoff=1)
-            >>> features.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"]}]))
-            >>> sorted(features.feature_names(range(3)))
-            ['wl[first]=new|length=1', 'wl[first]=new|length=2', 'wl[first]=york|length=1']
         """
         try:
             return self._index().feature_names(rows)
@@ -308,17 +291,6 @@ class SegmentLinear(Scorer):
         labels: scorer of the labels, such as SparseLinear.
         segments: features of segments.
         sparse_grad: compute gradients of the weights of segments as COO tensors, see `SparseLinear`.
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> from structperc.data import Corpus
-        >>> from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
-        >>> scorer = SegmentLinear(SparseLinear(), SegmentFeatures(["w[all]"], max_length=2, cutoff=1))
-        >>> scorer.build_vocabulary(Corpus.from_sentences([{"word": ["New", "York"], "label": ["B-LOC", "I-LOC"]}]))
-        >>> scorer.bind_labels(LabelSet(("O", "B-LOC", "I-LOC")))  # the tagger calls this and the next method
-        >>> scorer.allocate(n_node=5, n_edge=0, n_labels=3)
-        >>> scorer.weight.shape  # New, York, New York
-        torch.Size([3, 1])
     """
 
     table: Tensor  # (C + 1, 4), see `LatticeWithSegments.labels`
@@ -397,14 +369,6 @@ def candidate_mask(candidates: Ragged, D: int, training: bool) -> Tensor:
         candidates: the last input of `SegmentFeatures` with `candidates`.
         D: maximal number of tokens of a segment.
         training: include gold segments that are candidates in training only.
-
-    Example:
-        >>> import torch
-        >>> candidates = Ragged.from_counts(torch.tensor([0, 3]), torch.tensor([1, 1]))  # D = 2: the last one is gold
-        >>> candidate_mask(candidates, 2, training=False).tolist()
-        [[True, False], [False, False]]
-        >>> candidate_mask(candidates, 2, training=True).tolist()
-        [[True, False], [False, True]]
     """
     marks = torch.zeros(candidates.n, 2 * D, dtype=torch.bool, device=candidates.ids.device)
     marks[candidates.row_ids, candidates.ids.long()] = True
@@ -412,14 +376,7 @@ def candidate_mask(candidates: Ragged, D: int, training: bool) -> Tensor:
 
 
 def gold_segments(corpus: Corpus) -> Iterator[tuple[int, int]]:
-    """Yield first token and end of each segment of the labels of a corpus, if it has any.
-
-    Example:
-        >>> from structperc.data import Corpus
-        >>> corpus = Corpus.from_sentences([{"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}])
-        >>> list(gold_segments(corpus))
-        [(1, 3)]
-    """
+    """Yield first token and end of each segment of the labels of a corpus, if it has any."""
     labels = corpus.columns.get("label")
     if labels is None:
         return

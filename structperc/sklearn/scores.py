@@ -43,10 +43,6 @@ def flat_accuracy_score(y_true: LabelLists, y_pred: LabelLists, **options: Any) 
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> flat_accuracy_score([["N", "V"], ["N", "V"]], [["N", "N"], ["N", "V"]])
-        0.75
     """
     return float(accuracy_score(*_flat(y_true, y_pred), **options))
 
@@ -62,10 +58,6 @@ def flat_precision_score(y_true: LabelLists, y_pred: LabelLists, *, average: str
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> flat_precision_score([["N", "V"], ["N", "V"]], [["N", "N"], ["V", "V"]], labels=["N"])
-        0.5
     """
     return precision_score(*_flat(y_true, y_pred), average=average, **options)
 
@@ -81,10 +73,6 @@ def flat_recall_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = 
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> flat_recall_score([["N", "V"], ["N", "N"]], [["N", "N"], ["V", "N"]], labels=["V"])
-        0.0
     """
     return recall_score(*_flat(y_true, y_pred), average=average, **options)
 
@@ -101,10 +89,6 @@ def flat_f1_score(y_true: LabelLists, y_pred: LabelLists, *, average: str = "wei
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> flat_f1_score([["N", "V"], ["N"]], [["N", "N"], ["N"]], labels=["N"])
-        0.8
     """
     return f1_score(*_flat(y_true, y_pred), average=average, **options)
 
@@ -119,18 +103,6 @@ def flat_classification_report(y_true: LabelLists, y_pred: LabelLists, **options
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> print(flat_classification_report([["N", "V"], ["N"]], [["N", "V"], ["N"]]))
-                      precision    recall  f1-score   support
-        <BLANKLINE>
-                   N       1.00      1.00      1.00         2
-                   V       1.00      1.00      1.00         1
-        <BLANKLINE>
-            accuracy                           1.00         3
-           macro avg       1.00      1.00      1.00         3
-        weighted avg       1.00      1.00      1.00         3
-        <BLANKLINE>
     """
     return classification_report(*_flat(y_true, y_pred), **options)
 
@@ -144,10 +116,6 @@ def sequence_accuracy_score(y_true: LabelLists, y_pred: LabelLists) -> float:
 
     Raises:
         InputError: The arguments are not lists of sentences, or have different lengths.
-
-    Example:
-        >>> sequence_accuracy_score([["N", "V"], ["N"]], [["N", "N"], ["N"]])
-        0.5
     """
     gold, predicted = _read(y_true, y_pred)
     return sum(map(list.__eq__, gold, predicted)) / max(len(gold), 1)

@@ -110,10 +110,6 @@ class SentenceList(list[Any]):
 
     Nested lists of different lengths are not an array, so that scikit-learn cannot concatenate the folds of
     `cross_val_predict`.
-
-    Example:
-        >>> np.concatenate([SentenceList([["O"], ["O", "O"]]), SentenceList([["O"]])]).shape
-        (3,)
     """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -82,14 +82,6 @@ class LabelSequence(NamedTuple):
         labels: Names of the labels, one for each token.
         score: Total score.
         log_probability: Logarithm of its probability; None if the tagger has scores, but no probabilities.
-
-    Example:
-        >>> from structperc.sklearn import SequenceTagger
-        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-        >>> best, second = tagger.kbest([["Anna", "left"]], k=2)[0]
-        >>> best.labels, best.log_probability > second.log_probability
-        (['B-PER', 'O'], True)
     """
 
     labels: list[str]

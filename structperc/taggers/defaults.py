@@ -43,13 +43,7 @@ def default_optimizer(criterion: Criterion, scorer: nn.Module) -> MakeOptimizer:
 
 
 def default_rates(model: nn.Module) -> ParameterGroups | None:
-    """Return learning rates for the pretrained encoders of a model that are trained; None without any.
-
-    Example:
-        >>> from structperc.encoders import Transformer
-        >>> default_rates(nn.ModuleDict({"encoder": Transformer("bert-base-cased")})).rates
-        {'encoder': 5e-05}
-    """
+    """Return learning rates for the pretrained encoders of a model that are trained; None without any."""
     frozen = {inner for part in model.modules() if isinstance(part, FrozenVectors) for inner in part.modules()}
     trained = (
         name

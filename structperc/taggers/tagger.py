@@ -254,16 +254,6 @@ class Tagger(BaseTagger):
 
         Raises:
             InputError: An unknown name.
-
-        Example:
-            >>> from structperc.chain import LabelBias
-            >>> from structperc.sklearn import SequenceTagger
-            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-            >>> tagger.add_bias("precision", LabelBias({"O": 5.0}))
-            >>> tagger.use_bias("precision")
-            >>> tagger.tag([["Anna", "left"]])
-            [['O', 'O']]
         """
         if name is not None and name not in self.biases:
             known = f"; it has {', '.join(self.biases)}" if self.biases else ""
@@ -393,13 +383,6 @@ class Tagger(BaseTagger):
 
         Raises:
             InputError: `k` is below 1.
-
-        Example:
-            >>> from structperc.sklearn import SequenceTagger
-            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-            >>> [one.labels for one in tagger.kbest([["Anna", "left"]], k=2)[0]]
-            [['B-PER', 'O'], ['O', 'O']]
         """
         return self.candidates(self.read(sentences), k)
 
@@ -450,14 +433,6 @@ class Tagger(BaseTagger):
 
         Raises:
             InputError: The tagger was not trained by likelihood, so that its scores are not log-probabilities.
-
-        Example:
-            >>> from structperc.sklearn import SequenceTagger
-            >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
-            >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-            >>> table = tagger.marginals([["Anna", "left"]])[0]
-            >>> table.shape, tagger.labels.names[table[0].argmax()]
-            (torch.Size([2, 5]), 'B-PER')
         """
         return self.label_probabilities(self.read(sentences))
 
