@@ -22,7 +22,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
-from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts
+from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts, sum_by_document
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
 from structperc.reranking import Reranker
@@ -248,6 +248,8 @@ class SegmentCounter:
         self.dropped = [one.type for one in corpus.dropped]
         with torch.no_grad():
             self.scored = list(_lattices(tagger, corpus))
+        self.segments: _ScoredSegments | None = None  # of the lowest threshold so far
+        self.gold: np.ndarray | None = None
 
     @torch.no_grad()
     def __call__(self, decoder: Decoder) -> np.ndarray:
@@ -255,58 +257,78 @@ class SegmentCounter:
 
         Gold segments that labels cannot represent are counted with the first sequence.
         """
+        if isinstance(decoder, SegmentThreshold):
+            return self._overlapping(decoder)
         counts = np.zeros((self.size, 3, len(self.labels.type_names)), np.int64)
         for batch, lattice in self.scored:
-            if isinstance(decoder, SegmentThreshold):
-                found = overlapping_counts(decoder, batch, lattice, self.labels)
-            else:
-                best = self.tagger.best_labels(batch, lattice, decoder)
-                assert batch.gold is not None
-                *three, _ = segment_counts(best, batch.gold, batch.lengths, self.labels, batch.sentences)
-                found = torch.stack(three, 1)
-            counts[batch.rows.cpu().numpy()] = found.cpu().numpy()
+            best = self.tagger.best_labels(batch, lattice, decoder)
+            assert batch.gold is not None
+            *three, _ = segment_counts(best, batch.gold, batch.lengths, self.labels, batch.sentences)
+            counts[batch.rows.cpu().numpy()] = torch.stack(three, 1).cpu().numpy()
         counts[:1, 2] += np.array([self.dropped.count(name) for name in self.labels.type_names])
         return counts
+
+    def _overlapping(self, decoder: SegmentThreshold) -> np.ndarray:
+        """Count all segments above a threshold; those above a higher one are among those above a lower one."""
+        kept = self.segments
+        if kept is None or kept.temperature != decoder.temperature or kept.threshold > decoder.threshold:
+            parts = [_match_segments(decoder, batch, lattice, self.labels) for batch, lattice in self.scored]
+            joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+            kept = self.segments = _ScoredSegments(decoder.threshold, decoder.temperature, *joined)
+        if self.gold is None:
+            self.gold = self(self.tagger.decoder)[:, 2]
+        above = kept.probabilities > decoder.threshold
+        found, correct = (
+            np.bincount(kept.at[which], minlength=self.gold.size).reshape(self.gold.shape)
+            for which in (above, above & kept.correct)
+        )
+        return np.stack([correct, found, self.gold], 1)
 
     def score(self, decoder: Decoder) -> SegmentScore:
         """Return the score of all segments."""
         return SegmentScore(*self(decoder).sum((0, 2)).tolist())
 
 
-def overlapping_counts(decoder: SegmentThreshold, batch: Batch, lattice: Lattice, labels: LabelSet) -> Tensor:
-    """Return the numbers of correct, found and gold segments (B, 3, C) of each sequence and type.
+class _ScoredSegments(NamedTuple):
+    """Probable segments of a corpus, above a threshold at a temperature.
 
-    Args:
-        decoder: Finds segments, which may overlap.
-        batch: A batch with gold labels.
-        lattice: Its scores.
-        labels: The labels that number the gold labels; the types of the decoder are among theirs.
-
-    Example:
-        >>> from structperc import Corpus
-        >>> from structperc.chain import SegmentThreshold
-        >>> from structperc.sklearn import SequenceTagger
-        >>> X, y = [["Anna", "left"], ["Anna", "saw", "Oslo"]], [["B-PER", "O"], ["B-PER", "O", "B-LOC"]]
-        >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
-        >>> corpus = Corpus.from_sentences([{"word": words, "label": labels} for words, labels in zip(X, y)])
-        >>> (batch,), decoder = tagger.batches(corpus), SegmentThreshold(threshold=0.0)
-        >>> decoder.allocate(tagger.labels)
-        >>> overlapping_counts(decoder, batch, tagger(batch), tagger.labels).sum((0, 2)).tolist()
-        [3, 18, 3]
+    Attributes:
+        threshold: Lowest probability.
+        temperature: Temperature of the probabilities.
+        at: Sequence and type (n,), as sequence * C + type.
+        correct: True (n,) for gold segments.
+        probabilities: (n,).
     """
+
+    threshold: float
+    temperature: float
+    at: np.ndarray
+    correct: np.ndarray
+    probabilities: np.ndarray
+
+
+def _match_segments(decoder: SegmentThreshold, batch: Batch, lattice: Lattice, labels: LabelSet) -> list[np.ndarray]:
+    """Return sequence * C + type (n,) of the segments that a decoder finds, whether they are correct, probabilities."""
     assert batch.gold is not None
     found = decoder.segments(lattice)
     gold = opened_segments(batch.gold, sentence_boundaries(batch.lengths, batch.gold.shape[1], batch.sentences), labels)
     number = torch.tensor([labels.type_names.index(name) for name in decoder.labels.type_names])
     kinds, at = number.to(found.kinds.device)[found.kinds], (found.rows, found.starts)
     correct = (gold.kind[at] == kinds) & (gold.end[at] == found.ends - 1)
-    B, C = len(batch.lengths), len(labels.type_names)
-    counts = batch.gold.new_zeros(3, B * C)
-    counts[0].index_add_(0, (found.rows * C + kinds)[correct], torch.ones_like(kinds)[correct])
-    counts[1].index_add_(0, found.rows * C + kinds, torch.ones_like(kinds))
-    rows, starts = (gold.kind >= 0).nonzero(as_tuple=True)
-    counts[2].index_add_(0, rows * C + gold.kind[rows, starts], torch.ones_like(rows))
-    return counts.view(3, B, C).transpose(0, 1)
+    places = batch.rows[found.rows] * len(labels.type_names) + kinds
+    return [one.cpu().numpy() for one in (places, correct, found.probabilities)]
+
+
+def document_numbers(corpus: Corpus) -> np.ndarray:
+    """Return the number of the document (S,) of each sequence; with fewer than 10 documents, of each sequence itself.
+
+    Example:
+        >>> from structperc import Corpus
+        >>> document_numbers(Corpus.from_sentences([{"word": ["Anna"]}] * 3)).tolist()
+        [0, 1, 2]
+    """
+    documents, numbers = np.unique(corpus.documents, return_inverse=True)
+    return numbers if len(documents) >= MIN_DOCUMENTS else np.arange(len(corpus))
 
 
 # -- search --------------------------------------------------------------------------------------------------
@@ -381,7 +403,7 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
         >>> found.chosen.way, found.chosen.best.score.recall
         ('outside', 1.0)
     """
-    first = _supported_ways(tagger, ways)
+    first = supported_ways(tagger, ways)
     counter = SegmentCounter(tagger, corpus)
     before = counter.score(tagger.decoder)
     if not before.gold:
@@ -392,13 +414,11 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
     if "overlap" in first and not ways and not any(goal.reached(curve.best.score) for curve in curves):
         curves.append(search.curve("overlap"))
     chosen = max(curves, key=lambda curve: goal.key(curve.best.score))
-    counts = counter(chosen.best.decoder).sum(2)
-    if len(np.unique(corpus.documents)) >= MIN_DOCUMENTS:
-        counts = np.stack([counts[corpus.documents == one].sum(0) for one in np.unique(corpus.documents)])
-    return FittedBias(goal, before, curves, chosen, bootstrap_intervals(counts), temperature)
+    intervals = bootstrap_intervals(sum_by_document(counter(chosen.best.decoder).sum(2), document_numbers(corpus)))
+    return FittedBias(goal, before, curves, chosen, intervals, temperature)
 
 
-def _supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
+def supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
     """Return the ways to try. Raises InputError for those that the tagger does not support."""
     if isinstance(tagger, Reranker):
         raise InputError("a re-ranker chooses among the candidates of another model; calibrate a tagger")
@@ -426,8 +446,8 @@ class _Search:
         self.make: dict[str, Callable[[float], Decoder]] = {
             "outside": lambda x: self._bias(np.where(types < 0, -x, 0)),
             "begin": lambda x: self._bias(np.where(begins, x, 0)),
-            "segments": lambda x: MinimumSegmentRisk(_threshold(x), self.temperature),
-            "overlap": lambda x: SegmentThreshold(_threshold(x), self.temperature),
+            "segments": lambda x: MinimumSegmentRisk(threshold_of(x), self.temperature),
+            "overlap": lambda x: SegmentThreshold(threshold_of(x), self.temperature),
         }
 
     def curve(self, way: str) -> Curve:
@@ -482,6 +502,6 @@ class _Search:
         return Point(decoder, self.counter.score(decoder))
 
 
-def _threshold(log_odds: float) -> float:
+def threshold_of(log_odds: float) -> float:
     """Return the threshold of probabilities that gives more recall for a higher number."""
     return float(1 / (1 + np.exp(log_odds)))
