@@ -10,6 +10,7 @@ segment_errors.py kinds of errors by an optimal matching, scores of SemEval-2013
 seqeval.py        scores, dictionary and report of seqeval, from label names
 comparison.py     several systems on one text
 significance.py   McNemar's test, tests over trainings and over documents
+certified_recall.py  tests of whether recall reaches a goal, learn-then-test
 calibration.py    how often confidences are right
 abstention.py     scores when segments of low probability are dropped
 """
@@ -18,6 +19,7 @@ from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.metrics.abstention import AbstentionPoint, abstention_curve
 from structperc.metrics.accuracy import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
 from structperc.metrics.calibration import Calibration, Reliability, bin_sums
+from structperc.metrics.certified_recall import fixed_sequence, highest_certified_recall, recall_p_value
 from structperc.metrics.comparison import Comparison, Comparisons, compare, compare_all
 from structperc.metrics.evaluation import Evaluation, OracleF1, oracle
 from structperc.metrics.segment_errors import (
@@ -97,6 +99,9 @@ __all__ = [
     "bootstrap_intervals",
     "grouped_bootstrap_intervals",
     "sum_by_document",
+    "recall_p_value",
+    "fixed_sequence",
+    "highest_certified_recall",
     "Comparison",
     "compare",
     "Comparisons",
