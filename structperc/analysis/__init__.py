@@ -6,6 +6,7 @@ nbest.py                quality of n-best lists of several lengths, from one sea
 calibration.py          confidence against accuracy
 abstention.py           scores when segments of low probability are dropped
 bias_fitting.py         temperature, and biases for recall or precision; bias_report.py shows them
+certified_bias.py       thresholds whose recall reaches a goal with a given probability
 error_analysis.py       errors by kind, type, document, length and novelty; error_report.py shows them
 label_noise.py          gold labels that cross-validated models contradict
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it

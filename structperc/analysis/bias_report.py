@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from structperc.analysis.bias_fitting import WAYS, FittedBias
+from structperc.analysis.certified_bias import CertifiedBias
 from structperc.chain import Decoder, LabelBias, MinimumSegmentRisk
 from structperc.metrics import SegmentScore
 from structperc.reports.figures import open_frame, series_style
 from structperc.reports.tables import percent, text_table
 
 LISTED = 4  # labels with a bias in the table
+PRICES = "precision", "recall"
+INTERVALS = "95 % intervals for all text of this kind"
 
 
 def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
@@ -33,7 +36,7 @@ def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
         a bias of O     100.00  100.00  100.00
         <BLANKLINE>
         f2: a bias of O, for F2
-        precision 100.00 (100.00 .. 100.00), recall 100.00 (100.00 .. 100.00), ... 95 % intervals
+        precision 100.00 (100.00 .. 100.00), recall 100.00 (100.00 .. 100.00), ... 95 % intervals ...
     """
     rows = [["way", "precision", "recall", "F1", "decoder"], ["no bias", *_shares(found.before), ""]]
     for curve in found.curves:
@@ -48,9 +51,50 @@ def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
             ("F1", score.f1, intervals.f1),
         )
     ]
-    yield from ("", f"{name}: {WAYS[found.chosen.way]}, for {found.goal.text}", f"{', '.join(parts)}, 95 % intervals")
+    yield from ("", f"{name}: {WAYS[found.chosen.way]}, for {found.goal.text}", f"{', '.join(parts)}, {INTERVALS}")
+    yield from _cost_lines(found)
     if not found.goal.reached(score):
         yield f"no way reaches {found.goal.text} on these data; this one comes closest"
+
+
+def _cost_lines(found: FittedBias) -> Iterator[str]:
+    """Yield what the bias costs in precision or recall, and the limit of recall that only overlap exceeds."""
+    changes = [(getattr(found.chosen.best.score, kind) - getattr(found.before, kind), kind) for kind in PRICES]
+    (lost, price), (won, gain) = sorted(changes)
+    if lost < 0:
+        bought = f", for {percent(won)} of {gain}" if won > 0 else ""
+        yield f"cost: {percent(-lost)} points of {price}{bought}"
+    plain = [point.score.recall for curve in found.curves if curve.way != "overlap" for point in curve.points]
+    if found.chosen.way == "overlap" and plain:
+        yield f"without overlapping segments the limit of recall is {percent(max(plain))}"
+
+
+def certified_lines(found: CertifiedBias, name: str) -> Iterator[str]:
+    """Yield the lines of `bias_lines` for a certified bias, and the guarantee.
+
+    Args:
+        found: Result of `fit_certified_bias`.
+        name: Name of the bias.
+
+    Example:
+        >>> from structperc.analysis import fit_certified_bias
+        >>> from structperc.data import Synthetic
+        >>> from structperc.sklearn import SequenceTagger
+        >>> data = Synthetic(train=20, dev=50)
+        >>> train, dev = data.corpus("train"), data.corpus("dev")
+        >>> X, y = (train.sentences_of(train.columns[role]) for role in ("word", "label"))
+        >>> tagger = SequenceTagger(max_iterations=10).fit(X, y).tagger_
+        >>> *_, line, _ = certified_lines(fit_certified_bias(tagger, dev, recall=0.8), "recall")
+        >>> line
+        'guarantee: at least recall 0.8 on all text of this kind, with probability 0.9'
+    """
+    yield from bias_lines(found.fitted, name)
+    text = "all text of this kind" if found.next_documents is None else f"the next {found.next_documents} {found.unit}"
+    yield f"guarantee: at least {found.fitted.goal.text} on {text}, with probability {found.probability:g}"
+    yield (
+        f"recall is that of all segments together; tested on {found.documents} {found.unit}, assumed to be "
+        "independent and like later ones; the scores above are theirs"
+    )
 
 
 def _shares(score: SegmentScore) -> list[str]:

@@ -144,9 +144,22 @@ def _calibrate_arguments(parser: CommandParser) -> None:
     goal.add_argument("--beta", type=float, metavar="B", help="the highest F_beta; above 1, recall counts more")
     costs = "the lowest cost: missed=5 counts a missed segment as 5 spurious ones; also spurious=COST"
     goal.add_argument("--cost", nargs="+", action="extend", metavar="ERROR=COST", help=costs)
+    guarantee = (
+        "with --recall: the recall of all segments together, in all text of this kind, reaches R with probability P; "
+        "assumes independent documents, and tests thresholds on four fifths of them"
+    )
+    parser.add_argument("--guarantee", type=float, metavar="P", help=guarantee)
+    following = (
+        "with --guarantee: the recall in the next N documents, such as another file, reaches R; it varies by chance, "
+        "so more recall is needed than for all text of this kind, the default"
+    )
+    parser.add_argument("--next-documents", type=int, metavar="N", help=following)
     temperature = "fit and save a temperature, for probabilities"
     parser.add_argument("--temperature", action="store_true", help=temperature)
-    ways = "ways to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail"
+    ways = (
+        "ways to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail; "
+        "with --guarantee segments or overlap"
+    )
     parser.add_argument("--ways", nargs="+", action="extend", default=[], help=ways)
     parser.add_argument("--name", help="name of the bias; default: recall, precision, f2 or cost, as its goal")
     default = "predict with this bias by default, without --bias"
@@ -160,8 +173,9 @@ def calibrate(options: Namespace) -> None:
     """Fit a bias for recall or precision, and a temperature, on development data, and save them with the model."""
     from pathlib import Path
 
+    from structperc.analysis import fit_certified_bias
     from structperc.analysis.bias_fitting import fit_bias, fit_temperature
-    from structperc.analysis.bias_report import bias_lines, plot_precision_recall
+    from structperc.analysis.bias_report import bias_lines, certified_lines, plot_precision_recall
     from structperc.analysis.input_files import read_gold
     from structperc.reports.figures import check_figure, write_figure
     from structperc.taggers.model_format import update_configuration
@@ -179,12 +193,18 @@ def calibrate(options: Namespace) -> None:
         tagger.temperature = fit_temperature(tagger, corpus)
         print(f"temperature: {tagger.temperature:.4g}")
     if goal is not None:
-        found = fit_bias(tagger, corpus, goal, options.ways)
+        if options.guarantee is None:
+            found = fit_bias(tagger, corpus, goal, options.ways)
+            lines = bias_lines(found, name)
+        else:
+            settings = options.recall, options.guarantee, options.next_documents, options.ways
+            certified = fit_certified_bias(tagger, corpus, *settings)
+            found, lines = certified.fitted, certified_lines(certified, name)
         tagger.add_bias(name, found.chosen.best.decoder)
         if options.default:
             tagger.use_bias(name)
         write_figure(plot, plot_precision_recall(found))
-        print("\n".join([*bias_lines(found, name), f"figure: {plot}"]))
+        print("\n".join([*lines, f"figure: {plot}"]))
     update_configuration(Path(options.model), describe_biases(tagger))
 
 
@@ -192,6 +212,9 @@ def _goal(options: Namespace) -> "Goal | None":
     """Return the goal of a bias; None to fit only a temperature. Raises InputError for neither of them."""
     from structperc.analysis.bias_fitting import cost_goal, f_goal, precision_goal, recall_goal
 
+    for option, needed in (("guarantee", "recall"), ("next_documents", "guarantee")):
+        if getattr(options, option) is not None and getattr(options, needed) is None:
+            raise InputError(f"calibrate: --{option.replace('_', '-')} needs --{needed}")
     if options.recall is not None:
         return recall_goal(options.recall)
     if options.precision is not None:

@@ -13,19 +13,22 @@ from structperc.analysis.bias_fitting import (
     WAYS,
     SegmentCounter,
     cost_goal,
+    document_numbers,
     f_goal,
     fit_bias,
     fit_temperature,
     precision_goal,
     recall_goal,
 )
+from structperc.analysis.bias_report import bias_lines, certified_lines
+from structperc.analysis.certified_bias import choosing_documents, fit_certified_bias, threshold_counts
 from structperc.chain import KBest, LabelBias, SegmentThreshold, log_partition, path_score, scale
 from structperc.criteria import PerceptronLoss
 from structperc.data import Synthetic, spans
 from structperc.data.conll import write_conll
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import SegmentScore
+from structperc.metrics import SegmentScore, recall_p_value
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.scorers import SparseLinear
 
@@ -160,6 +163,60 @@ def test_nonlocal_features_and_errors(tagger, dev):
         cost_goal({"wrong": 1.0})
 
 
+# -- certified recall ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def documents() -> Corpus:
+    return Synthetic(dev=60).corpus("dev")
+
+
+def test_counts_of_rising_thresholds_are_those_of_each(tagger, dev):
+    counter = SegmentCounter(tagger, dev)
+    for threshold, temperature in ((0.01, 2.0), (0.3, 2.0), (0.3, 1.0), (0.1, 1.0)):
+        decoder = SegmentThreshold(threshold, temperature)
+        decoder.allocate(tagger.labels)
+        assert (counter(decoder) == SegmentCounter(tagger, dev)(decoder)).all()
+
+
+@pytest.mark.parametrize("next_documents", [None, 60])
+def test_the_chosen_threshold_is_the_last_before_the_first_failure(tagger, documents, next_documents):
+    found = fit_certified_bias(tagger, documents, 0.7, 0.9, next_documents).fitted
+    numbers = document_numbers(documents)
+    choosing = choosing_documents(60)
+    assert found.temperature == fit_temperature(tagger, documents.subset(choosing[numbers]))
+    p = []
+    for decoder, counts in threshold_counts(
+        SegmentCounter(tagger, documents), numbers, found.chosen.way, found.temperature
+    ):
+        p.append(recall_p_value(counts[~choosing], 0.7, next_documents))
+        if p[-1] > 0.1:
+            break
+        last = decoder, SegmentScore(*counts[~choosing].sum(0).tolist())
+    assert len(found.chosen.points) == len(p) - 1
+    assert found.chosen.points[-1].score == last[1]
+    assert found.chosen.best.score.precision == max(point.score.precision for point in found.chosen.points)
+
+
+def test_segments_without_overlap_are_preferred_where_they_suffice(tagger, documents):
+    assert fit_certified_bias(tagger, documents, 0.2).fitted.chosen.way == "segments"
+    found = fit_certified_bias(tagger, documents, 0.2, ways=["overlap"])
+    assert found.fitted.chosen.way == "overlap"
+    assert (found.documents, found.unit) == (48, "documents")
+
+
+def test_reports_of_costs_and_guarantees(tagger, documents):
+    found = fit_bias(tagger, documents, recall_goal(0.95), ["segments", "overlap"])
+    price = 100 * (found.before.precision - found.chosen.best.score.precision)
+    limit = 100 * max(point.score.recall for point in found.curves[0].points)
+    lines = list(bias_lines(found, "recall"))
+    assert f"{price:.2f} points of precision" in lines[-2]
+    assert f"{limit:.2f}" in lines[-1]
+    certified = list(certified_lines(fit_certified_bias(tagger, documents, 0.7, 0.9, 25), "recall"))
+    assert "next 25 documents" in certified[-2]
+    assert "48 documents" in certified[-1]
+
+
 # -- command line --------------------------------------------------------------------------------------------
 
 
@@ -192,6 +249,17 @@ def test_calibrate_saves_biases_temperature_and_a_figure(run, calibrated, tagger
     assert labels == [label for one in tagger.label(dev) for label in one]
 
 
+def test_guarantee_on_the_command_line(run, fails, tagger, documents, tmp_path):
+    model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
+    tagger.save(model)
+    write_conll(file, documents, ["word", "label"])
+    assert "0.953" in fails("calibrate", model, file, "--recall", 0.99, "--guarantee", 0.9)  # 0.1 ** (1 / 48)
+    assert not Tagger.load(model).biases
+    assert "0.7 on all text" in run("calibrate", model, file, "--recall", 0.7, "--guarantee", 0.9)
+    expected = fit_certified_bias(tagger, documents, 0.7).fitted.chosen.best.decoder
+    assert Tagger.load(model).biases["recall"].threshold == pytest.approx(expected.threshold)
+
+
 def test_overlapping_segments_in_outputs(run, fails, calibrated, tmp_path):
     model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
     calibrated("--recall", 1, "--ways", "overlap", "--default")
@@ -220,4 +288,8 @@ def test_bad_command_lines(fails, calibrated, tmp_path):
     assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--ways", "sideways")
     assert "recall" in fails("tag", model, file, "--bias", "recall")
     assert "-k" in fails("tag", model, file, "--bias", "recall", "-k", 2)
+    assert "--recall" in fails("calibrate", model, file, "--beta", 2, "--guarantee", 0.9)
+    assert "--guarantee" in fails("calibrate", model, file, "--recall", 0.9, "--next-documents", 10)
+    assert "0.999" in fails("calibrate", model, file, "--recall", 0.9, "--guarantee", 1)
+    assert "overlap" in fails("calibrate", model, file, "--recall", 0.9, "--guarantee", 0.9, "--ways", "outside")
     assert np.isfinite(Tagger.load(model).temperature)
