@@ -260,9 +260,9 @@ def test_older_models_have_fewer_options(with_segments, tmp_path):
 
 
 def test_missing_folder(tmp_path):
-    assert refusal(lambda: structperc.load(tmp_path / "nowhere")).endswith(
-        "no saved model here (model.json is missing)"
-    )
+    assert refusal(lambda: structperc.load(tmp_path / "nowhere")).startswith(f"{tmp_path / 'nowhere'}: ")
+    (tmp_path / "empty").mkdir()
+    assert "model.json" in refusal(lambda: structperc.load(tmp_path / "empty"))
 
 
 def test_model_changed_by_hand(model, caplog):
