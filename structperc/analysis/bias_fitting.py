@@ -32,7 +32,7 @@ from structperc.taggers.tagger import Tagger
 GRID = np.linspace(-6, 6, 25)  # biases in units of log-odds
 LOG_TEMPERATURES = (-7.0, 7.0)
 MIN_DOCUMENTS = 10  # with fewer, sequences are drawn for intervals
-WAYS = {
+METHODS = {
     "outside": "a bias of O",
     "begin": "a bias of transitions into segments",
     "types": "a bias of each type",
@@ -342,9 +342,9 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The decoders that were tried in one of the WAYS, sorted by bias, and the best one for the goal."""
+    """The decoders that were tried in one of the METHODS, sorted by bias, and the best one for the goal."""
 
-    way: str
+    method: str
     points: list[Point]
     best: Point
 
@@ -355,7 +355,7 @@ class FittedBias(NamedTuple):
     Attributes:
         goal: The goal.
         before: The score without a bias.
-        curves: The decoders of each way that was tried.
+        curves: The decoders of each method that was tried.
         chosen: The curve with the best decoder.
         intervals: 95 % intervals of the scores of the best decoder on all documents of this kind, from those of the
             development data. Another sample of the same size has more different scores, by a factor of sqrt(2).
@@ -374,23 +374,23 @@ class FittedBias(NamedTuple):
     temperature: float
 
 
-def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = ()) -> FittedBias:
-    """Return the decoder that meets a goal best on development data, among several ways to prefer recall or precision.
+def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, methods: Sequence[str] = ()) -> FittedBias:
+    """Return the decoder that meets a goal best on development data, among several methods.
 
-    Each way has one number, found by search: on a grid, then on finer ones near the best value. A bias of each type
-    starts from that of O. Segments that overlap are tried only if no way without overlap reaches the goal.
+    Each method has one number, found by search: on a grid, then on finer ones near the best value. A bias of each type
+    starts from that of O. Segments that overlap are tried only if no method without overlap reaches the goal.
 
     Args:
         tagger: A tagger, which is not changed. With non-local features only biases of labels are tried.
         corpus: Development data, which the tagger was not trained on, with gold labels.
         goal: What the best decoder has, such as `recall_goal(0.95)`.
-        ways: Names in WAYS; default: all that the tagger supports.
+        methods: Names in METHODS; default: all that the tagger supports.
 
     Returns:
         The decoders and their scores; give `chosen.best.decoder` to `Tagger.add_bias`.
 
     Raises:
-        InputError: A re-ranker, labels or data without segments, no possible gold labels, an unknown way, or an
+        InputError: A re-ranker, labels or data without segments, no possible gold labels, an unknown method, or an
             unsupported one.
 
     Example:
@@ -400,26 +400,26 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, ways: Sequence[str] = (
         >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
         >>> corpus = Corpus.from_sentences([{"word": words, "label": labels} for words, labels in zip(X, y)])
         >>> found = fit_bias(tagger, corpus, recall_goal(0.95), ["outside", "segments"])
-        >>> found.chosen.way, found.chosen.best.score.recall
+        >>> found.chosen.method, found.chosen.best.score.recall
         ('outside', 1.0)
     """
-    first = supported_ways(tagger, ways)
+    first = supported_methods(tagger, methods)
     counter = SegmentCounter(tagger, corpus)
     before = counter.score(tagger.decoder)
     if not before.gold:
         raise InputError(f"{corpus.name}: there are no segments; give development data with segments to find")
     temperature = _temperature(counter.scored, len(tagger.labels), corpus.name)
     search = _Search(counter, goal, temperature)
-    curves = [search.curve(way) for way in first if way != "overlap" or ways]
-    if "overlap" in first and not ways and not any(goal.reached(curve.best.score) for curve in curves):
+    curves = [search.curve(method) for method in first if method != "overlap" or methods]
+    if "overlap" in first and not methods and not any(goal.reached(curve.best.score) for curve in curves):
         curves.append(search.curve("overlap"))
     chosen = max(curves, key=lambda curve: goal.key(curve.best.score))
     intervals = bootstrap_intervals(sum_by_document(counter(chosen.best.decoder).sum(2), document_numbers(corpus)))
     return FittedBias(goal, before, curves, chosen, intervals, temperature)
 
 
-def supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
-    """Return the ways to try. Raises InputError for those that the tagger does not support."""
+def supported_methods(tagger: Tagger, methods: Sequence[str]) -> list[str]:
+    """Return the methods to try. Raises InputError for those that the tagger does not support."""
     if isinstance(tagger, Reranker):
         raise InputError("a re-ranker chooses among the candidates of another model; calibrate a tagger")
     scheme = tagger.labels.scheme
@@ -427,15 +427,15 @@ def supported_ways(tagger: Tagger, ways: Sequence[str]) -> list[str]:
         raise InputError("the labels of the model are not segments; precision and recall need a tag scheme")
     local, simple = not tagger.nonlocal_features, scheme not in ("IOB1", "IO")
     supported = {"outside": True, "begin": simple, "types": True, "segments": local and simple}
-    known = [way for way in WAYS if supported.get(way, local and simple)]
-    for way in ways:
-        if way not in known:
-            raise InputError(f"--ways {way}: the model supports {', '.join(known)}")
-    return list(ways) or known
+    known = [method for method in METHODS if supported.get(method, local and simple)]
+    for method in methods:
+        if method not in known:
+            raise InputError(f"--methods {method}: the model supports {', '.join(known)}")
+    return list(methods) or known
 
 
 class _Search:
-    """Search for the best decoder of each way; biases are in units of log-odds, the temperature of the scores."""
+    """Search for the best decoder of each method; biases are in units of log-odds, the temperature of the scores."""
 
     def __init__(self, counter: SegmentCounter, goal: Goal, temperature: float) -> None:
         self.counter, self.goal, self.temperature = counter, goal, temperature
@@ -450,22 +450,22 @@ class _Search:
             "overlap": lambda x: SegmentThreshold(threshold_of(x), self.temperature),
         }
 
-    def curve(self, way: str) -> Curve:
-        """Return the decoders of a way, and the best one."""
-        if way not in self.found:
-            self.found[way] = self._types() if way == "types" else self._numbers(way)
-        return self.found[way]
+    def curve(self, method: str) -> Curve:
+        """Return the decoders of a method, and the best one."""
+        if method not in self.found:
+            self.found[method] = self._types() if method == "types" else self._numbers(method)
+        return self.found[method]
 
-    def _numbers(self, way: str) -> Curve:
+    def _numbers(self, method: str) -> Curve:
         points: dict[float, Point] = {}
         values: np.ndarray = GRID
         step = float(GRID[1] - GRID[0])
         for _ in range(3):
-            points |= {x: self._point(self.make[way](x)) for x in map(float, values) if x not in points}
+            points |= {x: self._point(self.make[method](x)) for x in map(float, values) if x not in points}
             best = max(sorted(points, key=abs), key=lambda x: self.goal.key(points[x].score))
             step /= 5
             values = best + step * np.arange(-4, 5)
-        return Curve(way, [points[x] for x in sorted(points)], points[best])
+        return Curve(method, [points[x] for x in sorted(points)], points[best])
 
     def _types(self) -> Curve:
         """Change the bias of one type after the other, each time with the best common change of all types."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
-from structperc.analysis.bias_fitting import WAYS, FittedBias
+from structperc.analysis.bias_fitting import METHODS, FittedBias
 from structperc.analysis.certified_bias import CertifiedBias
 from structperc.chain import Decoder, LabelBias, MinimumSegmentRisk
 from structperc.metrics import SegmentScore
@@ -17,7 +17,7 @@ INTERVALS = "95 % intervals for all text of this kind"
 
 
 def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
-    """Yield a table of the best decoder of each way, in per cent, and the scores of the chosen one with intervals.
+    """Yield a table of the best decoder of each method, in per cent, and the scores of the chosen one with intervals.
 
     Args:
         found: Result of `fit_bias`.
@@ -31,16 +31,16 @@ def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
         >>> tagger = SequenceTagger(max_iterations=5).fit(X, y).tagger_
         >>> corpus = Corpus.from_sentences([{"word": words, "label": labels} for words, labels in zip(X, y)])
         >>> print(*bias_lines(fit_bias(tagger, corpus, f_goal(2), ["outside"]), "f2"), sep="\\n")
-        way          precision  recall      F1  decoder
+        method          precision  recall      F1  decoder
         no bias         100.00  100.00  100.00
         a bias of O     100.00  100.00  100.00
         <BLANKLINE>
         f2: a bias of O, for F2
         precision 100.00 (100.00 .. 100.00), recall 100.00 (100.00 .. 100.00), ... 95 % intervals ...
     """
-    rows = [["way", "precision", "recall", "F1", "decoder"], ["no bias", *_shares(found.before), ""]]
+    rows = [["method", "precision", "recall", "F1", "decoder"], ["no bias", *_shares(found.before), ""]]
     for curve in found.curves:
-        rows.append([WAYS[curve.way], *_shares(curve.best.score), describe_decoder(curve.best.decoder)])
+        rows.append([METHODS[curve.method], *_shares(curve.best.score), describe_decoder(curve.best.decoder)])
     yield from text_table(rows, "<>>><")
     score, intervals = found.chosen.best.score, found.intervals
     parts = [
@@ -51,10 +51,14 @@ def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
             ("F1", score.f1, intervals.f1),
         )
     ]
-    yield from ("", f"{name}: {WAYS[found.chosen.way]}, for {found.goal.text}", f"{', '.join(parts)}, {INTERVALS}")
+    yield from (
+        "",
+        f"{name}: {METHODS[found.chosen.method]}, for {found.goal.text}",
+        f"{', '.join(parts)}, {INTERVALS}",
+    )
     yield from _cost_lines(found)
     if not found.goal.reached(score):
-        yield f"no way reaches {found.goal.text} on these data; this one comes closest"
+        yield f"no method reaches {found.goal.text} on these data; this one comes closest"
 
 
 def _cost_lines(found: FittedBias) -> Iterator[str]:
@@ -64,8 +68,8 @@ def _cost_lines(found: FittedBias) -> Iterator[str]:
     if lost < 0:
         bought = f", for {percent(won)} of {gain}" if won > 0 else ""
         yield f"cost: {percent(-lost)} points of {price}{bought}"
-    plain = [point.score.recall for curve in found.curves if curve.way != "overlap" for point in curve.points]
-    if found.chosen.way == "overlap" and plain:
+    plain = [point.score.recall for curve in found.curves if curve.method != "overlap" for point in curve.points]
+    if found.chosen.method == "overlap" and plain:
         yield f"without overlapping segments the limit of recall is {percent(max(plain))}"
 
 
@@ -117,7 +121,7 @@ def describe_decoder(decoder: Decoder) -> str:
 
 
 def plot_precision_recall(found: FittedBias) -> Figure:
-    """Return a figure of precision against recall, with a curve and the best decoder for each way.
+    """Return a figure of precision against recall, with a curve and the best decoder for each method.
 
     Args:
         found: Result of `fit_bias`.
@@ -137,10 +141,10 @@ def plot_precision_recall(found: FittedBias) -> Figure:
     ax = figure.subplots()
     for number, curve in enumerate(found.curves):
         style = series_style(number)
-        points = [] if curve.way == "types" else [_place(point.score) for point in curve.points]
+        points = [] if curve.method == "types" else [_place(point.score) for point in curve.points]
         ax.plot(*zip(*points, strict=True), color=style["color"], linestyle=style["linestyle"]) if points else None
         chosen = curve is found.chosen
-        ax.plot(*_place(curve.best.score), **style, ms=9 if chosen else 5, label=WAYS[curve.way])
+        ax.plot(*_place(curve.best.score), **style, ms=9 if chosen else 5, label=METHODS[curve.method])
     ax.plot(*_place(found.before), "k+", ms=10, label="no bias")
     best = [_place(one) for one in (found.before, *(curve.best.score for curve in found.curves))]
     ax.set(xlim=(max(0, min(x for x, _ in best) - 10), 100), ylim=(max(0, min(y for _, y in best) - 15), 100))

@@ -15,7 +15,7 @@ from structperc.analysis.bias_fitting import (
     document_numbers,
     fit_temperature,
     recall_goal,
-    supported_ways,
+    supported_methods,
     threshold_of,
 )
 from structperc.chain import Decoder, MinimumSegmentRisk, SegmentThreshold
@@ -34,7 +34,7 @@ from structperc.taggers.tagger import Tagger
 
 SEQUENCE = np.linspace(8, -8, 161)  # thresholds in log-odds, that of the highest recall first
 DECODERS = {"segments": MinimumSegmentRisk, "overlap": SegmentThreshold}
-LEARNING = 5  # one of so many documents chooses the temperature and the way
+LEARNING = 5  # one of so many documents chooses the temperature and the method
 PROBABILITIES = 0.5, 0.999
 
 
@@ -66,11 +66,11 @@ def fit_certified_bias(
     recall: float,
     probability: float = 0.9,
     next_documents: int | None = None,
-    ways: Sequence[str] = (),
+    methods: Sequence[str] = (),
 ) -> CertifiedBias:
     """Return the threshold with the highest precision among those certified to reach a recall.
 
-    Learn-then-test (Angelopoulos et al. 2021): every fifth document chooses temperature and way. The other documents
+    Learn-then-test (Angelopoulos et al. 2021): every fifth document chooses temperature and method. The other documents
     test the hypotheses "recall is below the goal" of a sequence of thresholds, the lowest one first, until the first
     that is not rejected. With the given probability, all thresholds before it reach the goal on all text of this kind,
     or on the next documents, if documents are independent and of the same distribution. Recall is that of all segments
@@ -82,15 +82,15 @@ def fit_certified_bias(
         recall: The goal, above 0 and at most 1.
         probability: Probability that the goal is reached, between 0.5 and 0.999.
         next_documents: Number of documents of another sample whose recall reaches the goal; default: all text.
-        ways: "segments" or "overlap"; default: "segments" if its limit of recall is above the goal with some margin on
-            the documents that choose (lower bound of its 95 % interval), else "overlap".
+        methods: "segments" or "overlap"; default: "segments" if its limit of recall is above the goal with some margin
+            on the documents that choose (lower bound of its 95 % interval), else "overlap".
 
     Returns:
         The decoder, as `fitted.chosen.best.decoder`, with its scores on the documents of the tests.
 
     Raises:
-        InputError: No threshold can be certified; the message contains the highest recall that can. Or a way without a
-            threshold, an unsupported tagger, too few documents, or a number out of range.
+        InputError: No threshold can be certified; the message contains the highest recall that can. Or a method without
+            a threshold, an unsupported tagger, too few documents, or a number out of range.
 
     Example:
         >>> from structperc.data import Synthetic
@@ -104,7 +104,7 @@ def fit_certified_bias(
         (40, True)
     """
     goal = recall_goal(recall)
-    _check_ways(supported_ways(tagger, ways or list(DECODERS)), ways)
+    _check_methods(supported_methods(tagger, methods or list(DECODERS)), methods)
     if not PROBABILITIES[0] <= probability <= PROBABILITIES[1]:
         raise InputError(f"--guarantee must be between {PROBABILITIES[0]} and {PROBABILITIES[1]}, got {probability:g}")
     numbers = document_numbers(corpus)
@@ -115,13 +115,13 @@ def fit_certified_bias(
     if not before[:, 2].any():
         raise InputError(f"{corpus.name}: there are no segments; give development data with segments to find")
     limit, of_limit = next(threshold_counts(counter, numbers, "segments", temperature))
-    way = ways[0] if ways else _choose_way(of_limit[learning], recall)
+    method = methods[0] if methods else _choose_method(of_limit[learning], recall)
     test = partial(recall_p_value, next_documents=next_documents)
-    sequence = threshold_counts(counter, numbers, way, temperature)
+    sequence = threshold_counts(counter, numbers, method, temperature)
     points = _certify(((decoder, counts[~learning]) for decoder, counts in sequence), goal, recall, probability, test)
-    curve = Curve(way, points, max(points, key=lambda point: goal.key(point.score)))
+    curve = Curve(method, points, max(points, key=lambda point: goal.key(point.score)))
     limits = [Point(limit, _score(of_limit[~learning]))]
-    curves = [Curve("segments", limits, limits[0]), curve] if way == "overlap" else [curve]
+    curves = [Curve("segments", limits, limits[0]), curve] if method == "overlap" else [curve]
     tested = _counts(counter, curve.best.decoder, numbers)[~learning]
     fitted = FittedBias(goal, _score(before), curves, curve, bootstrap_intervals(tested), temperature)
     unit = "documents" if len(np.unique(corpus.documents)) > numbers.max() else "sequences"
@@ -141,14 +141,14 @@ def choosing_documents(D: int) -> np.ndarray:
 
 
 def threshold_counts(
-    counter: SegmentCounter, numbers: np.ndarray, way: str, temperature: float
+    counter: SegmentCounter, numbers: np.ndarray, method: str, temperature: float
 ) -> Iterator[tuple[Decoder, np.ndarray]]:
     """Yield the decoders of a sequence of thresholds, the lowest one first, with their counts (D, 3) of documents.
 
     Args:
         counter: Counts segments of a corpus.
         numbers: Document number (S,) of each sequence; see `document_numbers`.
-        way: "segments" or "overlap".
+        method: "segments" or "overlap".
         temperature: Temperature of the probabilities.
 
     Example:
@@ -163,14 +163,14 @@ def threshold_counts(
         (0.00034, [[1, 1], [1, 1]])
     """
     for log_odds in SEQUENCE:
-        decoder = DECODERS[way](threshold_of(log_odds), temperature)
+        decoder = DECODERS[method](threshold_of(log_odds), temperature)
         decoder.allocate(counter.tagger.labels)
         yield decoder, _counts(counter, decoder, numbers)
 
 
-def _check_ways(supported: Sequence[str], ways: Sequence[str]) -> None:
-    if len(ways) > 1 or not DECODERS.keys() >= set(supported):
-        raise InputError(f"--ways {' '.join(ways)}: a guarantee is of one threshold; set segments or overlap")
+def _check_methods(supported: Sequence[str], methods: Sequence[str]) -> None:
+    if len(methods) > 1 or not DECODERS.keys() >= set(supported):
+        raise InputError(f"--methods {' '.join(methods)}: a guarantee is of one threshold; set segments or overlap")
 
 
 def _counts(counter: SegmentCounter, decoder: Decoder, numbers: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ def _counts(counter: SegmentCounter, decoder: Decoder, numbers: np.ndarray) -> n
     return sum_by_document(counter(decoder).sum(2), numbers)
 
 
-def _choose_way(limit: np.ndarray, recall: float) -> str:
+def _choose_method(limit: np.ndarray, recall: float) -> str:
     """Return "segments" if its limit of recall, from the counts (D, 3) of the lowest threshold, suffices."""
     return "segments" if bootstrap_intervals(limit).recall[0] >= recall else "overlap"
 

@@ -23,7 +23,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.format_detection import FileHead, InputFormat, detect_format, is_detectable, read_head
 from structperc.data.json_data import parse_json_lines, strings
 from structperc.data.read_options import DOCSTART, PREDICTED, LineFormat, ReadOptions
-from structperc.data.text_files import Block, Ends, blocks, expand_path, line_ends, nowhere, stream_text
+from structperc.data.text_files import Block, Ends, blocks, expand_path, line_ends, no_ends, stream_text
 from structperc.errors import InputError
 from structperc.predictor import Predictor
 from structperc.predictor.limits import ALLOWED_FIELD, LIMITS, limited_text
@@ -39,7 +39,7 @@ from structperc.text.tokenizer import SENTENCES, TOKENIZERS, SentenceSplitter, T
 PREFIX = f"{PREDICTED}_"  # prefix of new fields of JSON lines whose names are taken
 NEW = ("labels", "probabilities", "probability", "spans")
 ENDS: dict[str, Ends] = {
-    "nowhere": nowhere,
+    "whole file": no_ends,
     "lines": line_ends,
     "paragraphs": paragraph_ends,
     "sentences": sentence_ends,
@@ -125,7 +125,7 @@ def plan_input(
     uncut = unit == "document" or tagger.extent != "sequence" or output_format not in (None, "columns")
     uncut = uncut or (form == "text" and text_options.sentences == "one")
     cut = _cut_at(tagger, form, output_format, uncut, known.marked)
-    whole = opening.whole or cut == "nowhere"
+    whole = opening.whole or cut == "whole file"
     prefix, mark = PREFIX if any(map(_has_new_field, lines)) else "", int(opening.marked)
     return InputPlan(
         name, form, unit, text_options, columns, how, known, cut, uncut, whole, prefix, names, output_format, mark
@@ -141,11 +141,11 @@ def column_option(reading: ReadOptions) -> str | None:
 def _cut_at(tagger: Predictor, form: InputFormat, output_format: str | None, uncut: bool, marked: bool) -> str:
     one = output_format == "html" or (output_format == "brat" and form == "columns" and not marked)
     if tagger.extent == "corpus" or one:
-        return "nowhere"
+        return "whole file"
     if form == "jsonl":
         return "lines"
     if form == "text":
-        return "nowhere" if uncut else "paragraphs"
+        return "whole file" if uncut else "paragraphs"
     return "documents" if uncut and marked else "sentences"
 
 
@@ -234,7 +234,7 @@ def read_input(tagger: Predictor, file: str, reading: ReadOptions, text_options:
         needed = len(tagger.columns)
         head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
         plan = plan_input(tagger, head, file, None, reading, text_options)._replace(whole=True)
-        read = [block for block in blocks(head.pieces, nowhere) if block is not None]
+        read = [block for block in blocks(head.pieces, no_ends) if block is not None]
     given = read_block(tagger, read[0], plan) if read else None
     if given is None or not given.corpus.tokens:
         raise InputError(f"{file}: this file has no tokens")

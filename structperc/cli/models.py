@@ -156,11 +156,11 @@ def _calibrate_arguments(parser: CommandParser) -> None:
     parser.add_argument("--next-documents", type=int, metavar="N", help=following)
     temperature = "fit and save a temperature, for probabilities"
     parser.add_argument("--temperature", action="store_true", help=temperature)
-    ways = (
-        "ways to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail; "
+    methods = (
+        "methods to try: outside, begin, types, segments, overlap; default: all, overlap only if the others fail; "
         "with --guarantee segments or overlap"
     )
-    parser.add_argument("--ways", nargs="+", action="extend", default=[], help=ways)
+    parser.add_argument("--methods", nargs="+", action="extend", default=[], help=methods)
     parser.add_argument("--name", help="name of the bias; default: recall, precision, f2 or cost, as its goal")
     default = "predict with this bias by default, without --bias"
     parser.add_argument("--default", action="store_true", help=default)
@@ -194,10 +194,10 @@ def calibrate(options: Namespace) -> None:
         print(f"temperature: {tagger.temperature:.4g}")
     if goal is not None:
         if options.guarantee is None:
-            found = fit_bias(tagger, corpus, goal, options.ways)
+            found = fit_bias(tagger, corpus, goal, options.methods)
             lines = bias_lines(found, name)
         else:
-            settings = options.recall, options.guarantee, options.next_documents, options.ways
+            settings = options.recall, options.guarantee, options.next_documents, options.methods
             certified = fit_certified_bias(tagger, corpus, *settings)
             found, lines = certified.fitted, certified_lines(certified, name)
         tagger.add_bias(name, found.chosen.best.decoder)
@@ -228,7 +228,7 @@ def _goal(options: Namespace) -> "Goal | None":
         return cost_goal(dict(costs))
     if not options.temperature:
         raise InputError("calibrate: set --recall, --precision, --beta or --cost, or --temperature")
-    for option in ("ways", "name", "default", "plot"):
+    for option in ("methods", "name", "default", "plot"):
         if getattr(options, option):
             raise InputError(f"calibrate: --{option} needs --recall, --precision, --beta or --cost")
     return None

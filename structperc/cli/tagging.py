@@ -28,7 +28,7 @@ from structperc.data.possible_labels import read_lexicon, with_lexicon
 from structperc.data.read_options import DOCSTART, PREDICTED, ReadOptions
 from structperc.data.splits import chunk_bounds
 from structperc.data.standoff import brat_lines
-from structperc.data.text_files import PIECE, Block, blocks, expand_path, nowhere, stream_text
+from structperc.data.text_files import PIECE, Block, blocks, expand_path, no_ends, stream_text
 from structperc.errors import InputError
 from structperc.loading import load
 from structperc.predictor import Predictor
@@ -44,7 +44,7 @@ MAX_LISTED = 2**16  # label sequences in memory
 MAX_BLOCK = 2**20  # characters labelled at a time in less than 300 MB
 BYTES = 150  # of memory for a character of a block
 SMALLER = {  # by what ends a block
-    "nowhere": "label parts of the file, or set --unit sentence if the model reads documents",
+    "whole file": "label parts of the file, or set --unit sentence if the model reads documents",
     "documents": f"write a line {DOCSTART} before each document",
     "sentences": "write an empty line after each sentence",
     "paragraphs": "write an empty line after each paragraph",
@@ -190,7 +190,7 @@ class FileTagger:
             needed = len(tagger.columns)
             head = read_head(pieces, lambda lines: known or is_detectable(lines, needed))
             plan = plan_input(tagger, head, file, self.output_options.form, read_options, text_options)
-            given = _reported(blocks(head.pieces, nowhere if plan.whole else plan.ends), plan)
+            given = _reported(blocks(head.pieces, no_ends if plan.whole else plan.ends), plan)
             tagged = work(None if block is None else (plan, block) for block in given)
             tokens = 0
             with target(plan) as write, bar(None, file, show=visible, unit=" tokens", unit_scale=True) as progress:

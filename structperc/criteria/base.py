@@ -43,7 +43,7 @@ class Decision(NamedTuple):
 
     rival: Tensor  # (B,) int64, index among the candidates
     updates: Tensor  # (B,) bool, True where weights change
-    whole: Tensor  # (B,) bool, True where all weights change, False where only those of local features do
+    updates_nonlocal: Tensor  # (B,) bool, True where all weights change, False where only those of local features do
 
 
 class Criterion(nn.Module, ABC):
@@ -282,7 +282,7 @@ def add_costs(lattice: Lattice, gold: Tensor, costs: Costs | None) -> Lattice:
 
 def losses(scored: Scored, decision: Decision) -> Tensor:
     """Return the losses (B,) of a decision: the lead of the rival over the gold sequence, 0 without an update."""
-    gaps = torch.where(decision.whole, total_gap(scored, decision.rival), local_gap(scored, decision.rival))
+    gaps = torch.where(decision.updates_nonlocal, total_gap(scored, decision.rival), local_gap(scored, decision.rival))
     # where() and not a product: the gap of a sequence without rival is infinite
     return torch.where(decision.updates, -gaps, 0.0)
 

@@ -69,7 +69,7 @@ class LocalAndNonlocal(CandidateLoss):
         >>> scored = score_candidates(lattice, torch.tensor([[1, 0]]), kbest(lattice, k=2))  # scores 3 and 2
         >>> scored = scored._replace(gold_nonlocal=torch.tensor([5.0]))
         >>> criterion = LocalAndNonlocal(C=4.0)  # the total gap is 6, the local gap is 1
-        >>> criterion(scored), criterion.decide(scored).whole
+        >>> criterion(scored), criterion.decide(scored).updates_nonlocal
         (tensor([-1.]), tensor([False]))
     """
 

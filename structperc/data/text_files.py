@@ -366,6 +366,6 @@ def line_ends(text: str) -> Iterator[int]:
     return (match.end() for match in re.finditer("\n", text))
 
 
-def nowhere(text: str) -> Iterator[int]:
+def no_ends(text: str) -> Iterator[int]:
     """Yield nothing: the file is one block."""
     return iter(())

@@ -114,12 +114,12 @@ class BiLSTM(ContextEncoder):
 
     def _encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         for onward, back in zip(self.onward, self.back, strict=True):
-            hidden = _both_ways(cast(nn.LSTM, onward), cast(nn.LSTM, back), vectors, lengths)
+            hidden = _bidirectional(cast(nn.LSTM, onward), cast(nn.LSTM, back), vectors, lengths)
             vectors = variational_dropout(hidden, self.dropout, self.training)
         return vectors
 
 
-def _both_ways(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
+def _bidirectional(onward: nn.LSTM, back: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
     """Run a pair of LSTMs on vectors (B, T, D); return (B, T, 2 hidden), 0 in the padding.
 
     Each sequence is reversed without its padding, which comes last in both directions and affects no state. This takes

@@ -84,7 +84,7 @@ class CandidateScorer:
             name = type(self.criterion).__name__
             raise InputError(f"{name} does not support scores of segments; use HingeLoss, CRFLoss or another scorer")
 
-    def units(self, lattice: Lattice, batch: Batch) -> ComparedSequences:
+    def compared_sequences(self, lattice: Lattice, batch: Batch) -> ComparedSequences:
         """Return the sequences that the criterion compares.
 
         With incomplete labels, the gold labels are the best path of allowed labels, if the criterion compares paths.
@@ -119,27 +119,27 @@ class CandidateScorer:
             return Candidates(lattice.lengths.new_zeros(B, self.search.k, T), none, none > -torch.inf)
 
     @torch.no_grad()
-    def training_candidates(self, units: ComparedSequences) -> Candidates:
+    def training_candidates(self, compared: ComparedSequences) -> Candidates:
         """Return the result of the search with the criterion's cost.
 
         With incomplete labels, the last candidate is the best path outside of the allowed ones if the search has found
         none, unless the criterion needs the best path only.
         """
-        lattice = self.criterion.augment(units.lattice, units.gold)
+        lattice = self.criterion.augment(compared.lattice, compared.gold)
         found = self.candidates(lattice)
-        if units.allowed is None or (lattice is units.lattice and self.criterion.min_candidates < 2):
+        if compared.allowed is None or (lattice is compared.lattice and self.criterion.min_candidates < 2):
             return found
-        return with_rival(found, lattice, units.allowed)
+        return with_rival(found, lattice, compared.allowed)
 
-    def score(self, batch: Batch, units: ComparedSequences, candidates: Candidates) -> Scored:
-        """Return gold and candidates of `units` with their scores, with gradients.
+    def score(self, batch: Batch, compared: ComparedSequences, candidates: Candidates) -> Scored:
+        """Return gold and candidates of `compared` with their scores, with gradients.
 
         Gold is scored as one more candidate. With incomplete labels and non-local features, gold is the allowed label
         sequence with the highest total score, see `best_allowed_by_total`.
         """
-        gold = units.gold
-        scored = score_candidates(units.lattice, gold, candidates)._replace(allowed=units.allowed)
-        scored = scored._replace(weights=units.weights)
+        gold = compared.gold
+        scored = score_candidates(compared.lattice, gold, candidates)._replace(allowed=compared.allowed)
+        scored = scored._replace(weights=compared.weights)
         if self.criterion.unit == "sentence":
             return scored
         scored = scored._replace(starts=batch.first)

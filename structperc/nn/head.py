@@ -187,13 +187,13 @@ class Head(nn.Module, ABC):
         lattice = self._lattice(inputs, places, batch)
         if checked:
             self._check_gold(lattice, places, batch)
-        units = self.scorer.units(lattice, batch)
-        scored = self.scorer.score(batch, units, self.scorer.training_candidates(units))
+        compared = self.scorer.compared_sequences(lattice, batch)
+        scored = self.scorer.score(batch, compared, self.scorer.training_candidates(compared))
         with without_autocast(inputs.device):
             losses = self.criterion(scored)
-        if units.places is not None:
+        if compared.places is not None:
             B, T = batch.sentences.shape
-            losses = losses.new_zeros(B).index_add(0, units.places[:, 0] // T, losses)
+            losses = losses.new_zeros(B).index_add(0, compared.places[:, 0] // T, losses)
         if reduction == "none":
             return losses
         return losses.sum() / (places.lengths > 0).sum().clamp(min=1) if reduction == "mean" else losses.sum()

@@ -27,7 +27,7 @@ from structperc.nonlocal_features.strings import Hashes, combined
 from structperc.ragged import spread
 
 
-class Anchored(NamedTuple):
+class NumberedParts(NamedTuple):
     """Numbers of the strings of the segments of a batch."""
 
     spans: Tensor  # (A,) int64, index into `CandidateSegments.spans`
@@ -39,12 +39,12 @@ class EntityFeature(GlobalFeature):
     """Base class of templates with one or several strings for each entity."""
 
     @abstractmethod
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return the numbers of the strings of each segment of any candidate."""
 
     def occurrences(self, segments: CandidateSegments) -> Occurrences:
         """Return the strings of the segments of each candidate."""
-        spans, parts, numbers = self.anchored(segments)
+        spans, parts, numbers = self.numbered_parts(segments)
         keys = self.key(numbers, parts, segments.spans.types[spans], segments)
         holders = segments.holders.select(spans)
         row = holders.row_ids
@@ -54,13 +54,13 @@ class EntityFeature(GlobalFeature):
         return Occurrences(holders.ids, keys[row], first, first + ends - starts, types, parts[row])
 
 
-def stack_parts(numbers: list[Tensor]) -> Anchored:
+def stack_parts(numbers: list[Tensor]) -> NumberedParts:
     """Return the strings of segments from the numbers (E,) of part 0, 1, ... of each segment."""
     columns = torch.stack(numbers, 1)
     E, P = columns.shape
     spans = torch.arange(E, device=columns.device)
     parts = torch.arange(P, device=columns.device)
-    return Anchored(spans.repeat_interleave(P), parts.repeat(E), columns.flatten())
+    return NumberedParts(spans.repeat_interleave(P), parts.repeat(E), columns.flatten())
 
 
 # -- words of an entity ----------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class WholeEntity(EntityFeature):
 
     template = "WE"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return one string for each segment."""
         return stack_parts([Hashes(segments.batch.words.exact)(segments.spans.starts, segments.spans.ends)])
 
@@ -98,7 +98,7 @@ class LastWord(EntityFeature):
 
     template = "LW"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return one string for each segment."""
         return stack_parts([segments.batch.words.exact.flatten()[segments.spans.ends - 1]])
 
@@ -116,7 +116,7 @@ class LastWordLowerCase(EntityFeature):
 
     template = "LWLC"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return one string for each segment."""
         return stack_parts([segments.batch.words.kinds.flatten()[segments.spans.ends - 1] & LOWER])
 
@@ -152,7 +152,7 @@ class ShapesOfEntity(ShapeFeature):
 
     template = "FF"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return one string for each segment."""
         return stack_parts([self.shapes(segments)(segments.spans.starts, segments.spans.ends)])
 
@@ -170,11 +170,11 @@ class Prefixes(ShapeFeature):
 
     template = "PF"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return as many strings for each segment as it has words."""
         spans, part = spread(segments.spans.ends - segments.spans.starts)
         starts = segments.spans.starts[spans]
-        return Anchored(spans, part, self.shapes(segments)(starts, starts + part + 1))
+        return NumberedParts(spans, part, self.shapes(segments)(starts, starts + part + 1))
 
     def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string of an entity."""
@@ -190,11 +190,11 @@ class Suffixes(ShapeFeature):
 
     template = "SF"
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return as many strings for each segment as it has words; they are hashed forwards."""
         spans, part = spread(segments.spans.ends - segments.spans.starts)
         ends = segments.spans.ends[spans]
-        return Anchored(spans, part, self.shapes(segments)(ends - part - 1, ends))
+        return NumberedParts(spans, part, self.shapes(segments)(ends - part - 1, ends))
 
     def format_string(self, words: Sequence[str], labels: Sequence[str], start: int, end: int, part: int) -> str:
         """Return a string of an entity."""
@@ -248,7 +248,7 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
     windows: tuple[tuple[str, tuple[int, ...]], ...]
     at_end = False
 
-    def anchored(self, segments: CandidateSegments) -> Anchored:
+    def numbered_parts(self, segments: CandidateSegments) -> NumberedParts:
         """Return the strings of all segments, window after window."""
         places = segments.spans.ends - 1 if self.at_end else segments.spans.starts
         forms = segments.batch.words.exact, word_shapes_with_flag(segments.batch.words, self.lexicon)

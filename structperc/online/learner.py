@@ -182,7 +182,7 @@ def update_local_weights(
         features,
         *_weight_tables(scorer, optimizer),
         rival.numpy(),
-        _tokens_alone(batch, unit),
+        _sequence_starts(batch, unit),
         loss,
         norm,
         step_size.numbers,
@@ -224,7 +224,7 @@ def _weight_tables(
     return (
         tables(lambda p: p, labels.node.dtype),
         tables(lambda p: optimizer.sums(p) if kept else None, torch.float64),
-        tables(optimizer.moved_marks.get, torch.uint8),
+        tables(optimizer.moved_weights.get, torch.uint8),
     )
 
 
@@ -246,7 +246,7 @@ def _units(batch: FlatBatch, unit: ComparisonUnit) -> UnitArrays:
     return UnitArrays(bounds, batch.gold.numpy(), first, batch.last.numpy(), weights)
 
 
-def _tokens_alone(batch: FlatBatch, unit: ComparisonUnit) -> ndarray:
+def _sequence_starts(batch: FlatBatch, unit: ComparisonUnit) -> ndarray:
     """Return a mask (n,) of the tokens of one sequence whose pairs with the tokens before have no features."""
     return batch.first.numpy() if unit == "sentence" else np.arange(len(batch.gold)) == 0
 

@@ -61,7 +61,7 @@ class AveragedOptimizer(BaseOptimizer):
     """
 
     sequential = True  # True if each sequence of a mini-batch may be a step
-    moved_marks: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter
+    moved_weights: Mapping[Tensor, Tensor] = MappingProxyType({})  # uint8, in the shape of each parameter
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], average: bool) -> None:
         super().__init__(params, {**defaults, "average": average, "steps": 0})
@@ -78,8 +78,8 @@ class AveragedOptimizer(BaseOptimizer):
         return state["sums"]
 
     def mark_moved(self) -> None:
-        """Start to mark, with a 1 in `moved_marks`, each weight that moves; the reader resets the marks."""
-        self.moved_marks = {p: torch.zeros_like(p, dtype=torch.uint8) for p in self.param_groups[0]["params"]}
+        """Start to mark, with a 1 in `moved_weights`, each weight that moves; the reader resets the marks."""
+        self.moved_weights = {p: torch.zeros_like(p, dtype=torch.uint8) for p in self.param_groups[0]["params"]}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -117,8 +117,8 @@ class AveragedOptimizer(BaseOptimizer):
         add(p, change, -size)
         if group["average"]:
             add(self.sums(p), change, -size * group["steps"])
-        if p in self.moved_marks:
-            mark(self.moved_marks[p], change)
+        if p in self.moved_weights:
+            mark(self.moved_weights[p], change)
 
     def count(self, steps: int) -> None:
         """Count steps that were made without `step`; steps that change nothing count in the average, too."""

@@ -152,7 +152,7 @@ class CandidateLearner(SequenceLearner):
         if not loss.isfinite().all():
             return loss
         difference, gradients = scored.candidate_nonlocal[0, int(decision.rival)] - scored.gold_nonlocal[0], {}
-        if bool(decision.whole) and difference.requires_grad:
+        if bool(decision.updates_nonlocal) and difference.requires_grad:
             found = torch.autograd.grad(difference, self.nonlocal_weights, allow_unused=True)
             gradients = {p: g for p, g in zip(self.nonlocal_weights, found, strict=True) if g is not None}
         norm = sum(float(g.double().square().sum()) for g in gradients.values())
@@ -231,7 +231,7 @@ class ParameterAveragingLearner(SequenceLearner):
     def _tables(self) -> Iterator[tuple[np.ndarray, int, np.ndarray, np.ndarray]]:
         """Yield marks, number of weights before it, weights, and sums if there are averages, for each parameter."""
         kept, start = self.optimizer.param_groups[0]["average"], 0
-        for p, marks in self.optimizer.moved_marks.items():
+        for p, marks in self.optimizer.moved_weights.items():
             sums = self.optimizer.sums(p) if kept else p.new_empty(0, dtype=torch.float64)
             yield marks.view(-1).numpy(), start, p.detach().view(-1).numpy(), sums.view(-1).numpy()
             start += p.numel()

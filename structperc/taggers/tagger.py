@@ -188,7 +188,7 @@ class Tagger(BaseTagger):
 
     def bind_parts(self) -> None:
         """Connect the current parts, after one of them was replaced."""
-        self.candidates_of = CandidateScorer(
+        self.candidate_scorer = CandidateScorer(
             self.constraints, self.criterion, self.search, self._features(), self.labels
         )
 
@@ -203,7 +203,7 @@ class Tagger(BaseTagger):
         """
         if batch.states is not None:
             raise InputError("forbidden spans are supported by tag and entities only; leave them out")
-        lattice = self.candidates_of.lattice(self.scorer(batch), batch)
+        lattice = self.candidate_scorer.lattice(self.scorer(batch), batch)
         return lattice if batch.possible is None else allow(lattice, batch.possible)
 
     def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
@@ -217,7 +217,7 @@ class Tagger(BaseTagger):
 
     def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
         """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
-        return self.candidates_of.nonlocal_scores(batch, labels, valid)
+        return self.candidate_scorer.nonlocal_scores(batch, labels, valid)
 
     def rescore(self, batch: Batch, candidates: Candidates) -> Candidates:
         """Return the candidates with their total scores, best first; equal totals keep the order they had."""
@@ -510,12 +510,12 @@ class Tagger(BaseTagger):
         By default candidates are searched, or are those of the teacher. If the criterion compares sentences, each of
         them is a row.
         """
-        units = self.candidates_of.units(self(batch), batch)
+        compared = self.candidate_scorer.compared_sequences(self(batch), batch)
         if candidates is None and self.teacher is not None:
             candidates = self.teacher.candidates(batch)
         elif candidates is None:
-            candidates = self.candidates_of.training_candidates(units)
-        return self.candidates_of.score(batch, units, candidates)
+            candidates = self.candidate_scorer.training_candidates(compared)
+        return self.candidate_scorer.score(batch, compared, candidates)
 
     @torch.no_grad()
     def without_cost(self, batch: Batch, scored: Scored) -> Scored:
@@ -523,13 +523,13 @@ class Tagger(BaseTagger):
         lattice, gold = scored.lattice, scored.gold
         if self.criterion.augment(lattice, gold) is lattice:
             return scored
-        units = ComparedSequences(lattice, gold, None, scored.allowed)
-        return self.candidates_of.score(batch, units, self.candidates_of.candidates(lattice))
+        compared = ComparedSequences(lattice, gold, None, scored.allowed)
+        return self.candidate_scorer.score(batch, compared, self.candidate_scorer.candidates(lattice))
 
     def score(self, batch: Batch, lattice: Lattice, candidates: Candidates) -> Scored:
         """Return the gold labels and the candidates of a batch under the current weights, with gradients."""
         assert batch.gold is not None
-        return self.candidates_of.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
+        return self.candidate_scorer.score(batch, ComparedSequences(lattice, batch.gold, None), candidates)
 
     def _compare(self, batch: Batch) -> tuple[Scored, Scored]:
         """Return the results of the searches with and without the cost, with gradients of non-local weights.
@@ -540,8 +540,8 @@ class Tagger(BaseTagger):
         with torch.no_grad():
             lattice = self(batch)
             searched = self.criterion.augment(lattice, batch.gold)
-            candidates = self.candidates_of.candidates(searched)
-            free = candidates if searched is lattice else self.candidates_of.candidates(lattice)
+            candidates = self.candidate_scorer.candidates(searched)
+            free = candidates if searched is lattice else self.candidate_scorer.candidates(lattice)
         if free is candidates:
             scored = self.score(batch, lattice, candidates)
             return scored, scored

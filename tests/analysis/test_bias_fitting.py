@@ -10,7 +10,7 @@ import torch
 from structperc import Corpus, LabelSet, Tagger
 from structperc.analysis import bias_fitting
 from structperc.analysis.bias_fitting import (
-    WAYS,
+    METHODS,
     SegmentCounter,
     cost_goal,
     document_numbers,
@@ -128,9 +128,11 @@ def test_the_chosen_decoder_has_the_best_score_of_all_that_were_tried(tagger, de
 
 
 def test_overlap_only_where_nothing_else_reaches_the_goal(tagger, dev):
-    assert [curve.way for curve in fit_bias(tagger, dev, f_goal(1)).curves] == [way for way in WAYS if way != "overlap"]
+    assert [curve.method for curve in fit_bias(tagger, dev, f_goal(1)).curves] == [
+        method for method in METHODS if method != "overlap"
+    ]
     found = fit_bias(tagger, dev, recall_goal(1.0))
-    assert found.chosen.way == "overlap"
+    assert found.chosen.method == "overlap"
     assert found.chosen.best.score.recall > max(curve.best.score.recall for curve in found.curves[:-1])
 
 
@@ -187,7 +189,7 @@ def test_the_chosen_threshold_is_the_last_before_the_first_failure(tagger, docum
     assert found.temperature == fit_temperature(tagger, documents.subset(choosing[numbers]))
     p = []
     for decoder, counts in threshold_counts(
-        SegmentCounter(tagger, documents), numbers, found.chosen.way, found.temperature
+        SegmentCounter(tagger, documents), numbers, found.chosen.method, found.temperature
     ):
         p.append(recall_p_value(counts[~choosing], 0.7, next_documents))
         if p[-1] > 0.1:
@@ -199,9 +201,9 @@ def test_the_chosen_threshold_is_the_last_before_the_first_failure(tagger, docum
 
 
 def test_segments_without_overlap_are_preferred_where_they_suffice(tagger, documents):
-    assert fit_certified_bias(tagger, documents, 0.2).fitted.chosen.way == "segments"
-    found = fit_certified_bias(tagger, documents, 0.2, ways=["overlap"])
-    assert found.fitted.chosen.way == "overlap"
+    assert fit_certified_bias(tagger, documents, 0.2).fitted.chosen.method == "segments"
+    found = fit_certified_bias(tagger, documents, 0.2, methods=["overlap"])
+    assert found.fitted.chosen.method == "overlap"
     assert (found.documents, found.unit) == (48, "documents")
 
 
@@ -230,8 +232,8 @@ def calibrated(run, tagger, dev, tmp_path):
 def test_calibrate_saves_biases_temperature_and_a_figure(run, calibrated, tagger, dev, tmp_path):
     model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
     weights = (model / "model.safetensors").read_bytes()
-    calibrated("--recall", 0.9, "--ways", "outside", "--default")
-    more = ("--ways", "segments", "--name", "three", "--temperature", "--plot", tmp_path / "c.svg")
+    calibrated("--recall", 0.9, "--methods", "outside", "--default")
+    more = ("--methods", "segments", "--name", "three", "--temperature", "--plot", tmp_path / "c.svg")
     calibrated("--cost", "missed=3", *more)
     assert (tmp_path / "run" / "recall.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "c.svg").read_text()
@@ -262,7 +264,7 @@ def test_guarantee_on_the_command_line(run, fails, tagger, documents, tmp_path):
 
 def test_overlapping_segments_in_outputs(run, fails, calibrated, tmp_path):
     model, file = tmp_path / "run" / "model", tmp_path / "dev.txt"
-    calibrated("--recall", 1, "--ways", "overlap", "--default")
+    calibrated("--recall", 1, "--methods", "overlap", "--default")
     assert "found: " in run("evaluate", model, file)
     assert "overlap" in fails("tag", model, file, "--format", "html")
     assert '"confidence"' in run("tag", model, file, "--format", "jsonl")
@@ -285,11 +287,11 @@ def test_bad_command_lines(fails, calibrated, tmp_path):
     assert "missed" in fails("calibrate", model, file, "--cost", "missed=x")
     assert "missed=5 missed=2" in fails("calibrate", model, file, "--cost", "missed=5", "--cost", "missed=2")
     assert "--default" in fails("calibrate", model, file, "--temperature", "--default")
-    assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--ways", "sideways")
+    assert "sideways" in fails("calibrate", model, file, "--recall", 0.9, "--methods", "sideways")
     assert "recall" in fails("tag", model, file, "--bias", "recall")
     assert "-k" in fails("tag", model, file, "--bias", "recall", "-k", 2)
     assert "--recall" in fails("calibrate", model, file, "--beta", 2, "--guarantee", 0.9)
     assert "--guarantee" in fails("calibrate", model, file, "--recall", 0.9, "--next-documents", 10)
     assert "0.999" in fails("calibrate", model, file, "--recall", 0.9, "--guarantee", 1)
-    assert "overlap" in fails("calibrate", model, file, "--recall", 0.9, "--guarantee", 0.9, "--ways", "outside")
+    assert "overlap" in fails("calibrate", model, file, "--recall", 0.9, "--guarantee", 0.9, "--methods", "outside")
     assert np.isfinite(Tagger.load(model).temperature)

@@ -11,7 +11,7 @@ import pytest
 
 from structperc.data.conll import document_ends, sentence_ends
 from structperc.data.format_detection import read_head
-from structperc.data.text_files import Block, blocks, line_ends, nowhere, read_text, stream_text
+from structperc.data.text_files import Block, blocks, line_ends, no_ends, read_text, stream_text
 from structperc.errors import InputError
 from tests.errors import refusal
 
@@ -63,7 +63,7 @@ def cut(text, size):
 
 
 LINES = ["Anna x\n", "-DOCSTART- O\n", "\n", " \t\n", "\r\n", "Bo -DOCSTART-\n", "-DOCSTART-x\n", "\t-DOCSTART-\n"]
-WHERE = {sentence_ends: r"[ \t]*\r?\n", document_ends: r"(?!)", line_ends: r".*\n", nowhere: r"(?!)"}
+WHERE = {sentence_ends: r"[ \t]*\r?\n", document_ends: r"(?!)", line_ends: r".*\n", no_ends: r"(?!)"}
 
 
 @pytest.mark.parametrize("ends", WHERE)

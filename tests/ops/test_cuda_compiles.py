@@ -17,7 +17,7 @@ SHARED = {"80": 163 * 1024, "90": 227 * 1024}  # bytes of shared memory of a pro
 READS = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "masked_select", "unique", "equal", "bincount")
 
 
-KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_both_ways", "_push", "_both_passes"} | {
+KERNELS = {"_search", "_fill", "_list_paths", "_score", "_count", "_before_and_after", "_push", "_both_passes"} | {
     "_log_sums", "_shares", "_draw"
 }  # fmt: skip
 OF_SEGMENTS = {

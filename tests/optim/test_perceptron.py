@@ -55,16 +55,16 @@ def test_average_of_all_steps(layout):
 def test_marks_of_moved_weights(layout):
     p = torch.nn.Parameter(torch.zeros(4, 3))
     optimizer = Perceptron([p])
-    assert not optimizer.moved_marks
+    assert not optimizer.moved_weights
     optimizer.mark_moved()
     moved = torch.zeros(4, 3, dtype=torch.bool)
     for dense in random_gradients(3, (4, 3)):
         p.grad = LAYOUTS[layout](dense)
         optimizer.step()
         moved |= dense != 0
-        assert torch.equal(optimizer.moved_marks[p], moved.to(torch.uint8))
+        assert torch.equal(optimizer.moved_weights[p], moved.to(torch.uint8))
     assert 0 < moved.sum() < 12
-    assert "moved_marks" not in optimizer.state[p]
+    assert "moved_weights" not in optimizer.state[p]
 
 
 def test_steps_without_a_gradient_count():

@@ -90,7 +90,7 @@ def test_averages_in_checkpoints(mixtures, monkeypatch, tmp_path):
     def ahead(self):  # another process has made more steps, and moved all weights
         if needed := sync(self):
             self.optimizer.param_groups[0]["steps"] += 1000
-            for p in self.optimizer.moved_marks:
+            for p in self.optimizer.moved_weights:
                 p.data += 1.0
         return needed
 

@@ -104,7 +104,7 @@ def loss_bound(edge, length, suffix, k):
 def _counted_bound(edge, length, suffix, k, trial, bound):
     """Return a bound by counting paths, in bins of losses up to a trial, as long as finer bins lower it by a third."""
     while trial / BINS > 0:
-        found = _lost_by(edge, length, suffix, k, trial)
+        found = _loss_of_kth_path(edge, length, suffix, k, trial)
         found *= 1 + (length + 2) * np.finfo(suffix.dtype).eps  # a sum of losses may be rounded up at each token
         bound = min(bound, suffix.dtype.type(found))
         if found > 2 * trial / 3:
@@ -114,7 +114,7 @@ def _counted_bound(edge, length, suffix, k, trial, bound):
 
 
 @subkernel
-def _lost_by(edge, length, suffix, k, trial):
+def _loss_of_kth_path(edge, length, suffix, k, trial):
     """Return the loss up to which there are k paths, each edge's rounded up to a whole bin; inf if above the trial.
 
     Prefixes are counted by their last label and loss, and extended by all labels: L^2 additions of bins at most, few
@@ -214,7 +214,7 @@ def _list_paths(unary, edge, length, suffix, bound, forks, choices, losses, tota
     _identify(n, label, losses[0], choices)
     for t in range(length):
         if not _choose(t, edge, suffix, bound, choices):
-            _go_on(t, unary, edge, choices, forks.labels)
+            _extend_by_best(t, unary, edge, choices, forks.labels)
             continue
         here, there, old, before = f % 2, 1 - f % 2, label[start[f] :], losses[f % 2]
         f += 1
@@ -251,7 +251,7 @@ def _choose(t, edge, suffix, bound, choices):
 
 
 @subkernel
-def _go_on(t, unary, edge, choices, labels):
+def _extend_by_best(t, unary, edge, choices, labels):
     """Extend all prefixes by the label of loss 0 at token t."""
     for q in range(unary.shape[1]):
         i = choices.now[q]

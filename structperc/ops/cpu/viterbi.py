@@ -85,7 +85,7 @@ def _find(start, stop, unary, edge, lengths, before, after):
         if has_invalid_scores(b, unary, edge, lengths, shared):
             before[b, :length], after[b, :length] = np.nan, np.nan
             continue
-        _both_ways(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
+        _before_and_after(unary[b], edge[0 if len(edge) == 1 else b], length, states, here)
         for t in range(length):
             for j in range(L):
                 before[b, t, j] = states[0, t, j]
@@ -101,7 +101,7 @@ def _states(T, L):
 
 
 @kernel
-def _both_ways(unary, edge, length, states, here):
+def _before_and_after(unary, edge, length, states, here):
     """Fill states (2, T, W) with the best scores before and after each label; edge is (T or 1, L, L).
 
     here (1, W) is memory for the states of one token plus its own scores.
@@ -142,21 +142,21 @@ def _push(start, stop, unary, edge, lengths, grad_before, grad_after, own, steps
     (states, here), pushed = _states(T, L), np.empty((T, L))
     for b in range(start, stop):
         length, edges = lengths[b], edge[0 if len(edge) == 1 else b]
-        _both_ways(unary[b], edges, length, states, here)
-        for way in range(2):
-            grads = grad_before[b] if way == 0 else grad_after[b]
+        _before_and_after(unary[b], edges, length, states, here)
+        for direction in range(2):
+            grads = grad_before[b] if direction == 0 else grad_after[b]
             for t in range(length):
                 for j in range(L):
-                    pushed[t, j] = grads[t, j] if states[way, t, j] > -np.inf else 0.0
-            for t in range(length - 1, 0, -1) if way == 0 else range(length - 1):
-                _outwards(way, t, unary[b], edges, states[way], pushed, own[b], steps[b])
+                    pushed[t, j] = grads[t, j] if states[direction, t, j] > -np.inf else 0.0
+            for t in range(length - 1, 0, -1) if direction == 0 else range(length - 1):
+                _push_to_neighbour(direction, t, unary[b], edges, states[direction], pushed, own[b], steps[b])
 
 
 @subkernel
-def _outwards(way, t, unary, edge, states, pushed, own, steps):
-    """Push gradients of token t to the token before (way 0) or after it (way 1)."""
+def _push_to_neighbour(direction, t, unary, edge, states, pushed, own, steps):
+    """Push gradients of token t to the token before (direction 0) or after it (direction 1)."""
     L = unary.shape[1]
-    source, at = (t - 1, t) if way == 0 else (t + 1, t + 1)
+    source, at = (t - 1, t) if direction == 0 else (t + 1, t + 1)
     if len(edge) == 1:
         at = 0
     for label in range(L):
@@ -165,11 +165,11 @@ def _outwards(way, t, unary, edge, states, pushed, own, steps):
             continue
         best, highest = 0, -np.inf
         for other in range(L):
-            i, j = (other, label) if way == 0 else (label, other)
+            i, j = (other, label) if direction == 0 else (label, other)
             score = (states[source, other] + unary[source, other]) + edge[at, i, j]
             if score > highest:
                 best, highest = other, score
         pushed[source, best] += gradient
         own[source, best] += gradient
-        i, j = (best, label) if way == 0 else (label, best)
+        i, j = (best, label) if direction == 0 else (label, best)
         steps[at, i, j] += gradient

@@ -210,7 +210,7 @@ def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple
     if before.numel():
         carried = lattice.scratch(2, B, 2, L, dtype=torch.float64)
         with on_device_of(unary):
-            _both_ways[(lattice.programs(blocks), 2)](*lattice.tables, carried, before, after, **blocks)
+            _before_and_after[(lattice.programs(blocks), 2)](*lattice.tables, carried, before, after, **blocks)
     return before, after
 
 
@@ -289,7 +289,7 @@ def _one_way(
 
 
 @triton.jit(do_not_specialize=SHAPES)
-def _both_ways(
+def _before_and_after(
     unary, edge, lengths, B, T, eb, et, ei, ej, carried, before, after,
     L: constexpr, N: constexpr, P: constexpr, ROWS: constexpr, STATIONARY: constexpr, STAGES: constexpr,
 ):  # fmt: skip
