@@ -21,7 +21,8 @@ def read_curve(folder: Path, name: str) -> Curve:
     r"""Return (epochs so far, value) of a logged number of a training, such as dev/score.
 
     Several values of an epoch divide it evenly. A resumed run has several logs; a later log replaces the epochs of
-    earlier ones from its first epoch on. Logs of evaluations are not read.
+    earlier ones from its first epoch on. Logs of evaluations are not read, other than those of the first epoch of a
+    training that was killed.
 
     Args:
         folder: Folder of the run.
@@ -34,20 +35,24 @@ def read_curve(folder: Path, name: str) -> Curve:
         >>> read_curve(Path("run"), "dev/score")
         [(1.0, 0.5), (2.0, 0.75)]
     """
-    values: defaultdict[int, list[float]] = defaultdict(list)
+    values: dict[int, list[float]] = {}
+    others: dict[int, list[float]] = {}  # of evaluations, and of trainings that were killed in their first epoch
     logs = (folder / "logs").glob("version_*/metrics.csv")
     for log in sorted(logs, key=lambda log: int(log.parent.name.partition("_")[2])):
         with open(log, encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-        if not any(key.startswith("train/") for key in (lines[0] if lines else ())):
-            continue
-        begins = min(int(line["epoch"]) for line in lines)
-        for epoch in [epoch for epoch in values if epoch >= begins]:
-            del values[epoch]
+        found: defaultdict[int, list[float]] = defaultdict(list)
         for line in lines:
             if line.get(name):
-                values[int(line["epoch"])].append(float(line[name]))
-    return [(epoch + i / len(own), value) for epoch, own in sorted(values.items()) for i, value in enumerate(own, 1)]
+                found[int(line["epoch"])].append(float(line[name]))
+        if not any(key.startswith("train/") for key in (lines[0] if lines else ())):
+            others |= found
+            continue
+        begins = min(int(line["epoch"]) for line in lines)
+        values = {epoch: own for epoch, own in values.items() if epoch < begins} | found
+    missing = {epoch: own for epoch, own in others.items() if epoch not in values and epoch < max(values, default=0)}
+    every = sorted((values | missing).items())
+    return [(epoch + i / len(own), value) for epoch, own in every for i, value in enumerate(own, 1)]
 
 
 def write_curves(folder: Path, measure: str, best: int | None) -> Path | None:

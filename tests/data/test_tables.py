@@ -233,7 +233,7 @@ def test_invalid_options(tmp_path):
     for options, message in (
         ({"columns": {"label": "x"}}, "columns must name word, or text and spans"),
         ({"columns": {"text": "x", "word": "y"}}, "columns name text and"),
-        ({"columns": COLUMNS, "tokens": "ptb"}, "tokens must be one of conll, ud, not 'ptb'"),
+        ({"columns": COLUMNS, "tokens": "ptb"}, "tokens must be one of conll, ud, characters, not 'ptb'"),
         ({"columns": TEXT, "scheme": "none"}, "spans are segments; set scheme"),
         ({"columns": COLUMNS, "splits": {"dev": "dev"}}, "splits: missing .*'dev'.*'train'"),
         ({"columns": COLUMNS, "splits": {"valid": "train"}}, "did you mean dev"),

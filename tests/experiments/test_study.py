@@ -151,10 +151,21 @@ def test_files_of_a_study(drawn):
     table = [line for line in written if line.startswith("|")]
     cells = [line.replace("\\|", "").count("|") for line in table]
     assert cells[:5] == [cells[0]] * 5
-    columns = "F1", "precision", "recall", "sentences", "difference", "p documents", "p tokens", "p sentences"
-    assert table[0].startswith(f"|  | {' | '.join(columns)} | parameters |")
+    columns = (
+        "F1",
+        "precision",
+        "recall",
+        "sentences",
+        "difference",
+        "p documents",
+        "p tokens",
+        "p sentences",
+        "parameters",
+    )
+    heads = [line for line in table if line.startswith("|  |")]
+    assert "".join(line[4:] for line in heads).replace("||", "|").startswith(f" {' | '.join(columns)} |")
     assert table[4].startswith("| a\\|b | 50.00 | 25.00 |")
-    assert "| PER |" in table[5]
+    assert heads[-1].startswith("|  | PER |")
     assert str(drawn.root / "study.md") in text
 
 

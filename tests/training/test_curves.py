@@ -49,6 +49,17 @@ def test_logs_are_in_the_order_of_their_numbers(tmp_path):
     assert read_curve(tmp_path, "dev/score") == [*((e + 1, e / 100) for e in range(12)), (13, 0.9)]
 
 
+def test_logs_without_objective(tmp_path):
+    """A training that was killed in its first epoch, those that went on, and an evaluation."""
+    for version, scores in enumerate([{0: 0.01}, {}, {5: 0.9}]):
+        folder = tmp_path / "logs" / f"version_{2 * version}"
+        folder.mkdir(parents=True)
+        lines = ["dev/score,epoch", *(f"{score},{epoch}" for epoch, score in scores.items())]
+        (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
+    log(tmp_path, 1, epochs(1, 4))
+    assert read_curve(tmp_path, "dev/score") == [(e, e / 100) for e in range(1, 5)]
+
+
 def test_runs_without_scores(tmp_path):
     assert read_curve(tmp_path, "dev/score") == []
     log(tmp_path, 0, [])

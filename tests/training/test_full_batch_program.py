@@ -267,7 +267,7 @@ SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRI
         ),
         (["--model.beta=0"], "beta "),
         ([*MAP, *QUICKPROP, "--model.optimizer.lr=0"], "QuickProp: lr "),
-        (["--model.init_from=no/such/model"], "model.init_from: no/such/model: "),
+        (["--model.init_from=no/such/model"], "--model.init_from: no/such/model: "),
         (
             [*MAP, *LBFGS, "--trainer.accumulate_grad_batches=2"],
             "trainer.accumulate_grad_batches: ",

@@ -18,6 +18,7 @@ TOLD = {
     "epoch_loop.val_loop.batch_progress",
 }  # of a process's own last validation
 TELLS_SECONDS = {"study.md", "study.png"}
+CURVES = "curves.png"  # lacks the objective of an epoch that was killed before it was logged
 CARD = "README.md"  # of a model, which tells the command that trained it: another one where the run went on
 
 
@@ -51,7 +52,7 @@ def _given_up(path: Path, finished: Path) -> bool:
 
 def content(path: Path, names: dict[str, str]) -> Any:
     """To be compared; paths within are spelled by other names."""
-    if path.name in (*TELLS_SECONDS, CARD):
+    if path.name in (*TELLS_SECONDS, CURVES, CARD):
         return None
     if path.suffix == ".ckpt":
         return plain(torch.load(path, weights_only=True), names)
