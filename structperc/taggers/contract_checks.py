@@ -184,7 +184,10 @@ def _check_decision(part: Criterion, scored: Scored, returned: Any, n_labels: in
     if K and not _in_range(returned.rival, K):
         return f"must return an index from 0 to {K - 1}"
     return _first(
-        *(_fault(name, getattr(returned, name), (B,), torch.bool, scored.gold) for name in ("updates", "whole"))
+        *(
+            _fault(name, getattr(returned, name), (B,), torch.bool, scored.gold)
+            for name in ("updates", "updates_nonlocal")
+        )
     )
 
 
