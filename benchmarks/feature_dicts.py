@@ -103,11 +103,11 @@ def _data(smoke: bool) -> tuple[Sentences, Sentences, str]:
 def _sentences(corpus: Any) -> Sentences:
     tags = corpus.columns.get("pos", corpus.columns["word"])
     tokens = corpus.sentences_of(list(zip(corpus.columns["word"], tags, strict=True)))[:SENTENCES]
-    X = [[_features(sentence, t) for t in range(len(sentence))] for sentence in tokens]
+    X = [[tutorial_features(sentence, t) for t in range(len(sentence))] for sentence in tokens]
     return Sentences(X, corpus.sentences_of(corpus.columns["label"])[:SENTENCES])
 
 
-def _features(sentence: list[tuple[str, str]], t: int) -> dict[str, Any]:
+def tutorial_features(sentence: list[tuple[str, str]], t: int) -> dict[str, Any]:
     """Return the features of a token in the tutorial of sklearn-crfsuite."""
     word, tag = sentence[t]
     features = {

@@ -12,7 +12,7 @@ from structperc.reports.figures import open_frame, series_style
 from structperc.reports.tables import percent, text_table
 
 LISTED = 4  # labels with a bias in the table
-PRICES = "precision", "recall"
+MEASURES = "precision", "recall"
 INTERVALS = "95 % intervals for all text of this kind"
 
 
@@ -63,7 +63,7 @@ def bias_lines(found: FittedBias, name: str) -> Iterator[str]:
 
 def _cost_lines(found: FittedBias) -> Iterator[str]:
     """Yield what the bias costs in precision or recall, and the limit of recall that only overlap exceeds."""
-    changes = [(getattr(found.chosen.best.score, kind) - getattr(found.before, kind), kind) for kind in PRICES]
+    changes = [(getattr(found.chosen.best.score, kind) - getattr(found.before, kind), kind) for kind in MEASURES]
     (lost, price), (won, gain) = sorted(changes)
     if lost < 0:
         bought = f", for {percent(won)} of {gain}" if won > 0 else ""
@@ -79,18 +79,6 @@ def certified_lines(found: CertifiedBias, name: str) -> Iterator[str]:
     Args:
         found: Result of `fit_certified_bias`.
         name: Name of the bias.
-
-    Example:
-        >>> from structperc.analysis import fit_certified_bias
-        >>> from structperc.data import Synthetic
-        >>> from structperc.sklearn import SequenceTagger
-        >>> data = Synthetic(train=20, dev=50)
-        >>> train, dev = data.corpus("train"), data.corpus("dev")
-        >>> X, y = (train.sentences_of(train.columns[role]) for role in ("word", "label"))
-        >>> tagger = SequenceTagger(max_iterations=10).fit(X, y).tagger_
-        >>> *_, line, _ = certified_lines(fit_certified_bias(tagger, dev, recall=0.8), "recall")
-        >>> line
-        'guarantee: at least recall 0.8 on all text of this kind, with probability 0.9'
     """
     yield from bias_lines(found.fitted, name)
     text = "all text of this kind" if found.next_documents is None else f"the next {found.next_documents} {found.unit}"

@@ -34,7 +34,7 @@ from structperc.taggers.tagger import Tagger
 
 SEQUENCE = np.linspace(8, -8, 161)  # thresholds in log-odds, that of the highest recall first
 DECODERS = {"segments": MinimumSegmentRisk, "overlap": SegmentThreshold}
-LEARNING = 5  # one of so many documents chooses the temperature and the method
+EVERY = 5  # every fifth document chooses the temperature and the method
 PROBABILITIES = 0.5, 0.999
 
 
@@ -108,21 +108,21 @@ def fit_certified_bias(
     if not PROBABILITIES[0] <= probability <= PROBABILITIES[1]:
         raise InputError(f"--guarantee must be between {PROBABILITIES[0]} and {PROBABILITIES[1]}, got {probability:g}")
     numbers = document_numbers(corpus)
-    learning = choosing_documents(numbers.max() + 1)
-    temperature = fit_temperature(tagger, corpus.subset(learning[numbers]))
+    choosing = choosing_documents(numbers.max() + 1)
+    temperature = fit_temperature(tagger, corpus.subset(choosing[numbers]))
     counter = SegmentCounter(tagger, corpus)
-    before = _counts(counter, tagger.decoder, numbers)[~learning]
+    before = _counts(counter, tagger.decoder, numbers)[~choosing]
     if not before[:, 2].any():
         raise InputError(f"{corpus.name}: there are no segments; give development data with segments to find")
     limit, of_limit = next(threshold_counts(counter, numbers, "segments", temperature))
-    method = methods[0] if methods else _choose_method(of_limit[learning], recall)
+    method = methods[0] if methods else _choose_method(of_limit[choosing], recall)
     test = partial(recall_p_value, next_documents=next_documents)
     sequence = threshold_counts(counter, numbers, method, temperature)
-    points = _certify(((decoder, counts[~learning]) for decoder, counts in sequence), goal, recall, probability, test)
+    points = _certify(((decoder, counts[~choosing]) for decoder, counts in sequence), goal, recall, probability, test)
     curve = Curve(method, points, max(points, key=lambda point: goal.key(point.score)))
-    limits = [Point(limit, _score(of_limit[~learning]))]
+    limits = [Point(limit, _score(of_limit[~choosing]))]
     curves = [Curve("segments", limits, limits[0]), curve] if method == "overlap" else [curve]
-    tested = _counts(counter, curve.best.decoder, numbers)[~learning]
+    tested = _counts(counter, curve.best.decoder, numbers)[~choosing]
     fitted = FittedBias(goal, _score(before), curves, curve, bootstrap_intervals(tested), temperature)
     unit = "documents" if len(np.unique(corpus.documents)) > numbers.max() else "sequences"
     return CertifiedBias(fitted, probability, len(tested), unit, next_documents)
@@ -137,7 +137,7 @@ def choosing_documents(D: int) -> np.ndarray:
         >>> choosing_documents(7).nonzero()[0].tolist()
         [4]
     """
-    return np.arange(D) % LEARNING == LEARNING - 1
+    return np.arange(D) % EVERY == EVERY - 1
 
 
 def threshold_counts(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from structperc.cli.inputs import FILE, MODEL, check_inputs
 from structperc.data.read_options import DROPPED, SEPARATORS, UNITS, ReadOptions
 from structperc.data.tag_schemes import check_labels_option
+from structperc.data.text_files import check_exists
 from structperc.errors import InputError
+from structperc.packaged_configs import packaged_path
 from structperc.spelling import did_you_mean
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
@@ -42,6 +43,43 @@ class Command(NamedTuple):
     parser: "Callable[[], CommandParser] | None" = None
 
 
+class Input(NamedTuple):
+    """The type of an argument that names an input, in `add_argument`; paths remain as they are given.
+
+    Args:
+        check: Raises InputError, which names the path and what to change, for a path without such an input.
+
+    Example:
+        >>> FILE("train.txt")
+        'train.txt'
+    """
+
+    check: Callable[[str], None]
+
+    def __call__(self, path: str) -> str:
+        """Return the path."""
+        return path
+
+
+def check_file(path: str) -> None:
+    """Raise InputError unless the path is a file, a folder, "-" or a packaged configuration."""
+    if path != "-":
+        check_exists(packaged_path(path))
+
+
+def check_model(path: str) -> None:
+    """Raise InputError for a path without a saved model."""
+    from structperc.taggers.model_format import check_model_files, model_errors
+
+    folder = Path(path)
+    if not folder.is_file():  # a checkpoint
+        with model_errors(folder):
+            check_model_files(folder)
+
+
+FILE, MODEL = Input(check_file), Input(check_model)
+
+
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command's arguments; raises InputError for mistakes, and accepts no abbreviated options."""
 
@@ -52,14 +90,18 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(f"structperc {command}", description=description, allow_abbrev=False, **options)
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Add an argument as argparse does; those of the types of `cli.inputs` are checked by `start`."""
+        """Add an argument as argparse does; `start` checks those whose type is an `Input`."""
         self.arguments.append(super().add_argument(*names, **options))
         return self.arguments[-1]
 
     def start(self, run: Callable[[argparse.Namespace], None], given: Sequence[str]) -> None:
         """Run a function with the parsed arguments. Raises InputError for missing inputs."""
         options = self.parse_args(given)
-        check_inputs(self.arguments, options)
+        for argument in self.arguments:
+            if isinstance(argument.type, Input):
+                value = getattr(options, argument.dest)
+                for path in value if isinstance(value, list) else [] if value is None else [value]:
+                    argument.type.check(path)
         run(options)
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
-from structperc.cli.inputs import FILE
+from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
 from structperc.cli.recipes import LEARNERS, Recipe, name_parts_of_speech, task_of
 from structperc.errors import InputError
 from structperc.packaged_configs import PREFIX, packaged_names, packaged_path

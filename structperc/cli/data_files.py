@@ -8,8 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import CommandParser, add_data_options, command, read_options
-from structperc.cli.inputs import FILE
+from structperc.cli.arguments import FILE, CommandParser, add_data_options, command, read_options
 from structperc.reports.tables import text_table
 from structperc.spelling import counted, visible
 

@@ -2,8 +2,7 @@
 
 from argparse import Namespace
 
-from structperc.cli.arguments import Command, CommandParser, command
-from structperc.cli.inputs import FILE
+from structperc.cli.arguments import FILE, Command, CommandParser, command
 from structperc.cli.output import print_lines
 from structperc.cli.train import FIT, HELP_ALL, check_configuration
 

@@ -4,6 +4,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from structperc.cli.arguments import (
+    FILE,
+    MODEL,
     CommandParser,
     ModelArgument,
     add_bias,
@@ -17,7 +19,6 @@ from structperc.cli.arguments import (
     prediction_folder,
     read_options,
 )
-from structperc.cli.inputs import FILE, MODEL
 from structperc.errors import InputError
 
 if TYPE_CHECKING:

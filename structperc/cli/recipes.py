@@ -19,7 +19,7 @@ METHODS = "pkg:overlays/methods/"
 FEATURES = "pkg:overlays/features/"
 FROZEN = "pkg:pretrained/entities_frozen"  # with the templates that go with the vectors of an encoder
 ENCODER = re.compile(r'"\$\{STRUCTPERC_ENCODER\b[^}]*\}"')
-READ = {
+FEATURE_SUMMARIES = {
     "entities": "words, affixes, character types, and other mentions of a word in its document",
     "chunks": "words, affixes, character types, and the column pos of parts of speech",
     "parts_of_speech": "words, affixes and character types",
@@ -122,7 +122,7 @@ class Recipe(NamedTuple):
     def overlays(self, task: Task) -> list[tuple[str, str]]:
         """Return the packaged configurations below that of a task, each with a comment."""
         learner = LEARNERS[self.learner]
-        features = [] if learner.encoder else [(FEATURES + task, READ[task])]
+        features = [] if learner.encoder else [(FEATURES + task, FEATURE_SUMMARIES[task])]
         return [*features, (METHODS + learner.method, learner.summary)]
 
     def model(self, task: Task) -> list[str]:

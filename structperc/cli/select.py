@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from structperc.cli.arguments import (
+    FILE,
     CommandParser,
     add_encoding,
     add_line_format,
@@ -15,7 +16,6 @@ from structperc.cli.arguments import (
     command,
     read_options,
 )
-from structperc.cli.inputs import FILE
 from structperc.data.read_options import UNITS
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 
 from structperc.cli.arguments import (
+    FILE,
     CommandParser,
     add_bias,
     add_encoding,
@@ -13,7 +14,6 @@ from structperc.cli.arguments import (
     command,
     read_options,
 )
-from structperc.cli.inputs import FILE
 from structperc.data.read_options import UNITS
 from structperc.errors import InputError
 

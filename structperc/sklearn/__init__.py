@@ -4,7 +4,7 @@ estimator.py   the estimator
 sentences.py   sentences, labels and feature dicts as columns of strings
 algorithms.py  the taggers of named algorithms, and replacements for options of sklearn-crfsuite
 fitting.py     training in memory; copying and pickling of taggers
-weights.py     weights by name
+named_weights.py   weights by name, computed when they are read
 scores.py      scores of label sequences for `scoring=`, and of single tokens
 """
 

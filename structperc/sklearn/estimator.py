@@ -24,6 +24,7 @@ from structperc.metrics import segment_f1_score
 from structperc.scorers import SparseLinear
 from structperc.sklearn.algorithms import Hyperparameters, check_options, get_algorithm
 from structperc.sklearn.fitting import InMemoryData, fit_tagger, state_of, tagger_of
+from structperc.sklearn.named_weights import NamedWeights
 from structperc.sklearn.sentences import (
     FEATURES,
     FORMS,
@@ -34,7 +35,6 @@ from structperc.sklearn.sentences import (
     read_labels,
     read_weights,
 )
-from structperc.sklearn.weights import NamedWeights
 from structperc.spelling import counted
 from structperc.taggers import Tagger
 

@@ -414,7 +414,8 @@ class BaseTagger(pl.LightningModule, Predictor):
 
     def log_value(self, name: str, value: Any, prog_bar: bool = False) -> None:
         """Log a value of an epoch, which is the same in all processes."""
-        self.log(name, value, prog_bar=prog_bar, sync_dist=True, reduce_fx="max")  # without the warning of `log`
+        if not self.trainer.barebones:  # which would warn
+            self.log(name, value, prog_bar=prog_bar, sync_dist=True, reduce_fx="max")  # without the warning of `log`
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 

@@ -190,14 +190,7 @@ def conll_tokens(text: str) -> list[Offsets]:
 
 
 def ud_tokens(text: str) -> list[Offsets]:
-    """Return the offsets of the tokens of a text by the conventions of the English Web Treebank (UD).
-
-    Args:
-        text: any string.
-
-    Returns:
-        pairs (start, end), ascending; the token is text[start:end].
-    """
+    """Return offsets as `conll_tokens` does, by the conventions of the English Web Treebank (UD)."""
     return _UD(text)
 
 
@@ -205,12 +198,6 @@ def character_tokens(text: str) -> list[Offsets]:
     """Return the offsets of the letters of scripts without spaces between words, and of other words and numbers.
 
     The scripts are Han, kana, Thai, Lao, Burmese and Khmer; their spans need not be of whole words then.
-
-    Args:
-        text: any string.
-
-    Returns:
-        pairs (start, end), ascending; the token is text[start:end].
 
     Example:
         >>> text = "iPhone 15は東京で。"

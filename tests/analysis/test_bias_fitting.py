@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from structperc import Corpus, LabelSet, Tagger
-from structperc.analysis import bias_fitting
+from structperc.analysis import bias_fitting, certified_bias
 from structperc.analysis.bias_fitting import (
     METHODS,
     SegmentCounter,
@@ -200,7 +200,8 @@ def test_the_chosen_threshold_is_the_last_before_the_first_failure(tagger, docum
     assert found.chosen.best.score.precision == max(point.score.precision for point in found.chosen.points)
 
 
-def test_segments_without_overlap_are_preferred_where_they_suffice(tagger, documents):
+def test_segments_without_overlap_are_preferred_where_they_suffice(tagger, documents, monkeypatch):
+    monkeypatch.setattr(certified_bias, "SEQUENCE", [8.0, 4.0, 0.0])  # fewer thresholds
     assert fit_certified_bias(tagger, documents, 0.2).fitted.chosen.method == "segments"
     found = fit_certified_bias(tagger, documents, 0.2, methods=["overlap"])
     assert found.fitted.chosen.method == "overlap"

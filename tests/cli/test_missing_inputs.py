@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from structperc.cli import COMMANDS
-from structperc.cli.inputs import FILE, MODEL, Input
+from structperc.cli.arguments import FILE, MODEL, Input
 from structperc.cli.train import TRAININGS
 from structperc.data.text_files import suggest_path
 from structperc.errors import InputError

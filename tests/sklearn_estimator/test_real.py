@@ -3,37 +3,10 @@
 import pycrfsuite
 import pytest
 
+from benchmarks.feature_dicts import tutorial_features
 from structperc.data import Conll
 from structperc.metrics import segment_f1_score
 from structperc.sklearn import SequenceTagger
-
-
-def word2features(sentence, i):
-    word, postag = sentence[i]
-    features = {
-        "bias": 1.0,
-        "word.lower()": word.lower(),
-        "word[-3:]": word[-3:],
-        "word[-2:]": word[-2:],
-        "word.isupper()": word.isupper(),
-        "word.istitle()": word.istitle(),
-        "word.isdigit()": word.isdigit(),
-        "postag": postag,
-        "postag[:2]": postag[:2],
-    }
-    for at in (-1, 1):
-        if 0 <= i + at < len(sentence):
-            word, postag = sentence[i + at]
-            features |= {
-                f"{at:+}:word.lower()": word.lower(),
-                f"{at:+}:word.istitle()": word.istitle(),
-                f"{at:+}:word.isupper()": word.isupper(),
-                f"{at:+}:postag": postag,
-                f"{at:+}:postag[:2]": postag[:2],
-            }
-        else:
-            features["BOS" if at < 0 else "EOS"] = True
-    return features
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +20,7 @@ def parts(corpora):
         corpus = data.corpus(split)
         words, tags, labels = (corpus.sentences_of(corpus.columns[role])[:n] for role in ("word", "pos", "label"))
         sentences = [list(zip(*both, strict=True)) for both in zip(words, tags, strict=True)]
-        found.append(([[word2features(one, i) for i in range(len(one))] for one in sentences], labels))
+        found.append(([[tutorial_features(one, i) for i in range(len(one))] for one in sentences], labels))
     return found
 
 
