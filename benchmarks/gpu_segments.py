@@ -26,9 +26,8 @@ from benchmarks.gpu import (
     shared_checks,
     shown,
 )
-from structperc.ops import implementation
-from structperc.semi_markov import kbest, log_partition, viterbi
-from structperc.structures import Lattice, SegmentLattice
+from structperc.ops import implementation, semi_markov_kbest, semi_markov_log_partition, semi_markov_viterbi
+from structperc.structures import Lattice
 
 SIZES = [(64, 50, 8, 4), (1024, 512, 8, 4), (64, 128, 8, 37), (16, 128, 16, 129)]  # (B, T, D, C)
 SMALL = (64, 50, 8, 4) if GPU else (3, 4, 3, 2)
@@ -62,20 +61,20 @@ def check_type_counts() -> str:
 
 def decode(*lattice: Tensor) -> tuple[Tensor, ...]:
     """Return the score and the labels of the best segmentations."""
-    return viterbi(SegmentLattice(*lattice))
+    return semi_markov_viterbi(*lattice)
 
 
 def gradients(*lattice: Tensor) -> tuple[Tensor, ...]:
     """Return the log-partition and its gradients."""
     *scores, lengths = lattice
     inputs = [x.requires_grad_() for x in scores]
-    value = log_partition(SegmentLattice(*inputs, lengths)).sum()
+    value = semi_markov_log_partition(*inputs, lengths, True)[0].sum()
     return value.detach(), *torch.autograd.grad(value, inputs)
 
 
 def best_20(*lattice: Tensor) -> Any:
     """Return the 20 best segmentations."""
-    return kbest(SegmentLattice(*lattice), 20)
+    return semi_markov_kbest(*lattice, 20)
 
 
 SEGMENTS = Kind(tables, operators, decode, best_20, gradients)

@@ -10,8 +10,8 @@ from torch_struct import SemiMarkovCRF
 from benchmarks.timing import interleaved
 from structperc.chain import log_partition as chain_log_partition
 from structperc.chain import viterbi as chain_viterbi
-from structperc.semi_markov import log_partition, viterbi
-from structperc.structures import Lattice, SegmentLattice
+from structperc.ops import SemiMarkovScores, semi_markov_log_partition, semi_markov_viterbi
+from structperc.structures import Lattice
 
 SIZE = (64, 50, 8, 4)  # B, T, D, C
 PEER_SIZE = (8, 20, 8, 4)  # torch-struct keeps (D C)^2 numbers for each token
@@ -24,10 +24,15 @@ def run(smoke: bool) -> list[dict]:
     return rows if smoke else [*rows, _long()]
 
 
-def _lattice(B: int, T: int, D: int, C: int) -> SegmentLattice:
+def _lattice(B: int, T: int, D: int, C: int) -> SemiMarkovScores:
     torch.manual_seed(0)
     token, segment, pair = torch.randn(B, T, C), torch.randn(B, T, D, C), torch.randn(C, C)
-    return SegmentLattice(*(x.requires_grad_() for x in (token, segment, pair)), torch.full((B,), T))
+    return SemiMarkovScores(*(x.requires_grad_() for x in (token, segment, pair)), torch.full((B,), T))
+
+
+def _log_partition(scores: SemiMarkovScores) -> Tensor:
+    total: Tensor = semi_markov_log_partition(*scores, True)[0]
+    return total
 
 
 def _against_chain(repeats: int) -> list[dict]:
@@ -35,10 +40,11 @@ def _against_chain(repeats: int) -> list[dict]:
     ours = _lattice(*SIZE)
     edge = torch.randn(1, 1, C, C).requires_grad_()
     theirs = Lattice(torch.randn(B, T, C).requires_grad_(), edge, ours.lengths)
-    searches = interleaved(repeats, lambda: viterbi(ours), lambda: chain_viterbi(theirs))
+    plain = SemiMarkovScores(*(x.detach() for x in ours))
+    searches = interleaved(repeats, lambda: semi_markov_viterbi(*plain), lambda: chain_viterbi(theirs))
     sums = interleaved(
         repeats,
-        lambda: log_partition(ours).sum().backward(),
+        lambda: _log_partition(ours).sum().backward(),
         lambda: chain_log_partition(theirs).sum().backward(),
     )
     return [
@@ -59,7 +65,7 @@ def _against_torch_struct(repeats: int) -> dict:
     lattice = _lattice(*PEER_SIZE)
 
     def ours() -> Tensor:
-        total = log_partition(lattice).sum()
+        total = _log_partition(lattice).sum()
         total.backward()
         return total.detach()
 
@@ -81,7 +87,7 @@ def _against_torch_struct(repeats: int) -> dict:
     }
 
 
-def _potentials(lattice: SegmentLattice) -> Tensor:
+def _potentials(lattice: SemiMarkovScores) -> Tensor:
     """Return the same scores as (B, T, D + 1, C, C): first token, number of tokens, type, type before."""
     token, segment, pair, _ = lattice
     B, T, D, C = segment.shape
@@ -100,9 +106,9 @@ def _potentials(lattice: SegmentLattice) -> Tensor:
 
 def _long() -> dict:
     lattice = _lattice(*LONG)
-    log_partition(lattice).sum().backward()
+    _log_partition(lattice).sum().backward()
     start = time.perf_counter()
-    log_partition(lattice).sum().backward()
+    _log_partition(lattice).sum().backward()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {
         "what": f"log-partition with gradient of one sequence of segments; peak memory {memory:.1f} GB",

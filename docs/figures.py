@@ -352,7 +352,7 @@ def evaluation() -> Figure:
 LAYERS: Sequence[tuple[str, Sequence[str], str]] = (  # from the bottom, in the order of imports
     ("tensors\nand loops", ("kernels", "ragged", "structures", "ops"), BLUE),
     ("text and\nfeatures", ("text", "data", "features", "predictor"), BLUE),
-    ("scores\nand search", ("encoders", "scorers", "chain", "semi_markov", "nonlocal_features"), GREEN),
+    ("scores\nand search", ("encoders", "scorers", "chain", "nonlocal_features"), GREEN),
     ("learning", ("criteria", "builder", "nn", "optim", "online", "guided"), GREEN),
     ("scores and\ntables", ("reports", "metrics"), GREEN),
     ("a model", ("datamodules", "taggers", "loading"), ORANGE),

@@ -11,7 +11,6 @@ predictor           predictions of saved taggers; those of sparse features need 
 encoders            tokens -> vectors
 scorers             ids or vectors -> Lattice
 chain               Lattice -> best paths, k best, marginals: exact dynamic programs
-semi_markov         SegmentLattice -> best segmentations, k best, probabilities of segments
 nonlocal_features   candidates -> features of whole label sequences -> scores
 criteria            gold against candidates -> losses
 builder             class paths and options -> objects: parts of configurations and of saved models

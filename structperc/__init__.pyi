@@ -20,7 +20,6 @@ from . import ragged as ragged
 from . import reports as reports
 from . import reranking as reranking
 from . import scorers as scorers
-from . import semi_markov as semi_markov
 from . import serving as serving
 from . import sklearn as sklearn
 from . import structures as structures
@@ -40,6 +39,6 @@ from .loading import load as load
 from .structures import Batch as Batch
 from .structures import Candidates as Candidates
 from .structures import Lattice as Lattice
-from .structures import SegmentLattice as SegmentLattice
+from .structures import SegmentScores as SegmentScores
 from .taggers import Tagger as Tagger
 from .version import __version__ as __version__

@@ -124,16 +124,45 @@ class FlatBatch(NamedTuple):
     weights: Tensor | None = None  # (n,) float32
 
 
+class SegmentScores(NamedTuple):
+    """Scores of segments by type, and the labels of their tokens (Sarawagi & Cohen 2004).
+
+    Example:
+        >>> from structperc import LabelSet
+        >>> labels = LabelSet(("O", "B-PER", "I-PER"))
+        >>> SegmentScores(torch.zeros(1, 1, 2, 1), labels.segment_labels).labels
+        tensor([[1, 1, 2, 2],
+                [0, 0, 0, 0]])
+    """
+
+    scores: Tensor  # (B or 1, T or 1, D, C) score of the segment of type c that begins at t and has d + 1 tokens.
+    #                 1: the same for all sequences or tokens. Segments that end after the last token are never read
+    labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last
+    #                 tokens of a longer one, by type; in the last row O. See `LabelSet.segment_labels`
+
+
 class Lattice(NamedTuple):
-    """Scores of labels and label pairs; -inf is impossible, NaN is invalid.
+    """Scores of labels, of label pairs, and of segments; -inf is impossible, NaN is invalid.
+
+    With scores of segments, as in a semi-Markov model, the score of a label sequence includes that of each of its
+    segments, and a segment of more than D tokens is impossible. Labels show where segments begin and end. The functions
+    of `chain` support it, except for those of label pairs. Of equal label sequences the first in the order of their
+    segments wins: at the first difference, segments of one token by type, then O, then longer segments by type, the
+    shorter one first.
 
     Example:
         >>> from structperc import viterbi
         >>> unary = torch.tensor([[[1.0, 0.0], [0.0, 0.5]]])  # one sequence, two tokens, two labels
         >>> edge = torch.tensor([[2.0, 0.0], [0.0, 0.0]]).view(1, 1, 2, 2)  # prefers label 0 after label 0
-        >>> scores, labels = viterbi(Lattice(unary, edge, torch.tensor([2])))
-        >>> labels.tolist(), scores.tolist()
-        ([[0, 0]], [3.0])
+        >>> lattice = Lattice(unary, edge, torch.tensor([2]))
+        >>> viterbi(lattice)
+        (tensor([3.]), tensor([[0, 0]]))
+        >>> viterbi(lattice._replace(starts=torch.tensor([[True, True]])))  # two sentences
+        (tensor([1.5000]), tensor([[0, 1]]))
+        >>> scores = torch.tensor([[[0.0, 5.0], [0.0, 0.0]]]).unsqueeze(3)  # 5 for two tokens from the first one
+        >>> segments = SegmentScores(scores, torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))  # O, B, I
+        >>> viterbi(Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]), segments=segments))
+        (tensor([5.]), tensor([[1, 2]]))
     """
 
     unary: Tensor  # (B, T, L) score of label j at t, with start scores at t = 0 and end scores at the last token
@@ -141,59 +170,9 @@ class Lattice(NamedTuple):
     #               stationary transition matrix for all tokens, with a gradient of this shape.
     #               An expanded view (stride 0) of such a matrix is treated as stationary.
     lengths: Tensor  # (B,) int64, 0 <= length <= T
-
-
-class LatticeWithSegments(NamedTuple):
-    """A `Lattice` in which segments have scores, too, as in a semi-Markov model (Sarawagi & Cohen 2004).
-
-    The score of a label sequence is that of the lattice plus the scores of its segments. Labels show where segments
-    begin and end; a segment of more than D tokens is impossible. The functions of `chain` support it, except for those
-    of label pairs. Of equal label sequences the first in the order of their segments wins: at the first difference,
-    segments of one token by type, then O, then longer segments by type, the shorter one first.
-
-    Example:
-        >>> import torch
-        >>> from structperc import viterbi
-        >>> from structperc.structures import LatticeWithSegments
-        >>> unary, edge = torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3)  # O, B, I
-        >>> segment = torch.tensor([[[0.0, 5.0], [3.0, 0.0]]]).unsqueeze(3)  # 5 for two tokens from the first one
-        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
-        >>> scores, best = viterbi(LatticeWithSegments(unary, edge, torch.tensor([2]), segment, labels))
-        >>> best.tolist(), scores.tolist()
-        ([[1, 2]], [5.0])
-    """
-
-    unary: Tensor  # (B, T, L)
-    edge: Tensor  # (1, 1, L, L), or an expanded view of such a matrix
-    lengths: Tensor  # (B,) int64
-    segment: Tensor  # (B, T, D, C) score of the segment of type c that begins at t and has d + 1 tokens
-    labels: Tensor  # (C + 1, 4) int64, labels of a segment of one token, and of the first, the middle and the last
-    #                 tokens of a longer one, by type; in the last row O
-    first: Tensor | None = None  # (B, T) bool, first tokens of independent sentences: no segment and no score of a
-    #                              label pair reaches across; None: each sequence as a whole
-
-
-class SegmentLattice(NamedTuple):
-    """Scores of segments: C types, segments of up to D tokens (Sarawagi & Cohen 2004); -inf is impossible.
-
-    The score of a segmentation is the sum of the token scores of each token by the type of its segment, of the segment
-    scores, and of the pair scores of neighbours. A segmentation is a sequence of labels: c begins a segment of type c,
-    C + c continues it. For a tag scheme, type 0 is a token outside segments, see `semi_markov.to_labels`.
-
-    Example:
-        >>> from structperc.semi_markov import viterbi
-        >>> token, segment = torch.zeros(1, 3, 2), torch.zeros(1, 3, 2, 2)  # C = 2, D = 2
-        >>> segment[0, 1, 1, 1] = 4.0  # the last two tokens are a segment of type 1
-        >>> scores, labels = viterbi(SegmentLattice(token, segment, torch.zeros(2, 2), torch.tensor([3])))
-        >>> labels.tolist(), scores.tolist()
-        ([[0, 1, 3]], [4.0])
-    """
-
-    token: Tensor  # (B, T, C) score of type c at t
-    segment: Tensor  # (B or 1, T or 1, D, C) score of a segment of d + 1 tokens and type c that begins at t; segments
-    #                  that end after the last token are never read. 1: the same for all sequences or tokens
-    pair: Tensor  # (C, C) score of a segment of type i followed by one of type j
-    lengths: Tensor  # (B,) int64, 0 <= length <= T
+    starts: Tensor | None = None  # (B, T) bool, first tokens of independent sentences: the score of the label pair is 0
+    #                               there, and no segment crosses. None: the tokens of a sequence depend on one another
+    segments: SegmentScores | None = None  # needs stationary scores of label pairs
 
 
 class Candidates(NamedTuple):

@@ -16,6 +16,11 @@ def label_sequences(length: int, labels: int | Sequence[Any]) -> list[tuple[Any,
     return list(itertools.product(range(labels) if isinstance(labels, int) else labels, repeat=length))
 
 
+def tables(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
+    """The three tensors that operators take."""
+    return lattice.unary, lattice.edge, lattice.lengths
+
+
 # -- one sequence, term by term --------------------------------------------------------------------------------
 
 

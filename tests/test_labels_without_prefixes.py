@@ -22,7 +22,6 @@ from structperc.data.tag_schemes import PREFIX_SCHEMES, convert, first_violation
 from structperc.errors import InputError
 from structperc.metrics import segment_counts, segment_f1_score
 from structperc.nn import ChainHead, SegmentHead, decode_tokens
-from structperc.semi_markov import to_labels
 from structperc.sklearn import SequenceTagger
 from tests.errors import refusal
 from tests.oracle import label_sequences
@@ -201,8 +200,6 @@ def test_parts_that_need_beginnings_of_segments():
         SegmentCosts().allocate(LABELS)
     with pytest.raises(InputError, match="IO"):
         check_segment_labels(LABELS)
-    with pytest.raises(InputError, match="IO"):
-        to_labels(torch.zeros(1, 1, dtype=torch.int64), torch.tensor([1]), LABELS)
     assert "IO" in refusal(SegmentHead, LABELS, 4, max_length=2)
 
 

@@ -38,7 +38,6 @@ PACKAGES = (
     ("encoders",),
     ("scorers",),
     ("chain",),
-    ("semi_markov",),
     ("nonlocal_features",),
     ("criteria",),
     ("builder",),

@@ -7,6 +7,7 @@ viterbi.py        the best label sequence, scores of given ones, max-marginals
 kbest.py          the k best label sequences
 marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
 segments.py       the best label sequences, and sums over all, with and without a segment
+segment_scores.py scores of segments: lattices as segmentations, probabilities of segments
 confidence.py     probabilities of the labels and segments of a label sequence
 decoders.py       base class of searches for predicted labels, biases of labels
 minimum_risk.py   labels with the highest expected number of correct tokens or segments
@@ -16,7 +17,7 @@ from structperc.chain.constraints import Constraints, allow, constrain
 from structperc.chain.decoders import Decoder, add_label_bias
 from structperc.chain.forbidden import ForbidSpans, forbid
 from structperc.chain.kbest import KBest, LabelBias, kbest
-from structperc.chain.lattices import compact, scatter, separate_sentences, split_sentences
+from structperc.chain.lattices import compact, scatter, split_sentences
 from structperc.chain.marginals import (
     cross_entropy,
     divergence,
@@ -39,6 +40,7 @@ from structperc.chain.minimum_risk import (
     probable_segments,
     scale,
 )
+from structperc.chain.segment_scores import limit_lengths, segment_max_marginals, segment_probabilities
 from structperc.chain.segments import (
     Segments,
     best_with,
@@ -67,7 +69,6 @@ __all__ = [
     "constrain",
     "Constraints",
     "locally_normalised",
-    "separate_sentences",
     "split_sentences",
     "path_score",
     "viterbi",
@@ -109,4 +110,7 @@ __all__ = [
     "log_partition_with_segment",
     "log_partition_without_segment",
     "segment_marginals",
+    "segment_probabilities",
+    "segment_max_marginals",
+    "limit_lengths",
 ]

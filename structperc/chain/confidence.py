@@ -9,11 +9,11 @@ from structperc.chain.segment_scores import segment_probabilities
 from structperc.chain.segments import Segments, segment_marginals
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.predictor.base import Entities, ProbableSpan, check_min_probability
-from structperc.structures import Lattice, LatticeWithSegments, SentenceBoundaries
+from structperc.structures import Lattice, SentenceBoundaries
 
 
 @torch.no_grad()
-def token_confidence(lattice: Lattice | LatticeWithSegments, labels: Tensor) -> Tensor:
+def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return the probability p(y_t = label | x) of each label.
 
     Args:
@@ -37,7 +37,7 @@ def token_confidence(lattice: Lattice | LatticeWithSegments, labels: Tensor) -> 
 
 @torch.no_grad()
 def segment_confidence(
-    lattice: Lattice | LatticeWithSegments,
+    lattice: Lattice,
     labels: Tensor,
     segments: Segments,
     boundaries: SentenceBoundaries,
@@ -75,7 +75,7 @@ def segment_confidence(
     """
     if not len(segments.rows):
         return lattice.unary.new_zeros(0)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return _segment_scores_confidence(lattice, labels, segments, label_set)
     total = _written_confidence(lattice, labels, segments, boundaries, label_set)
     if label_set.scheme == "IOB1":
@@ -87,9 +87,7 @@ def segment_confidence(
     return total.clamp(max=1).to(lattice.unary.dtype)
 
 
-def _segment_scores_confidence(
-    lattice: LatticeWithSegments, labels: Tensor, segments: Segments, label_set: LabelSet
-) -> Tensor:
+def _segment_scores_confidence(lattice: Lattice, labels: Tensor, segments: Segments, label_set: LabelSet) -> Tensor:
     """Return the probability (S,) of each segment of a lattice with scores of segments."""
     rows, starts, ends = segments
     table, kinds = segment_probabilities(lattice), label_set.types.to(labels.device)[labels[rows, starts]]
@@ -121,7 +119,7 @@ def _written_confidence(
 
 @torch.no_grad()
 def entities(
-    lattice: Lattice | LatticeWithSegments,
+    lattice: Lattice,
     labels: Tensor,
     boundaries: SentenceBoundaries,
     label_set: LabelSet,
@@ -183,9 +181,7 @@ def _add_spans(
 
 
 @torch.no_grad()
-def confidence_within(
-    lattice: Lattice | LatticeWithSegments, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet
-) -> Tensor:
+def confidence_within(lattice: Lattice, labels: Tensor, boundaries: SentenceBoundaries, label_set: LabelSet) -> Tensor:
     """Return for each token the confidence (B, T) of its segment, given labels (B, T); NaN outside segments."""
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)

@@ -10,13 +10,14 @@ from torch.nn.functional import pad
 from structperc.chain.constraints import allow
 from structperc.chain.decoders import Decoder
 from structperc.chain.kbest import KBest, kbest
-from structperc.chain.lattices import AnyLattice, token_mask
+from structperc.chain.lattices import token_mask, validate_lattice
+from structperc.chain.segment_scores import segments_of
 from structperc.chain.viterbi import viterbi
 from structperc.errors import InputError
-from structperc.structures import Candidates, Lattice, LatticeWithSegments, SpanStates
+from structperc.structures import Candidates, Lattice, SpanStates
 
 
-def forbid(lattice: AnyLattice, states: SpanStates) -> AnyLattice:
+def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
     """Return the scores of states in place of labels: those of all label sequences without forbidden spans.
 
     Each of these label sequences is one sequence of states, with its score. `states.labels` of a result of `viterbi`,
@@ -40,18 +41,21 @@ def forbid(lattice: AnyLattice, states: SpanStates) -> AnyLattice:
         >>> viterbi(forbid(lattice, states))
         (tensor([0.]), tensor([[0]]))
     """
-    if isinstance(lattice, LatticeWithSegments):
-        return lattice._replace(segment=lattice.segment.masked_fill(~_segments_left(lattice, states), -torch.inf))
-    numbers = states.labels
+    segments = lattice.segments
+    if segments is not None:
+        scores = segments.scores.masked_fill(~_segments_left(lattice, states), -torch.inf)
+        return lattice._replace(segments=segments._replace(scores=scores))
+    lattice, numbers = validate_lattice(lattice), states.labels
     unary = lattice.unary[:, :, numbers].masked_fill(~states.possible, -torch.inf)
     edge = lattice.edge[:, :, numbers][:, :, :, numbers].masked_fill(~states.follows, -torch.inf)
     return Lattice(unary, edge, lattice.lengths)
 
 
-def _segments_left(lattice: LatticeWithSegments, states: SpanStates) -> Tensor:
+def _segments_left(lattice: Lattice, states: SpanStates) -> Tensor:
     """Return a mask (B, T, D, C) of the segments that some sequence of states contains."""
-    (_, T, D, C), outside = lattice.segment.shape, lattice.labels[-1, 0]
-    one, first, middle, last = (states.labels == label.unsqueeze(1) for label in lattice.labels[:C].unbind(1))  # (C, M)
+    scores, table = segments_of(lattice)
+    (D, C), T, outside = scores.shape[2:], lattice.unary.shape[1], table[-1, 0]
+    one, first, middle, last = (states.labels == label.unsqueeze(1) for label in table[:C].unbind(1))  # (C, M)
     into, out = states.follows[..., outside, :], states.follows[..., outside].roll(-1, 1)  # from and to O
     steps = torch.arange(T, device=into.device)
     into = states.possible & (into | (steps == 0).unsqueeze(1))

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from structperc.chain.decoders import Decoder, add_label_bias, bias_of_labels
-from structperc.chain.lattices import validate_lattice
+from structperc.chain.lattices import operands
 from structperc.chain.segment_scores import kbest_labels
 from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.ops import kbest as best_paths
-from structperc.structures import Candidates, Lattice, LatticeWithSegments
+from structperc.structures import Candidates, Lattice
 
 BYTES_PER_TOKEN = 40  # of each candidate (measured: 21 to 38)
 BYTES_PER_LABEL = 28  # of each candidate, at one token (measured)
@@ -93,7 +93,7 @@ def free_memory(device: torch.device) -> int | None:
 
 
 @torch.no_grad()
-def kbest(lattice: Lattice | LatticeWithSegments, k: int) -> Candidates:
+def kbest(lattice: Lattice, k: int) -> Candidates:
     """Return the k best label sequences of each sequence, best first, without duplicates.
 
     Ties are in lexicographic order: the first candidate is the result of `viterbi`, and the first k - 1 candidates are
@@ -120,12 +120,12 @@ def kbest(lattice: Lattice | LatticeWithSegments, k: int) -> Candidates:
         >>> candidates.labels.tolist(), candidates.scores.tolist()
         ([[[1, 0], [0, 0], [1, 1]]], [[3.0, 2.0, 1.0]])
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         check_candidates(k, lattice.unary.shape, lattice.unary.device)
         return kbest_labels(lattice, k)
-    lattice = validate_lattice(lattice)
-    check_candidates(k, lattice.unary.shape, lattice.unary.device)
-    return Candidates(*best_paths(*lattice, k))
+    unary, edge, lengths = operands(lattice)
+    check_candidates(k, unary.shape, unary.device)
+    return Candidates(*best_paths(unary, edge, lengths, k))
 
 
 class KBest(Decoder):

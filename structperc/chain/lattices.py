@@ -1,32 +1,31 @@
 """Checks and conversions of lattices: shapes and precision, masks with holes, sentences of documents."""
 
-from typing import TypeVar
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.structures import Lattice, LatticeWithSegments, padded_places, real_tokens
+from structperc.structures import Lattice, padded_places, real_tokens
 
 HALF = (torch.float16, torch.bfloat16)
-AnyLattice = TypeVar("AnyLattice", Lattice, LatticeWithSegments)
 
 
 def validate_lattice(lattice: Lattice) -> Lattice:
-    """Return a lattice as operators need it.
+    """Return a lattice of label pairs as operators need it.
 
     Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Expanded edge scores are
-    narrowed, and lengths are moved to the device of the scores. Only shapes and types are checked, so that devices need
-    not be synchronised.
+    narrowed, those into the first tokens of independent sentences become 0, and lengths are moved to the device of the
+    scores. Only shapes and types are checked, so that devices need not be synchronised.
 
     Args:
         lattice: scores of B sequences.
 
     Returns:
-        The lattice in float32 or float64, with lengths int64.
+        The lattice in float32 or float64, with lengths int64, without `starts`.
 
     Raises:
-        InputError: a wrong shape, or lengths that are not integers.
+        InputError: a wrong shape, lengths that are not integers, or scores of segments.
 
     Example:
         >>> import torch
@@ -37,7 +36,7 @@ def validate_lattice(lattice: Lattice) -> Lattice:
         torch.float32
     """
     check_chain(lattice)
-    unary, edge, lengths = lattice
+    unary, edge, starts = lattice.unary, lattice.edge, lattice.starts
     shape, edges = unary.shape, edge.shape
     if len(shape) != 3 or not shape[2]:
         raise _misshapen("unary", unary, "(B, T, L) with at least one label")
@@ -48,7 +47,33 @@ def validate_lattice(lattice: Lattice) -> Lattice:
     if unary.dtype != edge.dtype:
         dtype = torch.promote_types(unary.dtype, edge.dtype)
         unary, edge = unary.to(dtype), edge.to(dtype)
-    return Lattice(unary, edge, validate_lengths(lengths, unary))
+    if starts is not None:
+        check_starts(lattice)
+        edge = edge.expand(B, T, L, L).masked_fill(starts[:, :, None, None], 0)
+    return Lattice(unary, edge, validate_lengths(lattice.lengths, unary))
+
+
+def operands(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
+    """Return unary scores, edge scores and lengths of `validate_lattice`, the first arguments of operators.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import operands
+        >>> from structperc.structures import Lattice
+        >>> starts = torch.tensor([[True, False, True]])
+        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]), starts)
+        >>> operands(document)[1][0, :, 0, 0]
+        tensor([0., 1., 0.])
+    """
+    lattice = validate_lattice(lattice)
+    return lattice.unary, lattice.edge, lattice.lengths
+
+
+def check_starts(lattice: Lattice) -> None:
+    """Raise InputError for first tokens of sentences of a wrong shape."""
+    shape = lattice.unary.shape[:2]
+    if lattice.starts is not None and lattice.starts.shape != shape:
+        raise _misshapen("starts", lattice.starts, str(tuple(shape)))
 
 
 def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
@@ -79,7 +104,7 @@ def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
     return lengths
 
 
-def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
+def check_chain(lattice: Lattice) -> None:
     """Raise InputError for a lattice with scores of segments.
 
     Example:
@@ -88,7 +113,7 @@ def check_chain(lattice: Lattice | LatticeWithSegments) -> None:
         >>> from structperc.structures import Lattice
         >>> check_chain(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         raise InputError(
             "scores of segments are not supported by functions of label pairs, such as edge_marginals; use a scorer "
             "without segments"
@@ -130,7 +155,7 @@ def _narrow(edge: Tensor) -> Tensor:
     return edge
 
 
-def expand_edges(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def expand_edges(lattice: Lattice) -> Tensor:
     """Return edge scores (B, T, L, L) as an expanded view.
 
     Example:
@@ -155,7 +180,24 @@ def full_precision(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
-def to_double(lattice: AnyLattice) -> AnyLattice:
+def map_scores(function: Callable[[Tensor], Tensor], lattice: Lattice) -> Lattice:
+    """Apply a function to the scores of labels, of label pairs and of segments.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain.lattices import map_scores
+        >>> from structperc.structures import Lattice
+        >>> lattice = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
+        >>> map_scores(torch.neg, lattice).edge[0, 0, 0]
+        tensor([-1., -1.])
+    """
+    segments = lattice.segments
+    if segments is not None:
+        segments = segments._replace(scores=function(segments.scores))
+    return lattice._replace(unary=function(lattice.unary), edge=function(lattice.edge), segments=segments)
+
+
+def to_double(lattice: Lattice) -> Lattice:
     """Convert a lattice to double precision, where the device has it.
 
     Example:
@@ -167,10 +209,10 @@ def to_double(lattice: AnyLattice) -> AnyLattice:
     """
     if lattice.unary.device.type == "mps":
         return lattice
-    return lattice._replace(unary=lattice.unary.double(), edge=lattice.edge.double())
+    return map_scores(Tensor.double, lattice)
 
 
-def token_mask(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def token_mask(lattice: Lattice) -> Tensor:
     """Return a mask (B, T) bool, True at tokens and False in the padding.
 
     Example:
@@ -246,38 +288,11 @@ def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
     return scattered
 
 
-def separate_sentences(lattice: AnyLattice, first: Tensor) -> AnyLattice:
-    """Make the sentences of documents independent: set the edge scores into their first tokens to 0.
-
-    Labels that may not begin or end a sentence must have unary scores of -inf already; see `constrain`. In a lattice
-    with scores of segments, no segment reaches across. Differentiable.
-
-    Args:
-        lattice: scores of B documents.
-        first: (B, T) bool, True at the first token of each sentence.
-
-    Returns:
-        The lattice with edge scores (B, T, L, L); with scores of segments, the lattice with these `first` tokens.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import separate_sentences
-        >>> from structperc.structures import Lattice
-        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
-        >>> separate_sentences(document, torch.tensor([[True, False, True]])).edge[0, :, 0, 0]
-        tensor([0., 1., 0.])
-    """
-    if isinstance(lattice, LatticeWithSegments):
-        return lattice._replace(first=first)
-    return lattice._replace(edge=expand_edges(lattice).masked_fill(first[:, :, None, None], 0))
-
-
-def split_sentences(lattice: AnyLattice, first: Tensor) -> tuple[AnyLattice, Tensor]:
+def split_sentences(lattice: Lattice) -> tuple[Lattice, Tensor]:
     """Turn each sentence of a document into a sequence of its own.
 
     Args:
-        lattice: scores of B documents.
-        first: (B, T) bool, True at the first token of each sentence, and so at the first token of each document.
+        lattice: scores of B documents, with `starts`.
 
     Returns:
         The lattice (S, T', ...) of the S sentences, which gradients pass through, and the indices (S, T') int64 of
@@ -287,23 +302,27 @@ def split_sentences(lattice: AnyLattice, first: Tensor) -> tuple[AnyLattice, Ten
         >>> import torch
         >>> from structperc.chain import split_sentences
         >>> from structperc.structures import Lattice
-        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
-        >>> sentences, indices = split_sentences(document, torch.tensor([[True, False, True]]))
+        >>> starts = torch.tensor([[True, False, True]])
+        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]), starts)
+        >>> sentences, indices = split_sentences(document)
         >>> sentences.lengths, indices
         (tensor([2, 1]), tensor([[0, 1],
                 [2, 0]]))
     """
-    (B, T, L), device = lattice.unary.shape, lattice.unary.device
-    real = real_tokens(lattice.lengths.to(device), T)
+    (B, T), real = lattice.unary.shape[:2], token_mask(lattice)
+    starts = torch.arange(T, device=real.device).expand(B, T) == 0
+    starts = starts if lattice.starts is None else starts | lattice.starts
     tokens = real.flatten().nonzero().squeeze(1)
-    begin = first[real].nonzero().squeeze(1)
+    begin = starts[real].nonzero().squeeze(1)
     lengths = torch.cat([begin, begin.new_tensor([len(tokens)])]).diff()
     places, inside = padded_places(begin, lengths)
     places = tokens[places] * inside if len(tokens) else places
-    edge = lattice.edge
-    if edge.shape[:2] != (1, 1):
-        edge = expand_edges(lattice).reshape(B * T, L, L)[places]
-    if isinstance(lattice, LatticeWithSegments):
-        segment = lattice.segment.reshape(B * T, *lattice.segment.shape[2:])[places]
-        lattice = lattice._replace(segment=segment, first=None)
-    return lattice._replace(unary=lattice.unary.reshape(B * T, L)[places], edge=edge, lengths=lengths), places
+
+    def split(scores: Tensor) -> Tensor:
+        return scores.expand(B, T, *scores.shape[2:]).reshape(B * T, *scores.shape[2:])[places]
+
+    edge, segments = lattice.edge, lattice.segments
+    edge = edge if edge.shape[:2] == (1, 1) else split(edge)
+    if segments is not None and segments.scores.shape[:2] != (1, 1):
+        segments = segments._replace(scores=split(segments.scores))
+    return Lattice(split(lattice.unary), edge, lengths, segments=segments), places

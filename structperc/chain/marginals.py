@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import expand_edges, to_double, token_mask, validate_lattice
+from structperc.chain.lattices import expand_edges, operands, to_double, token_mask, validate_lattice
 from structperc.chain.segment_scores import (
     entropy_of_labels,
     label_marginals,
@@ -17,10 +17,10 @@ from structperc.chain.segment_scores import (
 from structperc.errors import InputError
 from structperc.ops import any_invalid, forward_backward, local_log_partition
 from structperc.ops import sample as sample_paths
-from structperc.structures import Lattice, LatticeWithSegments
+from structperc.structures import Lattice
 
 
-def log_partition(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def log_partition(lattice: Lattice) -> Tensor:
     """Return the log-partition of each sequence, log Z = log sum_y exp(score(y)) over all label sequences y.
 
     The gradient of log Z is the marginals. Higher derivatives are available too.
@@ -42,13 +42,13 @@ def log_partition(lattice: Lattice | LatticeWithSegments) -> Tensor:
         >>> log_partition(lattice)
         tensor([3.4402])
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return sum_of_paths(lattice)
-    lattice = validate_lattice(lattice)
-    return forward_backward(*lattice, torch.is_grad_enabled() and lattice.edge.requires_grad)[0]
+    unary, edge, lengths = operands(lattice)
+    return forward_backward(unary, edge, lengths, torch.is_grad_enabled() and edge.requires_grad)[0]
 
 
-def marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def marginals(lattice: Lattice) -> Tensor:
     """Return the probability p(y_t = y | x) of each label at each token. Differentiable.
 
     Args:
@@ -69,9 +69,9 @@ def marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
         tensor([[[0.2689, 0.7311],
                  [0.8808, 0.1192]]])
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return label_marginals(lattice)
-    return forward_backward(*validate_lattice(lattice), False)[1]
+    return forward_backward(*operands(lattice), False)[1]
 
 
 def edge_marginals(lattice: Lattice) -> Tensor:
@@ -99,7 +99,7 @@ def edge_marginals(lattice: Lattice) -> Tensor:
 
 
 @torch.no_grad()
-def sample(lattice: Lattice | LatticeWithSegments, n: int, generator: torch.Generator | None = None) -> Tensor:
+def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
     """Draw label sequences independently from p(y | x).
 
     Args:
@@ -126,9 +126,9 @@ def sample(lattice: Lattice | LatticeWithSegments, n: int, generator: torch.Gene
     B, T = lattice.unary.shape[:2]
     dtype = torch.float32 if lattice.unary.device.type == "mps" else torch.float64
     noise = torch.rand(B, n, T, generator=generator, dtype=dtype, device=lattice.unary.device)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return sampled_labels(lattice, noise)
-    return sample_paths(*validate_lattice(lattice), noise)
+    return sample_paths(*operands(lattice), noise)
 
 
 def _forward_backward(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
@@ -239,14 +239,15 @@ def _zero_impossible(shares: Tensor, lattice: Lattice, labels: Tensor) -> Tensor
 
 def _mark_invalid(shares: Tensor, lattice: Lattice) -> Tensor:
     """Make shares (B, T, L) of sequences with a score of +inf or NaN NaN."""
-    return shares.masked_fill((any_invalid(*lattice).unsqueeze(1) & token_mask(lattice)).unsqueeze(2), torch.nan)
+    wrong = any_invalid(lattice.unary, lattice.edge, lattice.lengths).unsqueeze(1) & token_mask(lattice)
+    return shares.masked_fill(wrong.unsqueeze(2), torch.nan)
 
 
 def _ratio(both: Tensor, given: Tensor) -> Tensor:
     return (both / given).where(given > 0, 0).clamp(max=1)
 
 
-def step_log_probabilities(lattice: Lattice | LatticeWithSegments, labels: Tensor) -> Tensor:
+def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return log p(y_t | y_{t-1}, x) of each label, for the first one log p(y_0 | x). Differentiable.
 
     In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
@@ -275,14 +276,15 @@ def step_log_probabilities(lattice: Lattice | LatticeWithSegments, labels: Tenso
     """
     if not labels.shape[1]:
         return labels.double()
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return steps_of_labels(lattice, labels)
+    lattice = validate_lattice(lattice)
     before, own = pad(labels[:, :-1], (1, 0)).unbind(1), labels.unbind(1)  # p(y_0) has one row
     tables = zip(_step_log_probs(lattice), reversed(before), reversed(own), strict=True)
     steps = [_select(table, i).gather(1, j.unsqueeze(1)) for table, i, j in tables]
     real = token_mask(lattice)
     found = torch.cat(steps[::-1], 1).where(real, 0)
-    return found.masked_fill(any_invalid(*_detached(lattice)).unsqueeze(1) & real, torch.nan)
+    return found.masked_fill(_invalid(lattice).unsqueeze(1) & real, torch.nan)
 
 
 def locally_normalised(lattice: Lattice) -> Lattice:
@@ -314,8 +316,8 @@ def locally_normalised(lattice: Lattice) -> Lattice:
         >>> path_score(locally_normalised(lattice), torch.tensor([[1, 0]])).exp()
         tensor([0.6439])
     """
-    unary, edge, lengths = lattice = validate_lattice(lattice)
-    normalisers = local_log_partition(*lattice)
+    unary, edge, lengths = operands(lattice)
+    normalisers = local_log_partition(unary, edge, lengths)
     if unary.shape[1]:
         real = lengths > 0
         start = torch.where(real, _log_sum(torch.where(real.unsqueeze(1), unary[:, 0], 0)), 0).view(-1, 1, 1)
@@ -329,7 +331,7 @@ def _log_sum(scores: Tensor) -> Tensor:
     return torch.where(possible, torch.where(possible.unsqueeze(-1), scores, 0).logsumexp(-1), torch.inf)
 
 
-def entropy(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def entropy(lattice: Lattice) -> Tensor:
     """Return the entropy H(y | x) of each sequence, in nats.
 
     It is computed as a sum of conditional entropies, without differences of large sums. It needs memory for the label
@@ -352,7 +354,7 @@ def entropy(lattice: Lattice | LatticeWithSegments) -> Tensor:
         >>> entropy(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))  # 3 log 2
         tensor([2.0794])
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return entropy_of_labels(lattice)
     return _expected_sum(lattice, lattice, lambda own, _: -own)
 
@@ -416,11 +418,12 @@ def _expected_sum(lattice: Lattice, other: Lattice, share: Callable[[Tensor, Ten
     if lattice.unary.shape != other.unary.shape:
         shapes = f"{tuple(lattice.unary.shape)} and {tuple(other.unary.shape)}"
         raise InputError(f"unary: expected two lattices of the same shape, got {shapes}")
-    own_steps = _step_log_probs(lattice)
-    steps = ((x, x) for x in own_steps) if other is lattice else zip(own_steps, _step_log_probs(other), strict=True)
-    unary = validate_lattice(lattice).unary
-    following = unary.new_zeros(len(unary), 1, dtype=to_double(validate_lattice(lattice)).unary.dtype)
-    invalid = any_invalid(*_detached(lattice)) | any_invalid(*_detached(other))
+    alone, lattice = other is lattice, validate_lattice(lattice)
+    other = lattice if alone else validate_lattice(other)
+    own_steps, unary = _step_log_probs(lattice), lattice.unary
+    steps = ((x, x) for x in own_steps) if alone else zip(own_steps, _step_log_probs(other), strict=True)
+    following = unary.new_zeros(len(unary), 1, dtype=to_double(lattice).unary.dtype)
+    invalid = _invalid(lattice) | _invalid(other)
     for own, others in steps:
         p = own.exp()
         shares = (share(own, others) + following.unsqueeze(1)).where(p > 0, 0)  # probability 0 adds nothing
@@ -429,8 +432,9 @@ def _expected_sum(lattice: Lattice, other: Lattice, share: Callable[[Tensor, Ten
     return following[:, 0].to(unary.dtype).masked_fill(invalid, torch.nan)
 
 
-def _detached(lattice: Lattice) -> Lattice:
-    return Lattice(*(x.detach() for x in validate_lattice(lattice)))
+def _invalid(lattice: Lattice) -> Tensor:
+    """Return a mask (B,) of the sequences with a score of +inf or NaN."""
+    return any_invalid(lattice.unary.detach(), lattice.edge.detach(), lattice.lengths)
 
 
 def _step_log_probs(lattice: Lattice) -> Iterator[Tensor]:
@@ -438,7 +442,7 @@ def _step_log_probs(lattice: Lattice) -> Iterator[Tensor]:
 
     They are in double precision, -inf where the probability is 0, where no label can follow, and in the padding.
     """
-    lattice = to_double(validate_lattice(lattice))
+    lattice = to_double(lattice)
     unary, edge, real = lattice.unary, lattice.edge, token_mask(lattice)
     after = torch.zeros_like(unary[:, :1, :])
     for t in range(unary.shape[1] - 1, -1, -1):

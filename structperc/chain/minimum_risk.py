@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from structperc.chain.decoders import Decoder
-from structperc.chain.lattices import AnyLattice, to_double, token_mask, validate_lattice
+from structperc.chain.lattices import map_scores, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import edge_marginals, marginals
 from structperc.chain.segment_scores import segment_probabilities
 from structperc.chain.viterbi import viterbi
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import BEGIN, END, INSIDE, SINGLE, parse_tag
 from structperc.errors import InputError
-from structperc.structures import Candidates, Lattice, LatticeWithSegments
+from structperc.structures import Candidates, Lattice
 
 
-def scale(lattice: AnyLattice, temperature: float) -> AnyLattice:
+def scale(lattice: Lattice, temperature: float) -> Lattice:
     """Return a lattice with all scores divided by a temperature; its best label sequences stay the same.
 
     Args:
@@ -39,9 +39,7 @@ def scale(lattice: AnyLattice, temperature: float) -> AnyLattice:
         (tensor([[[0.1192, 0.8808]]]), tensor([[[0.2689, 0.7311]]]))
     """
     check_temperature(temperature)
-    if isinstance(lattice, LatticeWithSegments):
-        lattice = lattice._replace(segment=lattice.segment / temperature)
-    return lattice._replace(unary=lattice.unary / temperature, edge=lattice.edge / temperature)
+    return map_scores(lambda scores: scores / temperature, lattice)
 
 
 def check_temperature(temperature: float) -> None:
@@ -54,7 +52,7 @@ def check_temperature(temperature: float) -> None:
 
 
 @torch.no_grad()
-def minimum_token_risk(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, Tensor]:
+def minimum_token_risk(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the possible label sequence with the highest expected number of correct labels.
 
     It maximises sum_t p(y_t | x) over the label sequences whose labels and pairs of labels have finite scores: Viterbi
@@ -77,10 +75,8 @@ def minimum_token_risk(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, 
         >>> minimum_token_risk(lattice)  # 0.7311 + 0.8808
         (tensor([1.6119]), tensor([[1, 0]]))
     """
-    gains = lattice._replace(unary=marginals(lattice) + _possible(lattice.unary), edge=_possible(lattice.edge))
-    if isinstance(gains, LatticeWithSegments):
-        gains = gains._replace(segment=_possible(gains.segment))
-    return viterbi(gains)
+    gains = map_scores(_possible, lattice)
+    return viterbi(gains._replace(unary=marginals(lattice) + gains.unary))
 
 
 def _possible(scores: Tensor) -> Tensor:
@@ -139,7 +135,7 @@ class ProbableSegments(NamedTuple):
 
 @torch.no_grad()
 def probable_segments(
-    lattice: Lattice | LatticeWithSegments, labels: LabelSet, threshold: float, first: Tensor | None = None
+    lattice: Lattice, labels: LabelSet, threshold: float, first: Tensor | None = None
 ) -> ProbableSegments:
     """Return all segments with a probability above a threshold, with exactly their type, first and last token.
 
@@ -171,7 +167,7 @@ def probable_segments(
     """
     if not 0 <= threshold < 1:
         raise InputError(f"threshold must be at least 0 and below 1, got {threshold}")
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         table = segment_probabilities(to_double(lattice)).permute(2, 0, 1, 3)
         sizes, rows, starts, kinds = (table > threshold).nonzero(as_tuple=True)
         return ProbableSegments(rows, starts, starts + sizes + 1, kinds, table[sizes, rows, starts, kinds])
@@ -202,9 +198,7 @@ def probable_segments(
 
 
 @torch.no_grad()
-def minimum_segment_risk(
-    lattice: Lattice | LatticeWithSegments, labels: LabelSet, threshold: float = 0.5
-) -> tuple[Tensor, Tensor]:
+def minimum_segment_risk(lattice: Lattice, labels: LabelSet, threshold: float = 0.5) -> tuple[Tensor, Tensor]:
     """Return the segments with the highest expected number of correct ones, minus a threshold for each.
 
     It maximises sum_s (p(s | x) - threshold) over all sets of segments without overlap, exactly. A segment pays off if

@@ -1,4 +1,4 @@
-"""Searches and sums for a `LatticeWithSegments`: its label sequences as segmentations, and back.
+"""Searches and sums for a lattice with scores of segments: its label sequences as segmentations, and back.
 
 Segments of one token and longer ones are different kinds, since they have different labels: the C types of segments of
 one token, then O, then the C types of longer ones. All scores, also those of labels and label pairs, become scores of
@@ -6,17 +6,18 @@ whole segments and of pairs of neighbours, for the operators of `ops.semi_markov
 are two kinds in place of each: one for segments within a sentence, and one for those at its end, whose pairs score 0.
 """
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import full_precision, is_stationary, separate_sentences, validate_lattice
+from structperc.chain.lattices import check_starts, full_precision, is_stationary, operands
 from structperc.data.labels import shift
 from structperc.errors import InputError
-from structperc.ops import path_score as scores_of
 from structperc.ops import (
+    SemiMarkovScores,
     semi_markov_best,
     semi_markov_kbest,
     semi_markov_log_partition,
@@ -24,39 +25,41 @@ from structperc.ops import (
     semi_markov_sums,
     semi_markov_viterbi,
 )
+from structperc.ops import path_score as scores_of
 from structperc.ops.reference.forward_backward import log_sum
 from structperc.ops.reference.semi_markov import prepare, scores_after, scores_from, semi_markov_entropy
-from structperc.structures import Candidates, Lattice, LatticeWithSegments, SegmentLattice, real_tokens
+from structperc.structures import Candidates, Lattice, SegmentScores, real_tokens
 
 
-def best_labels(lattice: LatticeWithSegments) -> tuple[Tensor, Tensor]:
+def best_labels(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the results of `chain.viterbi`."""
-    scores, found = semi_markov_viterbi(*to_segment_lattice(lattice))
+    scores, found = semi_markov_viterbi(*semi_markov_scores(lattice))
     return scores, _labels(lattice, found, scores > -torch.inf)
 
 
-def sampled_labels(lattice: LatticeWithSegments, noise: Tensor) -> Tensor:
+def sampled_labels(lattice: Lattice, noise: Tensor) -> Tensor:
     """Return the results of `chain.sample` for random numbers (B, n, T)."""
-    found = semi_markov_sample(*to_segment_lattice(lattice), noise)
+    found = semi_markov_sample(*semi_markov_scores(lattice), noise)
     return _labels(lattice, found, (sum_of_paths(lattice) > -torch.inf).unsqueeze(1))
 
 
-def entropy_of_labels(lattice: LatticeWithSegments) -> Tensor:
+def entropy_of_labels(lattice: Lattice) -> Tensor:
     """Return the results of `chain.entropy`."""
-    return semi_markov_entropy(*to_segment_lattice(lattice))
+    return semi_markov_entropy(*semi_markov_scores(lattice))
 
 
-def kbest_labels(lattice: LatticeWithSegments, k: int) -> Candidates:
+def kbest_labels(lattice: Lattice, k: int) -> Candidates:
     """Return the results of `chain.kbest`."""
-    found, scores, valid = semi_markov_kbest(*to_segment_lattice(lattice), k)
+    found, scores, valid = semi_markov_kbest(*semi_markov_scores(lattice), k)
     return Candidates(_labels(lattice, found, valid), scores, valid)
 
 
-def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
+def best_with_labels(lattice: Lattice) -> Tensor:
     """Return the results of `chain.max_marginals`."""
-    best = _by_kind(lattice, semi_markov_best(*to_segment_lattice(lattice))).amax(4)
-    T, D, C = *best.shape[1:3], lattice.segment.shape[3]
-    one, first, middle, last = lattice.labels[:C].unbind(1)
+    best = _by_kind(lattice, semi_markov_best(*semi_markov_scores(lattice))).amax(4)
+    (T, D), table = best.shape[1:3], segments_of(lattice).labels
+    C = len(table) - 1
+    one, first, middle, last = table[:C].unbind(1)
     found = best.new_full(lattice.unary.shape, -torch.inf)
 
     def add(labels: Tensor, scores: Tensor, d: int = 0) -> None:
@@ -64,7 +67,7 @@ def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
         moved = pad(scores[:, : max(T - d, 0)], (0, 0, min(d, T), 0), value=-torch.inf)
         found[..., labels] = torch.maximum(found[..., labels], moved)
 
-    add(torch.cat([one, lattice.labels[C:, 0]]), best[:, :, 0, : C + 1])
+    add(torch.cat([one, table[C:, 0]]), best[:, :, 0, : C + 1])
     for d in range(1, D):
         longer = best[:, :, d, C + 1 :]
         for i, labels in enumerate([first, *[middle] * (d - 1), last]):
@@ -72,19 +75,15 @@ def best_with_labels(lattice: LatticeWithSegments) -> Tensor:
     return found
 
 
-def sum_of_paths(lattice: LatticeWithSegments) -> Tensor:
+def sum_of_paths(lattice: Lattice) -> Tensor:
     """Return the results of `chain.log_partition`."""
-    return sum_of_segmentations(to_segment_lattice(lattice))
-
-
-def sum_of_segmentations(lattice: SegmentLattice) -> Tensor:
-    """Return the results of `semi_markov.log_partition`; only gradients that are needed are computed."""
-    with_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in lattice)
-    total: Tensor = semi_markov_log_partition(*lattice, with_gradient)[0]
+    scores = semi_markov_scores(lattice)
+    with_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in scores)
+    total: Tensor = semi_markov_log_partition(*scores, with_gradient)[0]
     return total
 
 
-def label_marginals(lattice: LatticeWithSegments) -> Tensor:
+def label_marginals(lattice: Lattice) -> Tensor:
     """Return the results of `chain.marginals`: the derivatives of log Z."""
     differentiable, unary = torch.is_grad_enabled(), lattice.unary
     with torch.enable_grad():
@@ -93,39 +92,128 @@ def label_marginals(lattice: LatticeWithSegments) -> Tensor:
         return torch.autograd.grad(total, unary, create_graph=differentiable)[0]
 
 
-def segment_probabilities(lattice: LatticeWithSegments) -> Tensor:
-    """Return the probability (B, T, D, C) of each segment by first token, number of tokens less 1, and type.
+def segment_probabilities(lattice: Lattice) -> Tensor:
+    """Return the probability of each segment (Sarawagi & Cohen 2004, Section 3.2). Differentiable.
+
+    For a lattice without scores of segments, add zeros: `SegmentScores(torch.zeros(1, 1, D, C), labels)`.
+
+    Args:
+        lattice: scores of B sequences, with scores of segments.
+
+    Returns:
+        The probabilities (B, T, D, C) of segments by first token, number of tokens less 1, and type; 0 where impossible
+        and in the padding.
+
+    Raises:
+        InputError: wrong shapes, or no scores of segments.
 
     Example:
         >>> import torch
-        >>> from structperc.chain.segment_scores import segment_probabilities
-        >>> from structperc.structures import LatticeWithSegments
+        >>> from structperc.chain import segment_probabilities
+        >>> from structperc.structures import Lattice, SegmentScores
         >>> unary, edge = torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3)  # O, B, I
-        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
-        >>> lattice = LatticeWithSegments(unary, edge, torch.tensor([2]), torch.zeros(1, 2, 2, 1), labels)
+        >>> segments = SegmentScores(torch.zeros(1, 1, 2, 1), torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))
+        >>> lattice = Lattice(unary, edge, torch.tensor([2]), segments=segments)
         >>> segment_probabilities(lattice).squeeze()  # O O, O B, B O, B B, B I
         tensor([[0.4000, 0.2000],
                 [0.4000, 0.0000]])
     """
-    C, found = lattice.segment.shape[3], _by_kind(lattice, semi_markov_sums(*to_segment_lattice(lattice))[1]).sum(4)
-    return torch.cat([found[:, :, :1, :C], found[:, :, 1:, C + 1 :]], 2)
+    return _by_type(lattice, _by_kind(lattice, semi_markov_sums(*semi_markov_scores(lattice))[1]).sum(4))
 
 
-def _by_kind(lattice: LatticeWithSegments, values: Tensor) -> Tensor:
+def segment_max_marginals(lattice: Lattice) -> Tensor:
+    """Return the best score of a label sequence that contains a given segment, for all segments.
+
+    The gradient of an entry is the gradient of the score of its label sequence, of one of several equal ones.
+
+    Args:
+        lattice: scores of B sequences, with scores of segments.
+
+    Returns:
+        The scores (B, T, D, C) of segments by first token, number of tokens less 1, and type; -inf where impossible
+        and in the padding, NaN for a sequence with a score of +inf or NaN.
+
+    Raises:
+        InputError: wrong shapes, or no scores of segments.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import segment_max_marginals
+        >>> from structperc.structures import Lattice, SegmentScores
+        >>> unary, edge = torch.tensor([[[0.0, 1.0, 0.0], [0.0, 2.0, 4.0]]]), torch.zeros(1, 1, 3, 3)  # O, B, I
+        >>> segments = SegmentScores(torch.zeros(1, 1, 2, 1), torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))
+        >>> segment_max_marginals(Lattice(unary, edge, torch.tensor([2]), segments=segments)).squeeze()
+        tensor([[3., 5.],
+                [3., -inf]])
+    """
+    return _by_type(lattice, _by_kind(lattice, semi_markov_best(*semi_markov_scores(lattice))).amax(4))
+
+
+def limit_lengths(lattice: Lattice, longest: Sequence[int] | Tensor) -> Lattice:
+    """Make segments impossible that are too long for their type. Differentiable.
+
+    Args:
+        lattice: scores of B sequences, with scores of segments.
+        longest: the largest number of tokens of a segment of each of the C types.
+
+    Returns:
+        The lattice with scores of -inf.
+
+    Raises:
+        InputError: no scores of segments, or another number of types.
+
+    Example:
+        >>> import torch
+        >>> from structperc.chain import limit_lengths
+        >>> from structperc.structures import Lattice, SegmentScores
+        >>> labels = torch.tensor([[1, 1, 2, 2], [3, 3, 4, 4], [0, 0, 0, 0]])
+        >>> segments = SegmentScores(torch.zeros(1, 1, 3, 2), labels)
+        >>> lattice = Lattice(torch.zeros(1, 3, 5), torch.zeros(1, 1, 5, 5), torch.tensor([3]), segments=segments)
+        >>> limit_lengths(lattice, [1, 2]).segments.scores[0, 0]  # (D, C)
+        tensor([[0., 0.],
+                [-inf, 0.],
+                [-inf, -inf]])
+    """
+    segments = segments_of(lattice)
+    D, C = segments.scores.shape[2:]
+    most = torch.as_tensor(longest, device=segments.scores.device)
+    if most.shape != (C,):
+        raise InputError(f"longest: expected {C} numbers of tokens, one of each type, got {tuple(most.shape)}")
+    fits = torch.arange(1, D + 1, device=most.device).unsqueeze(1) <= most
+    return lattice._replace(segments=segments._replace(scores=segments.scores.where(fits, -torch.inf)))
+
+
+def segments_of(lattice: Lattice) -> SegmentScores:
+    """Return the scores of segments of a lattice. Raises InputError if it has none."""
+    if lattice.segments is None:
+        raise InputError(
+            "the lattice has no scores of segments; give it some, such as segments=SegmentScores(torch.zeros(1, 1, D, "
+            "C), label_set.segment_labels)"
+        )
+    return lattice.segments
+
+
+def _by_kind(lattice: Lattice, values: Tensor) -> Tensor:
     """Return values (B, T, D, ...) of segments of a lattice by kind, within sentences and at their ends."""
-    return values.unflatten(3, (-1, 1 if lattice.first is None else 2))
+    return values.unflatten(3, (-1, 1 if lattice.starts is None else 2))
 
 
-def steps_of_labels(lattice: LatticeWithSegments, labels: Tensor) -> Tensor:
+def _by_type(lattice: Lattice, values: Tensor) -> Tensor:
+    """Return values (B, T, D, 2 C + 1) of segments by kind as (B, T, D, C) by type."""
+    C = len(segments_of(lattice).labels) - 1
+    return torch.cat([values[:, :, :1, :C], values[:, :, 1:, C + 1 :]], 2)
+
+
+def steps_of_labels(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return the results of `chain.step_log_probabilities`, those of whole segments at their first tokens."""
-    (B, T), found = labels.shape, to_segment_lattice(lattice)
+    (B, T), found = labels.shape, semi_markov_scores(lattice)
     rows = torch.arange(B, device=labels.device)
     first, size, kind = _segments(lattice, labels, rows)
-    C, D = lattice.segment.shape[3], found.segment.shape[2]
-    kind = torch.where((kind < C) & (size > 1), kind + C + 1, kind)  # of `to_segment_lattice`
+    C, D = len(segments_of(lattice).labels) - 1, found.segment.shape[2]
+    kind = torch.where((kind < C) & (size > 1), kind + C + 1, kind)  # of `semi_markov_scores`
     begin = torch.arange(T, device=labels.device)
-    if lattice.first is not None:
-        kind = 2 * kind + pad(lattice.first, (0, 1)).gather(1, (begin + size).clamp(0, T)).long()
+    if lattice.starts is not None:
+        kind = 2 * kind + pad(lattice.starts, (0, 1)).gather(1, (begin + size).clamp(0, T)).long()
     scores = prepare(*found)
     after = scores_after(scores, log_sum)
     through, rows = scores_from(scores, after), rows.unsqueeze(1)
@@ -141,43 +229,40 @@ def steps_of_labels(lattice: LatticeWithSegments, labels: Tensor) -> Tensor:
     return torch.where(real, steps.masked_fill(scores.invalid.unsqueeze(1), torch.nan), 0)
 
 
-def score_of_labels(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> Tensor:
+def score_of_labels(lattice: Lattice, labels: Tensor, rows: Tensor) -> Tensor:
     """Return the scores (S,) of label sequences (S, T), which belong to the sequences rows (S,).
 
     A label that cannot continue a segment begins one. The score is -inf if a segment has more than D tokens.
     """
-    _check_shapes(lattice)
-    _, T, D, C = lattice.segment.shape
-    chain = Lattice(*lattice[:3])
-    chain = chain if lattice.first is None else separate_sentences(chain, lattice.first)
-    local = scores_of(*validate_lattice(chain), labels, rows)
+    table = _checked(lattice).scores
+    (D, C), T = table.shape[2:], labels.shape[1]
+    local = scores_of(*operands(lattice._replace(segments=None)), labels, rows)
     if not T:
         return local
     first, size, kind = _segments(lattice, labels, rows)
     counted, steps = first & (kind < C), torch.arange(T, device=labels.device)
-    found = full_precision(lattice.segment)[
-        rows.unsqueeze(1), steps, (size - 1).clamp(0, D - 1), kind.clamp(max=C - 1)
-    ].where(counted, 0)
+    places = rows.unsqueeze(1) * (len(table) > 1), steps * (table.shape[1] > 1)
+    found = full_precision(table)[(*places, (size - 1).clamp(0, D - 1), kind.clamp(max=C - 1))].where(counted, 0)
     return local + found.masked_fill(counted & (size > D), -torch.inf).sum(1).to(local.dtype)
 
 
-def _segments(lattice: LatticeWithSegments, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _segments(lattice: Lattice, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the segments of label sequences (S, T), which belong to the sequences rows (S,).
 
     -> the mask of their first tokens (S, T), and there the number of tokens up to the end, and the type, C for O.
     """
     lengths, T = lattice.lengths.to(labels.device)[rows], labels.shape[1]
-    kinds, begins = segment_kinds(lattice.labels, lattice.unary.shape[2])
+    kinds, begins = segment_kinds(segments_of(lattice).labels, lattice.unary.shape[2])
     real, steps = real_tokens(lengths, T), torch.arange(T, device=labels.device)
     own = labels.where(real, 0)
     first = begins[own] | ~real | (steps == 0)
-    if lattice.first is not None:
-        first = first | lattice.first[rows]
+    if lattice.starts is not None:
+        first = first | lattice.starts[rows]
     following = pad(steps.where(first, T)[:, 1:], (0, 1), value=T).flip(1).cummin(1).values.flip(1)
     return first & real, following.clamp(max=lengths.unsqueeze(1)) - steps, kinds[own]
 
 
-def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
+def semi_markov_scores(lattice: Lattice) -> SemiMarkovScores:
     """Return the scores of a lattice as scores of segments and of pairs of neighbours. Differentiable.
 
     Raises:
@@ -185,21 +270,21 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
 
     Example:
         >>> import torch
-        >>> from structperc.chain.segment_scores import to_segment_lattice
-        >>> from structperc.structures import LatticeWithSegments
+        >>> from structperc.chain.segment_scores import semi_markov_scores
+        >>> from structperc.structures import Lattice, SegmentScores
         >>> unary, edge = torch.tensor([[[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]]), torch.ones(1, 1, 3, 3)  # O, B, I
-        >>> labels = torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]])
-        >>> lattice = LatticeWithSegments(unary, edge, torch.tensor([2]), torch.zeros(1, 2, 2, 1), labels)
-        >>> to_segment_lattice(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
+        >>> segments = SegmentScores(torch.zeros(1, 1, 2, 1), torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))
+        >>> lattice = Lattice(unary, edge, torch.tensor([2]), segments=segments)
+        >>> semi_markov_scores(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
         tensor([[1., 0., -inf],
                 [-inf, -inf, 6.]])
     """
-    _check_shapes(lattice)
+    scores, table = _checked(lattice)
     if not is_stationary(lattice.edge):
         raise InputError("scores of segments need one matrix of label pairs for all tokens: remove features.edge")
-    unary, edge, lengths = validate_lattice(Lattice(*lattice[:3]))
-    (B, T, _), D, table, edge = unary.shape, lattice.segment.shape[2], lattice.labels, edge[0, 0]
-    added = full_precision(lattice.segment).to(unary.dtype)
+    unary, edge, lengths = operands(lattice._replace(starts=None, segments=None))
+    (B, T, _), D, edge = unary.shape, scores.shape[2], edge[0, 0]
+    added = full_precision(scores).to(unary.dtype)
     types, outside = table[:-1], table[-1, :1]
     of_one, first, middle, last = unary[..., types.T.flatten()].unflatten(2, (4, len(types))).unbind(2)
     nothing = unary.new_full((B, T, len(types) + 1), -torch.inf)
@@ -214,27 +299,28 @@ def to_segment_lattice(lattice: LatticeWithSegments) -> SegmentLattice:
         found = torch.cat([found, torch.cat([nothing.unsqueeze(2).expand(-1, -1, D - 1, -1), longer], 3)], 2)
     begin, end = torch.cat([types[:, 0], outside, types[:, 1]]), torch.cat([types[:, 0], outside, types[:, 3]])
     pair = edge[end.unsqueeze(1), begin]
-    if lattice.first is not None:
-        found, pair = _separated(found, pair, lattice.first)
-    return SegmentLattice(unary.new_zeros(B, T, len(pair)), found, pair, lengths)
+    if lattice.starts is not None:
+        found, pair = _separated(found, pair, lattice.starts)
+    return SemiMarkovScores(unary.new_zeros(B, T, len(pair)), found, pair, lengths)
 
 
-def _check_shapes(lattice: LatticeWithSegments) -> None:
-    """Raise InputError for scores of segments, or first tokens of sentences, of a wrong shape."""
-    (B, T), C, found = lattice.unary.shape[:2], len(lattice.labels) - 1, tuple(lattice.segment.shape)
-    if len(found) != 4 or not found[2] or found != (B, T, found[2], C):
-        raise InputError(f"segment: expected shape ({B}, {T}, D, {C}) with D >= 1, got {found}")
-    if lattice.first is not None and lattice.first.shape != (B, T):
-        raise InputError(f"first: expected shape ({B}, {T}), got {tuple(lattice.first.shape)}")
+def _checked(lattice: Lattice) -> SegmentScores:
+    """Return the scores of segments of a lattice after checks of shapes."""
+    segments, (B, T) = segments_of(lattice), lattice.unary.shape[:2]
+    C, found = len(segments.labels) - 1, tuple(segments.scores.shape)
+    if len(found) != 4 or found[0] not in (1, B) or found[1] not in (1, T) or not found[2] or found[3] != C:
+        raise InputError(f"segments.scores: expected shape ({B} or 1, {T} or 1, D, {C}) with D >= 1, got {found}")
+    check_starts(lattice)
+    return segments
 
 
-def _separated(segment: Tensor, pair: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+def _separated(segment: Tensor, pair: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
     """Return the scores of twice as many kinds: k becomes 2 k, and 2 k + 1 for a segment that ends a sentence.
 
     In this order the first of equal label sequences stays the first.
     """
     T, D = segment.shape[1:3]
-    sentence = pad(first, (0, D + 1)).cumsum(1).unfold(1, D + 1, 1)[:, :T]  # (B, T, D + 1), of the tokens from t on
+    sentence = pad(starts, (0, D + 1)).cumsum(1).unfold(1, D + 1, 1)[:, :T]  # (B, T, D + 1), of the tokens from t on
     across, ends = sentence[..., :1] < sentence[..., :-1], sentence[..., :-1] < sentence[..., 1:]
     within = segment.masked_fill((across | ends).unsqueeze(3), -torch.inf)
     last = segment.masked_fill((across | ~ends).unsqueeze(3), -torch.inf)
@@ -267,7 +353,7 @@ def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
     """Return the type (L,) int64 of each label, C for O, and a mask (L,) of the labels that begin a segment.
 
     Args:
-        table: labels of segments, see `LatticeWithSegments.labels`.
+        table: labels of segments, see `SegmentScores.labels`.
         n_labels: L.
 
     Example:
@@ -284,11 +370,12 @@ def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
     return kinds, begins
 
 
-def _labels(lattice: LatticeWithSegments, found: Tensor, valid: Tensor) -> Tensor:
+def _labels(lattice: Lattice, found: Tensor, valid: Tensor) -> Tensor:
     """Return the labels of segmentations (..., T), 0 in the padding and where not valid (...)."""
-    types, outside = lattice.labels[:-1], lattice.labels[-1:]
+    table = segments_of(lattice).labels
+    types, outside = table[:-1], table[-1:]
     kinds = torch.cat([types[:, [0] * 4], outside, types])  # of one token, O, longer
-    kinds = kinds if lattice.first is None else kinds.repeat_interleave(2, 0)
+    kinds = kinds if lattice.starts is None else kinds.repeat_interleave(2, 0)
     begins, kind = found < len(kinds), kinds[found % len(kinds)]
     ends = shift(begins, -1, True)
     lengths = lattice.lengths.to(found.device).view(-1, *[1] * (found.dim() - 1))

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from structperc.chain.lattices import is_stationary, to_double, token_mask, validate_lattice
+from structperc.chain.lattices import is_stationary, operands, to_double, token_mask, validate_lattice
 from structperc.chain.marginals import log_partition, marginals, next_marginals
 from structperc.chain.viterbi import path_score, viterbi
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after
-from structperc.structures import Lattice, LatticeWithSegments
+from structperc.structures import Lattice
 
 
 class Segments(NamedTuple):
@@ -36,7 +36,7 @@ class Segments(NamedTuple):
 
 
 def max_score_with_segment(
-    lattice: Lattice | LatticeWithSegments,
+    lattice: Lattice,
     labels: Tensor,
     segments: Segments,
     passes: tuple[Tensor, Tensor] | None = None,
@@ -68,9 +68,9 @@ def max_score_with_segment(
         tensor([3.])
     """
     lattice = validate_segments(lattice, labels, segments)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return _score_of(lattice, segments, *best_with(lattice, labels, segments))
-    before, after = passes or best_before_and_after(*lattice)
+    before, after = passes or best_before_and_after(*operands(lattice))
     rows, starts, ends = segments
     inner = _terms(lattice, labels, segments).sum(1)
     into = _entries(before, _nodes(lattice, rows, starts, labels[rows, starts]))
@@ -80,7 +80,7 @@ def max_score_with_segment(
 
 
 def max_score_without_segment(
-    lattice: Lattice | LatticeWithSegments,
+    lattice: Lattice,
     labels: Tensor,
     segments: Segments,
     passes: tuple[Tensor, Tensor] | None = None,
@@ -112,22 +112,22 @@ def max_score_without_segment(
         tensor([2.])
     """
     lattice = validate_segments(lattice, labels, segments)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return _score_of(lattice, segments, *best_without(lattice, labels, segments))
-    before, after = passes or best_before_and_after(*lattice)
+    before, after = passes or best_before_and_after(*operands(lattice))
     best, starts, others = _pivots(lattice, before, after, labels, segments)
     nodes = _nodes(lattice, segments.rows, starts, others)
     scores = _entries(before, nodes) + _entries(lattice.unary, nodes) + _entries(after, nodes)
     return scores.where(best != -torch.inf, -torch.inf)
 
 
-def _score_of(lattice: LatticeWithSegments, segments: Segments, scores: Tensor, labels: Tensor) -> Tensor:
+def _score_of(lattice: Lattice, segments: Segments, scores: Tensor, labels: Tensor) -> Tensor:
     """Return the scores (S,) of the label sequences (S, T) that a search found, with gradients."""
     return path_score(lattice, labels, segments.rows).where(scores > -torch.inf, -torch.inf)
 
 
 @torch.no_grad()
-def best_with(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence that agrees with given labels on a segment, for each segment.
 
     For scores with gradients use `path_score(lattice, labels, segments.rows)` with the result.
@@ -157,7 +157,7 @@ def best_with(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: 
 
 
 @torch.no_grad()
-def best_without(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence that differs from given labels in a segment, for each segment.
 
     Its score is the largest max-marginal of another label at a token of the segment. For scores with gradients use
@@ -184,22 +184,20 @@ def best_without(lattice: Lattice | LatticeWithSegments, labels: Tensor, segment
         (tensor([3.]), tensor([[1, 0]]))
     """
     lattice = validate_segments(lattice, labels, segments)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         differing, places = _differing(lattice, labels, segments)
         each, found = viterbi(differing)
         best, at = _by_segment(each, places, segments).max(1)
         first = (segments.ends - segments.starts).cumsum(0) - (segments.ends - segments.starts)
         return best, found[first + at].where((best > -torch.inf).unsqueeze(1), 0)
-    scores, tokens, others = _pivots(lattice, *best_before_and_after(*lattice), labels, segments)
+    scores, tokens, others = _pivots(lattice, *best_before_and_after(*operands(lattice)), labels, segments)
     fixed = labels[segments.rows].scatter(1, tokens.unsqueeze(1), others.unsqueeze(1))
     found = viterbi(_agreeing(lattice, fixed, Segments(segments.rows, tokens, tokens + 1)))[1]
     return scores, found.where((scores > -torch.inf).unsqueeze(1), 0)
 
 
 @torch.no_grad()
-def segment_marginals(
-    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments, following: Tensor | None = None
-) -> Tensor:
+def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, following: Tensor | None = None) -> Tensor:
     """Return the probability of given labels on a segment, for each segment.
 
     It is p(first label) times the conditional probabilities of the next labels, without differences of large sums. With
@@ -228,7 +226,7 @@ def segment_marginals(
         tensor([0.6439])
     """
     lattice = validate_segments(lattice, labels, segments)
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         double = to_double(lattice)
         shares = log_partition_with_segment(double, labels, segments) - log_partition(double)[segments.rows]
         return shares.exp().clamp(max=1).to(lattice.unary.dtype)
@@ -287,9 +285,7 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
     return table.reshape(-1).index_select(0, places.flatten()).view(places.shape)
 
 
-def validate_segments(
-    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
-) -> Lattice | LatticeWithSegments:
+def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
     """Return the lattice as operators need it, after checks of labels and segments.
 
     Raises:
@@ -304,7 +300,7 @@ def validate_segments(
         Traceback (most recent call last):
         structperc.errors.InputError: segment 0..3 of sequence 0 with 2 tokens is empty or reaches beyond it; ...
     """
-    if isinstance(lattice, Lattice):
+    if lattice.segments is None:
         lattice = validate_lattice(lattice)
     if labels.shape != lattice.unary.shape[:2]:
         raise InputError(f"labels: expected shape {tuple(lattice.unary.shape[:2])}, got {tuple(labels.shape)}")
@@ -327,7 +323,7 @@ def validate_segments(
     return lattice
 
 
-def log_partition_with_segment(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log of the sum of exp(score) over the label sequences that agree with given labels on a segment.
 
     Args:
@@ -354,7 +350,7 @@ def log_partition_with_segment(lattice: Lattice | LatticeWithSegments, labels: T
     return log_partition(_agreeing(lattice, labels[segments.rows], segments))
 
 
-def log_partition_without_segment(lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments) -> Tensor:
+def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log of the sum of exp(score) over the label sequences that differ from given labels in a segment.
 
     Each label sequence is counted at the first token where it differs, without differences of large sums. This takes
@@ -387,9 +383,7 @@ def log_partition_without_segment(lattice: Lattice | LatticeWithSegments, labels
     return table.where(exists.unsqueeze(1), 0).logsumexp(1).where(exists, -torch.inf)  # an empty sum has no gradient
 
 
-def _differing(
-    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
-) -> tuple[Lattice | LatticeWithSegments, tuple[Tensor, Tensor]]:
+def _differing(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Lattice, tuple[Tensor, Tensor]]:
     """Return a lattice (N, T, ...) of the paths that differ first at each token of each segment.
 
     -> the lattice, the segments of its rows (N,), and their places (N,) within their segments.
@@ -411,19 +405,16 @@ def _by_segment(values: Tensor, places: tuple[Tensor, Tensor], segments: Segment
     return table.index_put(places, values)
 
 
-def _agreeing(
-    lattice: Lattice | LatticeWithSegments, labels: Tensor, segments: Segments
-) -> Lattice | LatticeWithSegments:
+def _agreeing(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
     """Return a lattice (S, T, ...) of the paths that agree with `labels` (S, T) on each segment, which may be empty."""
-    unary, edge, lengths = lattice[:3]
+    unary, edge, found = lattice.unary, lattice.edge, lattice.segments
     rows, starts, ends = segments
     tokens = torch.arange(unary.shape[1], device=unary.device)
     inside = (tokens >= starts.unsqueeze(1)) & (tokens < ends.unsqueeze(1))
     other = labels.unsqueeze(2) != torch.arange(unary.shape[2], device=unary.device)
     own = unary[rows].masked_fill(inside.unsqueeze(2) & other, -torch.inf)
     edge = edge if is_stationary(edge) or edge.shape[0] == 1 else edge[rows]
-    found = lattice._replace(unary=own, edge=edge, lengths=lengths[rows])
-    if isinstance(found, Lattice):
-        return found
-    first = None if found.first is None else found.first[rows]
-    return found._replace(segment=found.segment[rows], first=first)
+    if found is not None and found.scores.shape[0] > 1:
+        found = found._replace(scores=found.scores[rows])
+    first = None if lattice.starts is None else lattice.starts[rows]
+    return Lattice(own, edge, lattice.lengths[rows], first, found)

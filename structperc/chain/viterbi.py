@@ -3,17 +3,17 @@
 import torch
 from torch import Tensor, nn
 
-from structperc.chain.lattices import token_mask, validate_lattice
+from structperc.chain.lattices import operands
 from structperc.chain.segment_scores import best_labels, best_with_labels, score_of_labels
 from structperc.errors import InputError
 from structperc.ops import best_before_and_after as best_scores
 from structperc.ops import path_score as scores_of
 from structperc.ops import viterbi as best_path
 from structperc.ops.registration import implementation
-from structperc.structures import Lattice, LatticeWithSegments
+from structperc.structures import Lattice, real_tokens
 
 
-def max_marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
+def max_marginals(lattice: Lattice) -> Tensor:
     """Return the best score of a label sequence with a given label at a given token, for all labels and tokens.
 
     At each token the largest entry is the Viterbi score, up to rounding. The second best label sequence has the largest
@@ -41,11 +41,11 @@ def max_marginals(lattice: Lattice | LatticeWithSegments) -> Tensor:
         tensor([[[2., 3.],
                  [3., 1.]]])
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return best_with_labels(lattice)
-    lattice = validate_lattice(lattice)
-    before, after = best_scores(*lattice)
-    scores = (before + lattice.unary + after).where(token_mask(lattice).unsqueeze(2), -torch.inf)
+    unary, edge, lengths = operands(lattice)
+    before, after = best_scores(unary, edge, lengths)
+    scores = (before + unary + after).where(real_tokens(lengths, unary.shape[1]).unsqueeze(2), -torch.inf)
     return scores.where(scores != -torch.inf, -torch.inf)
 
 
@@ -72,12 +72,12 @@ def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
         >>> before.tolist(), after.tolist()
         ([[[0.0, 0.0], [1.0, 1.0]]], [[[2.0, 2.0], [0.0, 0.0]]])
     """
-    before, after = best_scores(*validate_lattice(lattice))
+    before, after = best_scores(*operands(lattice))
     return before, after
 
 
 @torch.no_grad()
-def viterbi(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, Tensor]:
+def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
     Of several best label sequences, the first in lexicographic order is returned. There are no gradients: use
@@ -102,9 +102,9 @@ def viterbi(lattice: Lattice | LatticeWithSegments) -> tuple[Tensor, Tensor]:
         >>> viterbi(lattice)
         (tensor([3.]), tensor([[1, 0]]))
     """
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return best_labels(lattice)
-    scores, labels = best_path(*validate_lattice(lattice))
+    scores, labels = best_path(*operands(lattice))
     return scores, labels
 
 
@@ -125,7 +125,7 @@ class Viterbi(nn.Module):
         return viterbi(lattice)
 
 
-def path_score(lattice: Lattice | LatticeWithSegments, labels: Tensor, rows: Tensor | None = None) -> Tensor:
+def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> Tensor:
     """Return the scores of given label sequences.
 
     The searches have no gradients. To train, search for label sequences first, and then compute their scores here: the
@@ -151,9 +151,7 @@ def path_score(lattice: Lattice | LatticeWithSegments, labels: Tensor, rows: Ten
         >>> path_score(lattice, torch.tensor([[[1, 0], [1, 1]]]))
         tensor([[3., 1.]])
     """
-    if isinstance(lattice, Lattice):
-        lattice = validate_lattice(lattice)
-    B, T, _ = lattice.unary.shape
+    B, T = lattice.unary.shape[:2]
     if rows is None:
         if labels.dim() not in (2, 3) or labels.shape[0] != B or labels.shape[-1] != T:
             raise InputError(f"labels: expected shape ({B}, {T}) or ({B}, K, {T}), got {tuple(labels.shape)}")
@@ -164,9 +162,9 @@ def path_score(lattice: Lattice | LatticeWithSegments, labels: Tensor, rows: Ten
             return scores.view(B, K)
     if labels.shape != (rows.shape[0], T):
         raise InputError(f"labels: expected shape ({rows.shape[0]}, {T}) for these rows, got {tuple(labels.shape)}")
-    if isinstance(lattice, LatticeWithSegments):
+    if lattice.segments is not None:
         return score_of_labels(lattice, labels, rows)
-    return scores_of(*lattice, labels, rows)
+    return scores_of(*operands(lattice), labels, rows)
 
 
 @torch.no_grad()
@@ -193,7 +191,7 @@ def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
         >>> exportable_viterbi(lattice)
         (tensor([3.]), tensor([[1, 0]]))
     """
-    scores, labels = implementation("reference", "viterbi")(*validate_lattice(lattice))
+    scores, labels = implementation("reference", "viterbi")(*operands(lattice))
     return scores, labels
 
 
@@ -222,7 +220,7 @@ def exportable_marginals(lattice: Lattice) -> tuple[Tensor, Tensor]:
         tensor([[[0.2689, 0.7311],
                  [0.8808, 0.1192]]])
     """
-    log_z, probabilities, _ = implementation("reference", "forward_backward")(*validate_lattice(lattice), False)
+    log_z, probabilities, _ = implementation("reference", "forward_backward")(*operands(lattice), False)
     return log_z, probabilities
 
 

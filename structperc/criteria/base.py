@@ -75,7 +75,7 @@ class Criterion(nn.Module, ABC):
     learns_from_lists = False  # True if it compares all candidates of a list: more of them train better
     needs_lattice = False  # True if the loss is a sum or maximum over all paths
     probabilistic = False  # True if training makes exp(score - log Z) a probability
-    supports_segments = False  # True if it learns from a `LatticeWithSegments`
+    supports_segments = False  # True if it learns from scores of segments
     supports_incomplete = False  # True if it learns from sets of allowed labels, `Scored.allowed`
     token_weights = False  # True if `losses_and_updates` applies `Scored.weights`; else sequences have weights
     max_weight = torch.inf  # largest weight that it supports

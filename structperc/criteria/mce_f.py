@@ -21,7 +21,7 @@ from structperc.criteria.base import Criterion, check_candidates, highest, is_go
 from structperc.criteria.mce import Sigmoid, Smoothing
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.errors import InputError
-from structperc.structures import Lattice, LatticeWithSegments, Scored
+from structperc.structures import Lattice, Scored
 
 
 class CorpusCriterion(Criterion):
@@ -321,7 +321,7 @@ def _concatenate(*units: Segments) -> Segments:
 def _misclassification(lattice: Lattice, gold: Tensor, units: Segments, psi: float | None) -> Tensor:
     """Return d of each unit (U,); -inf where only the gold labels are legal. Eq. 15 in Eq. 5, or in Eq. 7."""
     if psi is None:
-        passes = None if isinstance(lattice, LatticeWithSegments) else best_before_and_after(lattice)
+        passes = None if lattice.segments is not None else best_before_and_after(lattice)
         return max_score_without_segment(lattice, gold, units, passes) - max_score_with_segment(
             lattice, gold, units, passes
         )

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from structperc.chain import allow, log_partition
-from structperc.chain.lattices import expand_edges, full_precision, is_stationary, narrow_edges, token_mask
+from structperc.chain.lattices import expand_edges, is_stationary, map_scores, token_mask, validate_lattice
 from structperc.criteria.base import without_path
 from structperc.structures import Lattice
 
@@ -20,10 +20,10 @@ def log_sum_of_wrong_paths(lattice: Lattice, gold: Tensor, psi: float) -> Tensor
     Differentiable once. It is -inf, without a gradient, if the gold path is the only legal one or there is none, and
     for empty sequences; +inf, without a gradient, if the gold path is impossible and others are not.
     """
-    lattice, gold = narrow_edges(lattice), gold.where(token_mask(lattice), 0)
+    lattice, gold = validate_lattice(lattice), gold.where(token_mask(lattice), 0)
     if not is_stationary(lattice.edge):  # edges may be the same for all tokens of a sequence, or for all sequences
         lattice = lattice._replace(edge=expand_edges(lattice))
-    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    scaled = map_scores(lambda scores: psi * scores, lattice)
     leads, possible = _leads_over_gold(scaled, gold)
     scaled = scaled._replace(unary=leads)
     is_gold = _gold_masks(scaled, gold)[0]
@@ -46,16 +46,14 @@ def log_lead_of_wrong_paths(lattice: Lattice, allowed: Tensor, psi: float, norma
         psi: factor of the scores.
         normalised: compare means in place of sums.
     """
-    lattice = narrow_edges(lattice)
+    lattice = validate_lattice(lattice)
     if not is_stationary(lattice.edge):
         lattice = lattice._replace(edge=expand_edges(lattice))
-    scaled = lattice._replace(unary=psi * full_precision(lattice.unary), edge=psi * full_precision(lattice.edge))
+    scaled = map_scores(lambda scores: psi * scores, lattice)
     lead = _lead(scaled, allowed)
     if not normalised:
         return lead
-    paths = _lead(
-        Lattice(_zeros_where_possible(scaled.unary), _zeros_where_possible(scaled.edge), lattice.lengths), allowed
-    )
+    paths = _lead(map_scores(_zeros_where_possible, scaled), allowed)
     return torch.where(paths.isfinite(), lead - paths.to(lead.dtype), lead)
 
 
@@ -70,8 +68,7 @@ def log_number_of_wrong_paths(lattice: Lattice) -> Tensor:
 
     It is -inf for a single path.
     """
-    unary, edge, lengths = narrow_edges(lattice)
-    number = log_partition(Lattice(_zeros_where_possible(unary), _zeros_where_possible(edge), lengths))
+    number = log_partition(map_scores(_zeros_where_possible, validate_lattice(lattice)))
     return number + torch.log(-torch.expm1(-number))
 
 

@@ -237,7 +237,7 @@ class LabelSet:
 
     @cached_property
     def segment_labels(self) -> "Tensor":
-        """Labels of segments by type and of O, (C + 1, 4) int64, see `structures.LatticeWithSegments`."""
+        """Labels of segments by type and of O, (C + 1, 4) int64, see `structures.SegmentScores`."""
         return _tensor(self.segment_table)
 
     @cached_property

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from structperc.chain import Constraints, KBest, allow, max_marginals, separate_sentences, split_sentences, viterbi
+from structperc.chain import Constraints, KBest, allow, max_marginals, split_sentences, viterbi
 from structperc.criteria import Criterion, empty_candidates, score_candidates
 from structperc.criteria.base import best, is_allowed, is_gold
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nonlocal_features import NonlocalFeature, nonlocal_scores
-from structperc.structures import Batch, Candidates, Lattice, LatticeWithSegments, Scored, real_tokens
+from structperc.structures import Batch, Candidates, Lattice, Scored, real_tokens
 
 LIST_SIZE = 20  # candidates of a list in training, as in Collins 2002 and Kazama & Torisawa 2007
 
@@ -71,12 +71,12 @@ class CandidateScorer:
 
     def lattice(self, scores: Lattice, batch: Batch) -> Lattice:
         """Return scores in the form of the criterion, with -inf for all label pairs that the tag scheme forbids."""
-        if isinstance(scores, LatticeWithSegments):
+        if scores.segments is not None:
             self.check_segments()
         lattice = self.constraints(scores, batch.first, batch.last)
-        return self.criterion.transform_lattice(
-            separate_sentences(lattice, batch.first) if self.criterion.independent_sentences else lattice
-        )
+        if self.criterion.independent_sentences:
+            lattice = lattice._replace(starts=batch.first)
+        return self.criterion.transform_lattice(lattice)
 
     def check_segments(self) -> None:
         """Raise InputError for a criterion that does not support scores of segments."""
@@ -92,7 +92,7 @@ class CandidateScorer:
         assert batch.gold is not None
         gold, places, allowed, weights = batch.gold, None, batch.allowed, batch.weights
         if self.criterion.unit == "sentence":
-            lattice, places = split_sentences(lattice, batch.first)
+            lattice, places = split_sentences(lattice._replace(starts=batch.first))
             real = real_tokens(lattice.lengths, places.shape[1])
             gold = gold.flatten()[places].where(real, 0)
             if allowed is not None:

@@ -42,7 +42,7 @@ from structperc.nn.inputs import (
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.predictor import Entities
 from structperc.predictor.limits import Spans
-from structperc.structures import Batch, Candidates, Lattice, LatticeWithSegments, SentenceBoundaries
+from structperc.structures import Batch, Candidates, Lattice, SentenceBoundaries
 
 Reduction = Literal["mean", "sum", "none"]
 SearchResult = TypeVar("SearchResult")  # of a search
@@ -566,4 +566,4 @@ def _best(lattice: Lattice) -> tuple[Tensor, Tensor]:
 
 def _exportable(lattice: Lattice) -> bool:
     """Return True in a program that is exported without operators of this library."""
-    return torch.compiler.is_exporting() and not isinstance(lattice, LatticeWithSegments)
+    return torch.compiler.is_exporting() and lattice.segments is None

@@ -13,7 +13,7 @@ from structperc.errors import InputError
 from structperc.nn.head import Head
 from structperc.nn.inputs import TokenPositions, label_set
 from structperc.nonlocal_features import NonlocalFeature
-from structperc.structures import Batch, Lattice, LatticeWithSegments
+from structperc.structures import Batch, Lattice, SegmentScores
 
 
 class SegmentHead(Head):
@@ -74,7 +74,7 @@ class SegmentHead(Head):
     """
 
     input_name = "vectors"
-    table: Tensor  # (C + 1, 4), see `LatticeWithSegments.labels`
+    table: Tensor  # (C + 1, 4), see `SegmentScores.labels`
     kinds: Tensor  # (L,) int64, type of each label among the scores: O first
     begins: Tensor  # (L,) bool, labels that begin a segment, and O
 
@@ -115,13 +115,14 @@ class SegmentHead(Head):
         """Return the number of labels, their scheme and the longest segment."""
         return f"{super().extra_repr()}, max_length={self.max_length}"
 
-    def _scores(self, inputs: Tensor, batch: Batch) -> LatticeWithSegments:  # type: ignore[override]  # of `chain`
+    def _scores(self, inputs: Tensor, batch: Batch) -> Lattice:
         h, D = inputs.to(self.pair.dtype), self.max_length
         units = (self.first(h)[:, :, None] + windows(self.last(h), D) + self.length).relu()
         segment, kinds = self.segment(units), self.kinds
         unary = self.token(h)[..., kinds] + torch.where(kinds == 0, segment[:, :, 0, :1], 0)
         edge = torch.where(self.begins, self.pair[kinds[:, None], kinds], 0)
-        return LatticeWithSegments(unary, edge[None, None], batch.lengths, segment[..., 1:], self.table)
+        segments = SegmentScores(segment[..., 1:], self.table)
+        return Lattice(unary, edge[None, None], batch.lengths, segments=segments)
 
     def _check_gold(self, lattice: Lattice, places: TokenPositions, batch: Batch) -> None:
         if batch.allowed is not None:

@@ -23,6 +23,7 @@ from structperc.ops.operators import (
 from structperc.ops.reference.scan import any_invalid
 from structperc.ops.registration import implementation
 from structperc.ops.semi_markov import (
+    SemiMarkovScores,
     semi_markov_best,
     semi_markov_kbest,
     semi_markov_log_partition,
@@ -42,6 +43,7 @@ __all__ = [
     "path_counts",
     "local_log_partition",
     "local_log_partition_backward",
+    "SemiMarkovScores",
     "semi_markov_viterbi",
     "semi_markov_kbest",
     "semi_markov_log_partition",

@@ -1,12 +1,11 @@
 """Operators on segments: contracts, shapes and derivatives.
 
-Scores are those of a `SegmentLattice`: token (B, T, C), segment (B or 1, T or 1, D, C), pair (C, C), with lengths (B,)
-int64. A segmentation is a sequence of labels: c begins a segment of type c, C + c continues it. For invalid scores see
-`structperc.ops.operators`.
+Scores are those of `SemiMarkovScores`. A segmentation is a sequence of labels: c begins a segment of type c, C + c
+continues it. For invalid scores see `structperc.ops.operators`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +13,27 @@ from torch import Tensor
 from structperc.ops.operators import reference_gradients, save_inputs
 from structperc.ops.reference import semi_markov as reference
 from structperc.ops.registration import operator
+
+
+class SemiMarkovScores(NamedTuple):
+    """Scores of segments: C types, segments of up to D tokens (Sarawagi & Cohen 2004); -inf is impossible.
+
+    The score of a segmentation is the sum of the token scores of each token by the type of its segment, of the segment
+    scores, and of the pair scores of neighbours.
+
+    Example:
+        >>> from structperc import ops
+        >>> token, segment = torch.zeros(1, 3, 2), torch.zeros(1, 3, 2, 2)  # C = 2, D = 2
+        >>> segment[0, 1, 1, 1] = 4.0  # the last two tokens are a segment of type 1
+        >>> ops.semi_markov_viterbi(*ops.SemiMarkovScores(token, segment, torch.zeros(2, 2), torch.tensor([3])))
+        (tensor([4.]), tensor([[0, 1, 3]]))
+    """
+
+    token: Tensor  # (B, T, C) score of type c at t
+    segment: Tensor  # (B or 1, T or 1, D, C) score of a segment of d + 1 tokens and type c that begins at t; segments
+    #                  that end after the last token are never read. 1: the same for all sequences or tokens
+    pair: Tensor  # (C, C) score of a segment of type i followed by one of type j
+    lengths: Tensor  # (B,) int64, 0 <= length <= T
 
 
 @operator("semi_markov")

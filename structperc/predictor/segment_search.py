@@ -167,7 +167,7 @@ def _score(start, length, inputs, bias, buffers):
 
 @subkernel_no_alloc
 def _add_labels(length, labels, buffers):
-    """Fill `whole`, with the bits of `chain.segment_scores.to_segment_lattice`, so that ties stay ties."""
+    """Fill `whole`, with the bits of `chain.segment_scores.semi_markov_scores`, so that ties stay ties."""
     unary, edges, rows, whole = buffers.unary, buffers.edges, buffers.rows, buffers.whole
     D, C = whole.shape[1], rows.shape[1]
     for t in range(length):

@@ -14,7 +14,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.splits import Extent, widest
 from structperc.errors import InputError
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Lattice, LatticeWithSegments, WeightAxes
+from structperc.structures import Batch, Lattice, WeightAxes
 
 
 class LocalWeights(nn.Module, ABC):
@@ -157,7 +157,7 @@ class Sum(Scorer):
         """
         batches = [batch._replace(inputs=tuple(own)) for own in self._split(batch.inputs)]
         lattices = [scorer(one) for scorer, one in zip(self.parts, batches, strict=True)]
-        if any(isinstance(lattice, LatticeWithSegments) for lattice in lattices):
+        if any(lattice.segments is not None for lattice in lattices):
             raise InputError("Sum: SegmentLinear cannot be one of the scorers; set SegmentLinear.labels to the Sum")
         unary = reduce(torch.add, [lattice.unary for lattice in lattices])
         edge = reduce(torch.add, [lattice.edge for lattice in lattices])

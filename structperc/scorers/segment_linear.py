@@ -27,7 +27,7 @@ from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.scorers.segment_candidates import SegmentCandidates
 from structperc.scorers.sparse_linear import sum_features
-from structperc.structures import Batch, LatticeWithSegments, real_tokens
+from structperc.structures import Batch, Lattice, SegmentScores, real_tokens
 
 STATE = {
     "features": int,
@@ -293,7 +293,7 @@ class SegmentLinear(Scorer):
         sparse_grad: compute gradients of the weights of segments as COO tensors, see `SparseLinear`.
     """
 
-    table: Tensor  # (C + 1, 4), see `LatticeWithSegments.labels`
+    table: Tensor  # (C + 1, 4), see `SegmentScores.labels`
 
     def __init__(self, labels: Scorer, segments: SegmentFeatures, sparse_grad: bool = True) -> None:
         super().__init__()
@@ -349,7 +349,7 @@ class SegmentLinear(Scorer):
         self.labels.allocate(n_node, n_edge, n_labels)
         self.weight = nn.Parameter(torch.zeros(self.segments.n_features, len(self.table) - 1))
 
-    def forward(self, batch: Batch) -> LatticeWithSegments:  # type: ignore[override]  # for functions of `chain`
+    def forward(self, batch: Batch) -> Lattice:
         """Return the lattice of a batch with scores of segments (B, T, D, C)."""
         own, D = self.labels.n_inputs, self.segments.max_length
         lattice, (B, T) = self.labels(batch._replace(inputs=batch.inputs[:own])), batch.sentences.shape
@@ -359,7 +359,7 @@ class SegmentLinear(Scorer):
         for candidates in batch.inputs[own + D :]:
             pruned = ~candidate_mask(candidates.pad(real), D, self.training)
             segment = segment.masked_fill(pruned.unsqueeze(2), -torch.inf)
-        return LatticeWithSegments(lattice.unary, lattice.edge, lattice.lengths, segment.view(B, T, D, -1), self.table)
+        return lattice._replace(segments=SegmentScores(segment.view(B, T, D, -1), self.table))
 
 
 def candidate_mask(candidates: Ragged, D: int, training: bool) -> Tensor:

@@ -214,7 +214,9 @@ def _check_scorer(part: Scorer, batch: Batch, returned: Any, n_labels: int) -> s
 
 
 def _lattice_fault(lattice: Any, shape: Sequence[int], lengths: Tensor) -> str | None:
-    if not isinstance(lattice, Lattice) or not all(isinstance(one, Tensor) for one in lattice):
+    if not isinstance(lattice, Lattice):
+        return f"must return a Lattice, not {_kind(lattice)}"
+    if not all(isinstance(one, Tensor) for one in (lattice.unary, lattice.edge, lattice.lengths)):
         return f"must return a Lattice of tensors, not {_kind(lattice)}"
     B, T, L = shape
     if lattice.unary.shape != (B, T, L):

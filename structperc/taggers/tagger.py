@@ -60,7 +60,7 @@ from structperc.predictor.base import Sentence, missing_probabilities
 from structperc.progress import bar
 from structperc.ragged import Ragged
 from structperc.scorers import LocalWeights
-from structperc.structures import Batch, Candidates, FlatBatch, Lattice, LatticeWithSegments, Scored
+from structperc.structures import Batch, Candidates, FlatBatch, Lattice, Scored
 from structperc.taggers.base import BaseTagger, LabelSequence
 from structperc.taggers.callbacks import check_trainer, with_scheduler
 from structperc.taggers.contract_checks import check_step_size_rule
@@ -475,7 +475,7 @@ class Tagger(BaseTagger):
         """
         self.check_probabilistic()
         lattice, label_set = self._conditional(batch)
-        states = None if isinstance(lattice, LatticeWithSegments) else batch.states
+        states = None if lattice.segments is not None else batch.states
         path = labels if states is None else state_path(labels, batch.lengths, states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
         within = confidence_within(lattice, path, boundaries, label_set)

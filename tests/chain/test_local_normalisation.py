@@ -151,11 +151,11 @@ def test_gradcheck(scheme: str, seed: int) -> None:
     candidates = kbest(lattice, 4)
 
     def scores(unary: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
-        masked = (x.masked_fill(~mask, -torch.inf) for x, mask in zip((unary, edge), legal[:2], strict=True))
+        masked = (x.masked_fill(~y, -torch.inf) for x, y in ((unary, legal.unary), (edge, legal.edge)))
         given = locally_normalised(Lattice(*masked, lattice.lengths))
         return path_score(given, candidates.labels)[candidates.valid]
 
-    inputs = [torch.randn_like(x).requires_grad_() for x in lattice[:2]]
+    inputs = [torch.randn_like(x).requires_grad_() for x in (lattice.unary, lattice.edge)]
     assert torch.autograd.gradcheck(scores, inputs)
 
 

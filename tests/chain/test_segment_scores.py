@@ -17,6 +17,7 @@ from structperc.chain import (
     entropy,
     forbid,
     kbest,
+    limit_lengths,
     log_partition,
     log_partition_with_segment,
     log_partition_without_segment,
@@ -28,19 +29,19 @@ from structperc.chain import (
     sample,
     scale,
     segment_marginals,
-    separate_sentences,
+    segment_max_marginals,
+    segment_probabilities,
     split_sentences,
     step_log_probabilities,
     viterbi,
 )
 from structperc.chain.confidence import entities
 from structperc.chain.lattices import token_mask
-from structperc.chain.segment_scores import segment_probabilities
 from structperc.data.forbidden_spans import segment_states
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.metrics.accuracy import sentence_boundaries
-from structperc.structures import Lattice, LatticeWithSegments, SpanStates
+from structperc.structures import Lattice, SegmentScores, SpanStates
 from tests.oracle import ranked
 
 B, T, D = 3, 4, 3
@@ -53,18 +54,23 @@ def make(scheme):
     unary, edge = torch.randn(B, T, len(labels)).double(), torch.randn(1, 1, len(labels), len(labels)).double()
     unary[1, 3:], unary[2, 0] = torch.nan, 0.0  # padding
     lengths, segment = torch.tensor([4, 3, 0]), torch.randn(B, T, D, 2).double()
-    return labels, constraints(LatticeWithSegments(unary, edge, lengths, segment, labels.segment_labels))
+    segments = SegmentScores(segment, labels.segment_labels)
+    return labels, constraints(Lattice(unary, edge, lengths, segments=segments))
+
+
+def with_scores(lattice, scores):
+    return lattice._replace(segments=lattice.segments._replace(scores=scores))
 
 
 def all_paths(labels, lattice, row):
     """Score and labels of all label sequences, best first."""
-    found = []
-    for score, path in ranked(Lattice(*lattice[:3]), row):
+    found, table = [], lattice.segments.scores
+    for score, path in ranked(lattice, row):
         segments = spans(labels.decode(path))
         if all(end - start <= D for _, start, end in segments):
             kinds = [labels.type_names.index(kind) for kind, _, _ in segments]
             places = [(start, end - start - 1, k) for k, (_, start, end) in zip(kinds, segments, strict=True)]
-            found.append((score + sum(float(lattice.segment[row][place]) for place in places), path))
+            found.append((score + sum(float(table[row][place]) for place in places), path))
     return sorted(found, key=lambda one: -one[0])
 
 
@@ -126,7 +132,7 @@ def test_independent_sentences_by_enumeration(scheme):
     lattice = constraints(
         lattice, FIRST, FIRST.roll(-1, 1) | torch.tensor([[0, 0, 0, 1], [0, 0, 1, 0], [0] * 4]).bool()
     )
-    document, parts = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)[0]
+    document, parts = lattice._replace(starts=FIRST), split_sentences(lattice._replace(starts=FIRST))[0]
     found = kbest(document, 8)
     again = path_score(document, found.labels)
     for row, sentences in enumerate([(0, 1, 2), (3, 4), ()]):
@@ -145,8 +151,8 @@ def test_independent_sentences_by_enumeration(scheme):
 def test_independent_sentences_are_sequences_of_their_own():
     _, lattice = make("IOB2")
     unary, segment = torch.randint(-1, 2, (B, T, 5)).double(), torch.randint(-1, 2, (B, T, D, 2)).double()  # ties
-    lattice = lattice._replace(unary=unary, edge=lattice.edge.round(), segment=segment)
-    document, (parts, places) = separate_sentences(lattice, FIRST), split_sentences(lattice, FIRST)
+    document = with_scores(lattice, segment)._replace(unary=unary, edge=lattice.edge.round(), starts=FIRST)
+    parts, places = split_sentences(document)
     real, owner = token_mask(parts), torch.tensor([0, 0, 0, 1, 1])
     gold = torch.tensor([[1, 2, 2, 2], [3, 4, 4, 0], [0] * 4])  # a label that cannot begin a sentence, but does
     both = (document, gold), (parts, gold.flatten()[places])
@@ -163,6 +169,22 @@ def test_independent_sentences_are_sequences_of_their_own():
     segments = (Segments(*torch.tensor([[row], [start], [start + 2]])) for row, start in ((1, 1), (4, 0)))
     others = [best_without(x, y, one)[1] for (x, y), one in zip(both, segments, strict=True)]
     assert torch.equal(others[0][0, 1:3], others[1][0, :2])
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "BILOU"])
+def test_each_segment(scheme):
+    """Probabilities and max-marginals of segments are those of the label sequences with them."""
+    labels, lattice = make(scheme)
+    total, best, p = log_partition(lattice), segment_max_marginals(lattice), segment_probabilities(lattice)
+    for row in range(B):
+        expected, highest = torch.zeros(T, D, 2).double(), torch.full((T, D, 2), -torch.inf).double()
+        for score, path in all_paths(labels, lattice, row)[::-1]:
+            for kind, start, end in spans(labels.decode(path)):
+                place = start, end - start - 1, labels.type_names.index(kind)
+                expected[place] += (score - total[row]).exp()
+                highest[place] = score
+        torch.testing.assert_close(p[row], expected)
+        torch.testing.assert_close(best[row], highest)
 
 
 def test_sequences_that_agree_on_a_segment():
@@ -203,13 +225,42 @@ def test_forbidden_spans(scheme):
         assert log_partition(left)[row].item() == pytest.approx(np.logaddexp.reduce([score for score, _ in kept]))
 
 
+def test_scores_that_sequences_or_tokens_share():
+    _, lattice = make("IOB2")
+    path, segments = kbest(lattice, 2).labels, Segments(*torch.tensor([[1], [1], [3]]))
+    for places in ((slice(1), slice(1)), (slice(1), slice(T)), (slice(B), slice(1))):
+        shared = lattice.segments.scores[places]
+        found, expected = (
+            (
+                viterbi(one),
+                path_score(one, path),
+                entropy(one),
+                step_log_probabilities(one, path[:, 0]),
+                best_without(one, path[:, 0], segments),
+                log_partition(split_sentences(one._replace(starts=FIRST))[0]),
+            )
+            for one in (with_scores(lattice, shared), with_scores(lattice, shared.expand(B, T, -1, -1)))
+        )
+        torch.testing.assert_close(found, expected)
+
+
+def test_longest_segments_of_types():
+    _, lattice = make("IOB2")
+    p = segment_probabilities(limit_lengths(lattice, [1, 2]))
+    assert not p[:, :, 1:, 0].any()
+    assert not p[:, :, 2:].any()
+    assert p[0, 0, 1, 1] > 0
+
+
 def test_gradients():
     _, lattice = make("IOB2")
-    inputs = [x.nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segment)]
+    inputs = [
+        x.nan_to_num(neginf=-2.0).requires_grad_() for x in (lattice.unary, lattice.edge, lattice.segments.scores)
+    ]
     path = kbest(lattice, 2).labels
 
     def scores(unary, edge, segment):
-        made = LatticeWithSegments(unary, edge, lattice.lengths, segment, lattice.labels)
+        made = with_scores(lattice, segment)._replace(unary=unary, edge=edge)
         return log_partition(made), path_score(made, path)
 
     assert torch.autograd.gradcheck(scores, inputs)
@@ -232,29 +283,37 @@ def test_other_functions_refuse_scores_of_segments():
 def test_equal_scores():
     """Segments of one token come first, then O, then longer segments."""
     table = LabelSet(("O", "B-A", "I-A")).segment_labels
-    lattice = LatticeWithSegments(
-        torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]), torch.zeros(1, 2, 2, 1), table
-    )
+    segments = SegmentScores(torch.zeros(1, 1, 2, 1), table)
+    lattice = Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2]), segments=segments)
     assert kbest(lattice, 5).labels.tolist() == [[[1, 1], [1, 0], [0, 1], [0, 0], [1, 2]]]
 
 
 def test_wrong_shapes():
     _, lattice = make("IOB2")
-    segment, first = lattice.segment, torch.zeros(B, T, dtype=torch.bool)
-    for wrong in (segment[:, 1:], segment[:1], segment[..., :1], segment[:, :, :0], segment[..., 0]):
+    segment = lattice.segments.scores
+    for wrong in (segment[:, 1:], segment[:2], segment[..., :1], segment[:, :, :0], segment[..., 0]):
         with pytest.raises(InputError, match="segment"):
-            viterbi(lattice._replace(segment=wrong))
+            viterbi(with_scores(lattice, wrong))
         with pytest.raises(InputError, match="segment"):
-            path_score(lattice._replace(segment=wrong), torch.zeros(B, T, dtype=torch.int64))
-    with pytest.raises(InputError, match="first"):
-        log_partition(lattice._replace(first=first[:, 1:]))
+            path_score(with_scores(lattice, wrong), torch.zeros(B, T, dtype=torch.int64))
+    for one in (lattice, lattice._replace(segments=None)):
+        with pytest.raises(InputError, match="starts"):
+            log_partition(one._replace(starts=torch.zeros(B, T - 1).bool()))
+    with pytest.raises(InputError, match="longest"):
+        limit_lengths(lattice, [1])
+    for function in (segment_probabilities, segment_max_marginals, lambda one: limit_lengths(one, [1, 1])):
+        with pytest.raises(InputError, match="no scores of segments"):
+            function(lattice._replace(segments=None))
 
 
 def test_no_tokens():
     _, lattice = make("IOB2")
-    empty = lattice._replace(unary=lattice.unary[:, :0], segment=lattice.segment[:, :0], lengths=lattice.lengths * 0)
+    empty = with_scores(lattice, lattice.segments.scores[:, :0])
+    empty = empty._replace(unary=lattice.unary[:, :0], lengths=lattice.lengths * 0)
     assert [x.tolist() for x in viterbi(empty)] == [[0.0] * B, [[]] * B]
     assert marginals(empty).shape == max_marginals(empty).shape == empty.unary.shape
+    assert segment_probabilities(empty).shape == segment_max_marginals(empty).shape == (B, 0, D, 2)
+    assert (kbest(empty, 2).valid.tolist(), sample(empty, 3).shape) == ([[True, False]] * B, (B, 3, 0))
     assert entropy(empty).tolist() == log_partition(empty).tolist() == [0.0] * B
 
 

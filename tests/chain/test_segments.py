@@ -73,8 +73,8 @@ def test_scores_and_gradients(lattice: Lattice, score: Callable, search: Callabl
 
     found = gradients(lattice, lambda moved: score(moved, labels, segments))
     wanted = gradients(lattice, along_paths)
-    tables = [x.nan_to_num(0, 0, 0) for x in lattice[:2]]
-    totals = [sum((x * y).sum() for x, y in zip(grads, tables, strict=True)) for grads in (found, wanted)]
+    scores = [x.nan_to_num(0, 0, 0) for x in (lattice.unary, lattice.edge)]
+    totals = [sum((x * y).sum() for x, y in zip(grads, scores, strict=True)) for grads in (found, wanted)]
     torch.testing.assert_close(*totals)  # scores are linear along their paths
     if not lattice.unary.frac().eq(0).all():  # without ties the paths are the same
         assert all(x.equal(y) for x, y in zip(found, wanted, strict=True))  # sums of integers
@@ -216,7 +216,7 @@ def test_cuda_equals_cpu(documents: Lattice, cuda: torch.device) -> None:
         labelling(documents),
     )
     moved = (
-        Lattice(*(x.to(cuda) for x in documents)),
+        Lattice(*(x.to(cuda) for x in oracle.tables(documents))),
         labels.to(cuda),
         Segments(*(x.to(cuda) for x in segments)),
     )

@@ -25,7 +25,7 @@ def sum_over_rivals(lattice, gold, b, psi):
 
 def lattices(kind, seed):
     lattice = random_lattice(seed, B=6, lengths=(4, 3, 1, 2, 0, 4))
-    unary, edge, lengths = lattice
+    unary, edge, lengths = oracle.tables(lattice)
     if kind == "stationary":
         edge = edge[:1, :1]
     if kind == "expanded":

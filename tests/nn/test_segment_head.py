@@ -23,7 +23,7 @@ from structperc.criteria import (
 from structperc.errors import InputError, InvalidScoreError
 from structperc.nn import ChainHead, SegmentHead
 from structperc.nonlocal_features import PhraseConsistency
-from tests.semi_markov.enumeration import expected, labels_of, ranked
+from tests.ops.segmentations import expected, labels_of, ranked
 
 LABELS = LabelSet(("B-X", "I-X", "O", "B-Y", "I-Y"), "IOB2")
 NAMES = {0: "O", 1: "B-X", 2: "B-Y", 4: "I-X", 5: "I-Y"}  # of the labels of segmentations

@@ -23,7 +23,7 @@ from structperc.online.compiled import find_rival
 from structperc.optim import DivergenceError, PassiveAggressive, StepSizeRule, where
 from structperc.optim import Perceptron as Additive
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
-from structperc.structures import LatticeWithSegments
+from structperc.structures import Lattice, SegmentScores
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
 from structperc.taggers.learning import GradientTraining
@@ -337,7 +337,7 @@ def test_wrong_rivals_of_segments_by_enumeration():
         scores[:, :, 0] += np.arange(D)  # long rivals, also in place of several segments of gold
         gold, labels = random.integers(len(paths)), np.zeros(T, np.int64)
         tensors = torch.from_numpy(unary[None]), torch.from_numpy(edge[None, None]), torch.tensor([T])
-        lattice = LatticeWithSegments(*tensors, torch.from_numpy(scores[None]), table)
+        lattice = Lattice(*tensors, segments=SegmentScores(torch.from_numpy(scores[None]), table))
         totals = path_score(lattice, torch.tensor(paths)[None])[0]
         totals[gold] = -torch.inf
         assert wrong_rival(unary, edge, scores, np.array(paths[gold]), segments, labels)

@@ -17,8 +17,7 @@ from structperc.chain import (
     path_score,
     viterbi,
 )
-from structperc.semi_markov import viterbi as best_segments
-from structperc.structures import Lattice, SegmentLattice
+from structperc.structures import Lattice, SegmentScores
 
 OPERATORS = torch.ops.structperc
 LENGTHS = torch.tensor([5, 0, 3])
@@ -91,9 +90,10 @@ class Measures(torch.nn.Module):
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Any, ...]:
         lattice = Lattice(unary, edge, lengths)
         labels = viterbi(lattice)[1]
-        segments = best_segments(SegmentLattice(unary, edge, edge[0, 0], lengths))
         sums = log_partition(lattice), marginals(lattice)
-        return labels, kbest(lattice, 3), path_score(lattice, labels), *sums, segments
+        scores = SegmentScores(unary[:, :, None, :1], torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))  # O, B, I
+        segments = lattice._replace(segments=scores)
+        return labels, kbest(lattice, 3), path_score(lattice, labels), *sums, viterbi(segments), log_partition(segments)
 
 
 def test_export_of_decoders_with_confidence() -> None:

@@ -120,7 +120,7 @@ def test_best_label_sequence_of_candidates(first, second, words):
         if any((span.start, span.end - span.start) not in kept for span in spans(labels)):
             return -torch.inf
         return score + sum(
-            lattice.segment[0, span.start, span.end - span.start - 1, types.index(span.type)].item()
+            lattice.segments.scores[0, span.start, span.end - span.start - 1, types.index(span.type)].item()
             for span in spans(labels)
         )
 
@@ -136,8 +136,9 @@ def test_gold_segments_are_candidates_in_training(data, second):
     pruned, scored = second.eval().score_batch(batch), second.train().score_batch(batch)
     assert (pruned.gold_scores == -torch.inf).any()
     assert scored.gold_scores.isfinite().all()
-    more = (pruned.lattice.segment == -torch.inf) & (scored.lattice.segment > -torch.inf)
-    assert (scored.lattice.segment[more] != 0).all()  # they have features
+    fewer, every = (one.lattice.segments.scores for one in (pruned, scored))
+    more = (fewer == -torch.inf) & (every > -torch.inf)
+    assert (every[more] != 0).all()  # they have features
 
 
 def test_saved_tagger_contains_the_first_model(data, second, tmp_path):

@@ -69,10 +69,10 @@ class Half(Scorer):
         self.unary, self.edge = nn.Linear(self.width, n_labels), nn.Linear(self.width, n_labels**2)
 
     def forward(self, batch):
-        vectors, _, lengths = self.vectors(batch)
+        vectors = self.vectors(batch).unary
         B, T, _ = vectors.shape
         edge = self.edge(vectors)
-        return Lattice(self.unary(vectors), edge.view(B, T, *[self.unary.out_features] * 2), lengths)
+        return Lattice(self.unary(vectors), edge.view(B, T, *[self.unary.out_features] * 2), batch.lengths)
 
 
 def autocast():

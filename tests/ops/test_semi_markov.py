@@ -10,7 +10,7 @@ from structperc.errors import InputError, InvalidScoreError
 from structperc.ops import semi_markov_best, semi_markov_log_partition, semi_markov_sums
 from structperc.ops.reference.semi_markov import semi_markov_entropy, semi_markov_path_score
 from tests.ops.lattices import operator
-from tests.semi_markov.enumeration import expected, labels_of, ranked
+from tests.ops.segmentations import expected, labels_of, ranked
 
 KINDS = ("normal", "by length", "integers", "equal", "impossible", "poisoned", "far")
 SIZES = ((1, 1, 2), (2, 2, 4), (3, 2, 3), (2, 5, 3))  # C, D, T; the last with D > T
@@ -104,6 +104,22 @@ def test_sums_of_many_tokens():
         tables = (token.double(), given.double(), pair.double(), torch.tensor([90, 70]), True)
         found, wanted = (operator(device, "semi_markov_log_partition")(*tables) for device in ("cpu", "reference"))
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_long_sequences_keep_their_digits():
+    """Scores of 1e4 a token: sums reach 1e7, where neighbouring numbers of float32 differ by 1."""
+    torch.manual_seed(0)
+    token = (torch.randn(1, 1000, 2) * 64).round() / 64  # without rounding in the sum below
+    more = torch.randn(1, 1000, 3, 2), torch.randn(2, 2), torch.tensor([1000])
+    labels, probabilities, totals = [], [], []
+    for own in (token, token + 1e4):
+        labels.append(operator("cpu", "semi_markov_viterbi")(own, *more)[1])
+        probabilities.append(operator("cpu", "semi_markov_sums")(own, *more)[1])
+        exact = (x.double() for x in (own, *more[:2]))
+        totals.append(operator("cpu", "semi_markov_log_partition")(*exact, more[2], False)[0].item())
+    assert torch.equal(*labels)
+    torch.testing.assert_close(*probabilities, rtol=0, atol=1e-5)
+    assert totals[1] - totals[0] == pytest.approx(1e7, rel=0, abs=1e-5)
 
 
 def test_sums_that_vanish():

@@ -5,9 +5,9 @@ import importlib.util
 import pytest
 import torch
 
-from structperc.chain.segment_scores import to_segment_lattice
+from structperc.chain.segment_scores import semi_markov_scores
 from structperc.ops.registration import implementation
-from structperc.structures import LatticeWithSegments
+from structperc.structures import Lattice, SegmentScores
 from tests.ops.lattices import operator
 
 if importlib.util.find_spec("triton") is None:
@@ -31,9 +31,9 @@ def with_types_outside_and_longer(dtype):
     """A lattice with scores of labels, O among them, and of segments: each type is two kinds of segments."""
     torch.manual_seed(0)
     labels = torch.tensor([[1, 1, 2, 2], [3, 3, 4, 4], [0, 0, 0, 0]])  # O, B and I of two types
-    unary, edge, segment = torch.randn(3, 4, 5), torch.randn(1, 1, 5, 5), torch.randn(3, 4, 3, 2)
-    return to_segment_lattice(LatticeWithSegments(*(x.to(dtype) for x in (unary, edge)), torch.tensor([4, 2, 3]),
-                              segment.to(dtype), labels))  # fmt: skip
+    unary, edge, scores = (torch.randn(size, dtype=dtype) for size in ((3, 4, 5), (1, 1, 5, 5), (3, 4, 3, 2)))
+    segments = SegmentScores(scores, labels)
+    return semi_markov_scores(Lattice(unary, edge, torch.tensor([4, 2, 3]), segments=segments))
 
 
 def calls(lengths, T):
