@@ -52,8 +52,8 @@ section "Checks" 120 "$python" -m benchmarks.gpu checks
 section "Checks of segments" 90 "$python" -m benchmarks.gpu_segments checks
 section "Compilation for 8.0 and 9.0" 60 bash -c 'tests tests/ops/test_cuda_compiles.py -m "slow or not slow"'
 section "Tests" 150 bash -c 'tests tests/ops/test_cuda.py tests/ops/test_contract.py tests/ops/test_host_reads.py \
-    tests/ops/test_invalid_scores.py tests/ops/test_semi_markov.py tests/ops/test_semi_markov_cuda.py tests/chain tests/nn \
-    tests/nonlocal_features/test_contract.py -k "not cpu"'
+    tests/ops/test_invalid_scores.py tests/ops/test_semi_markov.py tests/ops/test_semi_markov_cuda.py tests/chain \
+    tests/nn tests/nonlocal_features/test_contract.py -k "not cpu"'
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
         for module in gpu gpu_segments; do

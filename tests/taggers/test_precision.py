@@ -19,6 +19,7 @@ from structperc.chain import (
     path_score,
     viterbi,
 )
+from structperc.chain.lattices import map_scores
 from structperc.criteria import (
     CRFLoss,
     ExponentialLoss,
@@ -95,9 +96,9 @@ def tagger_of(criterion, n=9):
 def in_double(tagger, batch):
     """Lattice and loss of the same scores, in float64 from the lattice on and without autocast."""
     with autocast():
-        unary, edge, lengths = tagger.scorer(batch)
-    assert unary.dtype == edge.dtype == torch.bfloat16
-    lattice = Lattice(unary.double(), edge.double(), lengths)
+        half = tagger.scorer(batch)
+    assert half.unary.dtype == half.edge.dtype == torch.bfloat16
+    lattice = map_scores(torch.Tensor.double, half)
     lattice = constrain(
         lattice,
         tagger.constraints.start,
