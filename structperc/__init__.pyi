@@ -10,6 +10,7 @@ from . import guided as guided
 from . import kernels as kernels
 from . import loading as loading
 from . import metrics as metrics
+from . import models as models
 from . import nn as nn
 from . import nonlocal_features as nonlocal_features
 from . import online as online

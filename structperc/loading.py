@@ -17,9 +17,7 @@ from structperc.features.resources import Clusters
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex
 from structperc.features.segments import SegmentKeys
 from structperc.kernels.arrays import WeightTables
-from structperc.predictor import Predictor, SparsePredictor
-from structperc.predictor.segments import SegmentWeights
-from structperc.taggers.model_format import (
+from structperc.models.model_format import (
     BIASES,
     DEFAULT_BIAS,
     FEATURE_PREFIX,
@@ -32,9 +30,11 @@ from structperc.taggers.model_format import (
     read_arrays,
     read_configuration,
 )
+from structperc.predictor import Predictor, SparsePredictor
+from structperc.predictor.segments import SegmentWeights
 
 if TYPE_CHECKING:
-    from structperc.taggers.base import BaseTagger
+    from structperc.models import Model
 
 CriterionUnit = Literal["sequence", "sentence"]
 CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of the lattice; class: types of options
@@ -86,22 +86,22 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
 
     A `Tagger` of sparse and local features, those of segments included, trained by `PerceptronLoss`, `MarginLoss`,
     `HingeLoss`, `CRFLoss` or a user's criterion that does not change the scores of labels, is returned as a
-    `SparsePredictor`, which needs neither PyTorch nor Lightning: same labels and probabilities, a fraction of the time
+    `SparsePredictor`, which needs no PyTorch: same labels and probabilities, a fraction of the time
     and memory to load. Every other model, one whose model.json was changed by hand, one with a bias other than
-    `LabelBias`, and a checkpoint are returned as taggers.
+    `LabelBias`, and a checkpoint are returned as a `models.Model`.
 
     Args:
         path: folder of a saved model; only its files model.json and model.safetensors are read. Or a checkpoint of a
             trainer.
         trusted: names of modules with a user's classes and functions that the model may run; other code outside this
             library is refused.
-        bias: name of a bias of the model (`Tagger.add_bias`), "none" for none; None: its default bias.
+        bias: name of a bias of the model (`ChainModel.add_bias`), "none" for none; None: its default bias.
 
     Returns:
         a predictor with the methods `tag`, `annotate` and the others of `predictor.Predictor`.
 
     Raises:
-        InputError: a missing or invalid file, or a class outside the trusted modules, as in `BaseTagger.load`; an
+        InputError: a missing or invalid file, or a class outside the trusted modules, as in `Model.load`; an
             unknown bias.
 
     Example:
@@ -123,29 +123,28 @@ def load(path: str | Path, trusted: Iterable[str] = (), bias: str | None = None)
     return load_biased(folder, bias, modules) if found is None else found
 
 
-def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ()) -> "BaseTagger":
-    """Load a saved tagger with PyTorch, to predict with one of its biases; `load` prefers a predictor without it.
+def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ()) -> "Model":
+    """Load a saved model with PyTorch, to predict with one of its biases; `load` prefers a predictor without it.
 
     Args:
         path: folder of a saved model.
-        bias: name of a bias of the model (`Tagger.add_bias`), "none" for none; None: its default bias.
+        bias: name of a bias of the model (`ChainModel.add_bias`), "none" for none; None: its default bias.
         trusted: names of modules with a user's classes and functions that the model may run.
 
     Returns:
-        the tagger.
+        the model.
 
     Raises:
-        InputError: as `BaseTagger.load`; an unknown bias, or a tagger that has no biases.
+        InputError: as `Model.load`; an unknown bias, or a model that has no biases.
     """
-    from structperc.taggers.base import BaseTagger  # imports PyTorch, Lightning and datasets
-    from structperc.taggers.tagger import Tagger
+    from structperc.models import ChainModel, Model  # import PyTorch
 
-    tagger = BaseTagger.load(path, trusted=trusted)
+    model = Model.load(path, trusted=trusted)
     if bias is not None:
-        if not isinstance(tagger, Tagger):
-            raise InputError(f"{path}: a {type(tagger).__name__} has no biases; leave out the bias")
-        tagger.use_bias(None if bias == "none" else bias)
-    return tagger
+        if not isinstance(model, ChainModel):
+            raise InputError(f"{path}: a {type(model).__name__} has no biases; leave out the bias")
+        model.use_bias(None if bias == "none" else bias)
+    return model
 
 
 def _decoder(config: dict[str, Any], bias: str | None) -> Any:
@@ -158,9 +157,9 @@ def _decoder(config: dict[str, Any], bias: str | None) -> Any:
 
 
 def _is_sparse(config: dict[str, Any], decoder: Any) -> bool:
-    """Return True for the configuration of a sparse predictor; errors of other ones are raised by `BaseTagger.load`."""
+    """Return True for the configuration of a sparse predictor; errors of other ones are raised by `Model.load`."""
     return (
-        config.get("class") == "structperc.taggers.Tagger"
+        config.get("class") == "structperc.models.ChainModel"
         and config.get("nonlocal_features") == []
         and (_known(config.get("scorer"), PARTS["scorer"]) or _has_segments(config.get("scorer")))
         and _known(config.get("search"), PARTS["search"])

@@ -5,7 +5,7 @@ Sequences are padded to T on the right, and the padding is never read. Lists of 
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -214,6 +214,16 @@ class Scored(NamedTuple):
     starts: Tensor | None = None  # (B, T) bool, first tokens of sentences; None: each sequence is one sentence
     allowed: Tensor | None = None  # (B, T, L) bool, labels that may be right, True in the padding; None: gold only
     weights: Tensor | None = None  # (B, T) float32, weights of the tokens, equal within sequences for most criteria
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """Return a tensor, or a named tuple of tensors such as `Batch`, on a device; other values are not changed."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if not isinstance(value, tuple):
+        return value
+    parts = [to_device(part, device) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
 def real_tokens(lengths: Tensor, T: int) -> Tensor:

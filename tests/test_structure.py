@@ -48,6 +48,7 @@ PACKAGES = (
     ("reports",),
     ("metrics",),
     ("datamodules",),
+    ("models",),
     ("taggers",),
     ("loading",),
     ("reranking",),

@@ -7,15 +7,15 @@ from matplotlib.figure import Figure
 
 from structperc.data.corpus import Corpus
 from structperc.metrics import AbstentionPoint, abstention_curve
+from structperc.models.chain_model import ChainModel
 from structperc.predictor.base import Prediction
 from structperc.reports.figures import escape_dollars, open_frame, series_style
 from structperc.reports.tables import percent, text_table
-from structperc.taggers.tagger import Tagger
 
 Curve = tuple[str, Sequence[AbstentionPoint]]  # name of a model, and its points
 
 
-def abstention(tagger: Tagger, corpus: Corpus, points: int = 20) -> list[AbstentionPoint]:
+def abstention(tagger: ChainModel, corpus: Corpus, points: int = 20) -> list[AbstentionPoint]:
     """Return the scores of the predicted segments that are kept when those of low probability are dropped.
 
     Args:

@@ -25,9 +25,9 @@ from structperc.errors import InputError
 from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts, sum_by_document
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
+from structperc.models.chain_model import ChainModel
 from structperc.reranking import Reranker
 from structperc.structures import Batch, Lattice
-from structperc.taggers.tagger import Tagger
 
 GRID = np.linspace(-6, 6, 25)  # biases in units of log-odds
 LOG_TEMPERATURES = (-7.0, 7.0)
@@ -47,7 +47,7 @@ logger = logging.getLogger("pytorch_lightning.structperc")
 
 
 @torch.no_grad()
-def fit_temperature(tagger: Tagger, corpus: Corpus) -> float:
+def fit_temperature(tagger: ChainModel, corpus: Corpus) -> float:
     """Return the temperature with the highest likelihood of the gold labels of a corpus.
 
     It minimises sum of log Z(s / T) - s(y*) / T over T, which has one minimum (Guo et al. 2017, Section 4.2, for
@@ -78,13 +78,13 @@ def fit_temperature(tagger: Tagger, corpus: Corpus) -> float:
     return _temperature(list(_lattices(tagger, corpus)), len(tagger.labels), corpus.name)
 
 
-def check_local(tagger: Tagger) -> None:
+def check_local(tagger: ChainModel) -> None:
     """Raise InputError for a tagger whose scores have no sum over all label sequences."""
     if tagger.nonlocal_features or isinstance(tagger, Reranker):
         raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
 
 
-def _lattices(tagger: Tagger, corpus: Corpus) -> Iterator[tuple[Batch, Lattice]]:
+def _lattices(tagger: ChainModel, corpus: Corpus) -> Iterator[tuple[Batch, Lattice]]:
     for batch in tagger.batches(corpus):
         for part in split_batch(batch, tagger.decoder.k) if tagger.nonlocal_features else [batch]:
             yield part, tagger(part)
@@ -243,7 +243,7 @@ class SegmentCounter:
         [2, 2, 2]
     """
 
-    def __init__(self, tagger: Tagger, corpus: Corpus) -> None:
+    def __init__(self, tagger: ChainModel, corpus: Corpus) -> None:
         self.tagger, self.labels, self.size = tagger, tagger.gold_labels(corpus), len(corpus)
         self.dropped = [one.type for one in corpus.dropped]
         with torch.no_grad():
@@ -374,7 +374,7 @@ class FittedBias(NamedTuple):
     temperature: float
 
 
-def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, methods: Sequence[str] = ()) -> FittedBias:
+def fit_bias(tagger: ChainModel, corpus: Corpus, goal: Goal, methods: Sequence[str] = ()) -> FittedBias:
     """Return the decoder that meets a goal best on development data, among several methods.
 
     Each method has one number, found by search: on a grid, then on finer ones near the best value. A bias of each type
@@ -387,7 +387,7 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, methods: Sequence[str] 
         methods: Names in METHODS; default: all that the tagger supports.
 
     Returns:
-        The decoders and their scores; give `chosen.best.decoder` to `Tagger.add_bias`.
+        The decoders and their scores; give `chosen.best.decoder` to `ChainModel.add_bias`.
 
     Raises:
         InputError: A re-ranker, labels or data without segments, no possible gold labels, an unknown method, or an
@@ -418,7 +418,7 @@ def fit_bias(tagger: Tagger, corpus: Corpus, goal: Goal, methods: Sequence[str] 
     return FittedBias(goal, before, curves, chosen, intervals, temperature)
 
 
-def supported_methods(tagger: Tagger, methods: Sequence[str]) -> list[str]:
+def supported_methods(tagger: ChainModel, methods: Sequence[str]) -> list[str]:
     """Return the methods to try. Raises InputError for those that the tagger does not support."""
     if isinstance(tagger, Reranker):
         raise InputError("a re-ranker chooses among the candidates of another model; calibrate a tagger")

@@ -15,11 +15,11 @@ from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
 from structperc.metrics.segments import opened_segments
+from structperc.models.chain_model import ChainModel
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
 from structperc.reports.tables import percent, text_table
 from structperc.structures import Batch, SentenceBoundaries, real_tokens
-from structperc.taggers.tagger import Tagger
 
 
 class ModelReliability(NamedTuple):
@@ -38,14 +38,14 @@ class ModelReliability(NamedTuple):
 
 
 def reliability(
-    tagger: Tagger, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True, types: bool = False
+    tagger: ChainModel, corpus: Corpus, bins: int = 10, name: str = "model", progress: bool = True, types: bool = False
 ) -> ModelReliability:
     """Compare the confidence of predicted labels and segments with their accuracy; labels are in the tagger's scheme.
 
     Confidence is a probability under p(y | x) = exp(s(y) / T - log Z(s / T)), with the tagger's temperature T or 1: of
     the predicted label of a token, and of exactly the predicted segment (see `segment_confidence`), which is correct if
-    it is a gold segment. Only likelihood, or a fitted temperature, makes p a probability; `Tagger.marginals` raises an
-    error for other models. Here p is computed for all models, to show the difference.
+    it is a gold segment. Only likelihood, or a fitted temperature, makes p a probability; `ChainModel.marginals`
+    raises an error for other models. Here p is computed for all models, to show the difference.
 
     Args:
         tagger: A tagger without non-local features.
@@ -91,7 +91,7 @@ def reliability(
 
 
 @torch.no_grad()
-def _confidences(tagger: Tagger, batch: Batch, names: LabelSet) -> tuple[list[Tensor], list[Tensor]]:
+def _confidences(tagger: ChainModel, batch: Batch, names: LabelSet) -> tuple[list[Tensor], list[Tensor]]:
     """Return confidence (n,) and correct (n,) bool of tokens, and of predicted segments with their types (n,) int64.
 
     `names` are the labels that number the gold labels and types.

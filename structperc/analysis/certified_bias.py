@@ -30,7 +30,7 @@ from structperc.metrics import (
     sum_by_document,
 )
 from structperc.metrics.certified_recall import RecallTest
-from structperc.taggers.tagger import Tagger
+from structperc.models.chain_model import ChainModel
 
 SEQUENCE = np.linspace(8, -8, 161)  # thresholds in log-odds, that of the highest recall first
 DECODERS = {"segments": MinimumSegmentRisk, "overlap": SegmentThreshold}
@@ -61,7 +61,7 @@ class CertifiedBias(NamedTuple):
 
 
 def fit_certified_bias(
-    tagger: Tagger,
+    tagger: ChainModel,
     corpus: Corpus,
     recall: float,
     probability: float = 0.9,

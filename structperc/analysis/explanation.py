@@ -11,11 +11,12 @@ from structperc.chain import kbest
 from structperc.data.corpus import Corpus
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
+from structperc.models.base import device_of
+from structperc.models.chain_model import ChainModel
 from structperc.nonlocal_features import CandidateSegments, NonlocalFeature
 from structperc.progress import bar
 from structperc.spelling import counted
-from structperc.structures import Batch, Candidates
-from structperc.taggers.tagger import Tagger
+from structperc.structures import Batch, Candidates, to_device
 
 VERDICTS = {"repaired": "repaired", "damaged": "damaged", "changed": "wrong before and after"}
 OTHERS = 3  # further candidates in an explanation
@@ -120,7 +121,7 @@ class Summary(NamedTuple):
         return text + ": " + ", ".join(f"{count} {VERDICTS[name]}" for name, count in self.verdicts.items())
 
 
-def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanation:
+def explain(tagger: ChainModel, corpus: Corpus, row: int, n: int = 100) -> Explanation:
     """Return the effect of non-local features on the n best candidates by local score of one sequence.
 
     Args:
@@ -158,7 +159,7 @@ def explain(tagger: Tagger, corpus: Corpus, row: int, n: int = 100) -> Explanati
     return _explanation(tagger, corpus, row, batch, _scored_candidates(tagger, batch, n))
 
 
-def explain_changed(tagger: Tagger, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
+def explain_changed(tagger: ChainModel, corpus: Corpus, n: int = 100, progress: bool = True) -> Iterator[Explanation]:
     """Yield explanations of the sequences of a corpus whose decision non-local features change.
 
     Args:
@@ -208,7 +209,7 @@ def summarise(explanations: Sequence[Explanation], corpus: Corpus) -> Summary:
     return Summary(len(corpus), len(explanations), verdicts if known else None, len(changes))
 
 
-def check_explainable(tagger: Tagger, n: int) -> None:
+def check_explainable(tagger: ChainModel, n: int) -> None:
     """Raise InputError for n < 1, and for a tagger without non-local features or with votes as scores."""
     if n < 1:
         raise InputError(f"--n must be >= 1, got {n}")
@@ -227,8 +228,8 @@ class _ScoredCandidates(NamedTuple):
 
 
 @torch.no_grad()
-def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidates:
-    moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
+def _scored_candidates(tagger: ChainModel, batch: Batch, n: int) -> _ScoredCandidates:
+    moved = to_device(batch, device_of(tagger))
     candidates = kbest(tagger(moved), n)
     found, totals = tagger.local_candidates(moved, candidates), tagger.total_scores(moved, candidates)[0]
     is_gold = torch.zeros_like(found.valid[0])
@@ -238,9 +239,9 @@ def _scored_candidates(tagger: Tagger, batch: Batch, n: int) -> _ScoredCandidate
 
 
 @torch.no_grad()
-def _all_terms(tagger: Tagger, batch: Batch, labels: Tensor) -> Iterator[Term]:
+def _all_terms(tagger: ChainModel, batch: Batch, labels: Tensor) -> Iterator[Term]:
     """Yield the non-local features that at least one candidate has; labels are (1, K, T), all valid."""
-    moved = tagger.transfer_batch_to_device(batch, tagger.device, 0)
+    moved = to_device(batch, device_of(tagger))
     valid = torch.ones(labels.shape[:2], dtype=torch.bool, device=labels.device)
     segments = CandidateSegments(moved, labels, valid, tagger.labels)
     for feature in cast(Iterable[NonlocalFeature], tagger.nonlocal_features):
@@ -261,7 +262,7 @@ def _terms(terms: Iterable[Term], after: int) -> tuple[float, list[Term]]:
     return same, sorted(differing, key=lambda term: -abs(term.products[after] - term.products[0]))
 
 
-def _explanation(tagger: Tagger, corpus: Corpus, row: int, batch: Batch, scored: _ScoredCandidates) -> Explanation:
+def _explanation(tagger: ChainModel, corpus: Corpus, row: int, batch: Batch, scored: _ScoredCandidates) -> Explanation:
     n = int(scored.candidates.valid.sum())
     order = scored.totals.argsort(descending=True, stable=True).tolist()
     shown = _shown(order[:n], scored.is_gold.nonzero().flatten().tolist())

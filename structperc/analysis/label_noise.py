@@ -19,9 +19,10 @@ from structperc.data.tag_schemes import Span
 from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.metrics.segment_errors import ERROR_KINDS, SegmentPair, match_segments
+from structperc.models.base import flat_values
 from structperc.reranking.jackknife import JackKnife, fold_numbers
 from structperc.spelling import counted
-from structperc.taggers.base import BaseTagger, flat_values
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
 from structperc.text import TokenizedText, join_words
 

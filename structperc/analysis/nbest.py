@@ -18,10 +18,10 @@ from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, oracle
 from structperc.metrics.segments import SegmentScores
+from structperc.models.chain_model import ChainModel
 from structperc.progress import bar
 from structperc.reports.tables import percent, text_table
 from structperc.structures import Batch, Candidates
-from structperc.taggers.tagger import Tagger
 
 ORACLE_BATCH = 2**20  # sequences * candidates * tokens whose F1 is compared at a time
 
@@ -30,7 +30,7 @@ class LengthScores(NamedTuple):
     """The quality of lists of n' candidates; ranks count from 1."""
 
     n: int
-    chosen: SegmentScores  # scores of the best by total score, as by `Tagger.decode` with KBest(n)
+    chosen: SegmentScores  # scores of the best by total score, as by `ChainModel.decode` with KBest(n)
     oracle: SegmentScores  # scores of the best by segment F1, see `oracle`
     gold_in_list: float  # share of the sequences whose gold labels are in the list
     gold_place: float  # mean rank of the gold labels in the lists that contain them; NaN if none does
@@ -58,7 +58,7 @@ class NBestScores(NamedTuple):
     seconds: Seconds
 
 
-def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
+def nbest_scores(tagger: ChainModel, corpus: Corpus, sizes: Sequence[int], progress: bool = True) -> NBestScores:
     """Score the n' best candidates for each n' of `sizes`, from one search.
 
     For each n' the result is that of decoding with KBest(n'), except for ties: the order of label sequences of equal
@@ -114,18 +114,20 @@ def nbest_scores(tagger: Tagger, corpus: Corpus, sizes: Sequence[int], progress:
 
 
 @torch.no_grad()
-def _search(tagger: Tagger, batch: Batch, sizes: Sequence[int]) -> tuple[Candidates, list[Tensor], tuple[float, float]]:
+def _search(
+    tagger: ChainModel, batch: Batch, sizes: Sequence[int]
+) -> tuple[Candidates, list[Tensor], tuple[float, float]]:
     """Return the longest list; for each n' (B,) the best by total score; seconds of search and of scores."""
     lattice = tagger(batch)
-    started = _clock(tagger.device)
+    started = _clock(batch.lengths.device)
     candidates = kbest(lattice, sizes[-1])
-    found = _clock(tagger.device)
+    found = _clock(batch.lengths.device)
     if tagger.additive:
         totals = tagger.total_scores(batch, candidates)
         choices = [totals[:, :n].argmax(1) for n in sizes]
     else:  # votes depend on the other candidates of a list
         choices = [tagger.total_scores(batch, _slice(candidates, 0, n)).argmax(1) for n in sizes]
-    return candidates, choices, (found - started, _clock(tagger.device) - found)
+    return candidates, choices, (found - started, _clock(batch.lengths.device) - found)
 
 
 def _clock(device: torch.device) -> float:

@@ -15,8 +15,8 @@ from structperc.data.tables import table_format
 from structperc.data.tag_schemes import parse_tag
 from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError
+from structperc.models.chain_model import ChainModel
 from structperc.spelling import counted
-from structperc.taggers.tagger import Tagger
 
 
 class PseudoLabels(NamedTuple):
@@ -39,7 +39,7 @@ class PseudoLabels(NamedTuple):
         return [f"{done} replaced, {left} left", *(f"  {name}: {n:,}" for name, n in self.added.items())]
 
 
-def pseudo_labels(tagger: Tagger, corpus: Corpus, min_probability: float = 0.9) -> PseudoLabels:
+def pseudo_labels(tagger: ChainModel, corpus: Corpus, min_probability: float = 0.9) -> PseudoLabels:
     """Replace unknown and ambiguous labels by the predicted ones of high probability. Lee 2013, section 2.
 
     The model labels each sentence under its known labels: a label is predicted only if it is allowed, and its
@@ -78,7 +78,9 @@ def pseudo_labels(tagger: Tagger, corpus: Corpus, min_probability: float = 0.9) 
     return PseudoLabels(corpus.replace_column(ALLOWED, new), added, sum(map(is_label_set, new)))
 
 
-def output_lines(tagger: Tagger, file: str, corpus: Corpus, reading: ReadOptions = DEFAULT_READING) -> Iterator[str]:
+def output_lines(
+    tagger: ChainModel, file: str, corpus: Corpus, reading: ReadOptions = DEFAULT_READING
+) -> Iterator[str]:
     """Yield the lines of a file of training data with the labels and sets of labels of its corpus, as columns.
 
     Other fields of a column file and its empty lines stay as they are; tables become columns, the label last.

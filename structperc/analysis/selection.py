@@ -14,7 +14,7 @@ from structperc.analysis.tag_output import output_lines
 from structperc.chain import entropy, marginals
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.taggers.tagger import Tagger
+from structperc.models.chain_model import ChainModel
 from structperc.text import TokenizedText, join_words
 
 Measure = Literal["entropy", "margin", "change", "random"]
@@ -34,7 +34,7 @@ class Selected(NamedTuple):
 
 
 def select(
-    tagger: Tagger,
+    tagger: ChainModel,
     corpus: Corpus,
     n: int,
     by: Measure = "entropy",
@@ -87,7 +87,7 @@ def select(
 
 
 @torch.no_grad()
-def selection_scores(tagger: Tagger, corpus: Corpus, by: Measure, seed: int = 1) -> np.ndarray:
+def selection_scores(tagger: ChainModel, corpus: Corpus, by: Measure, seed: int = 1) -> np.ndarray:
     """Return for each sequence of a corpus how much its labels would be worth, by a measure.
 
     "entropy": the entropy of the label sequence given the words (Settles & Craven 2008, sequence entropy; exact, not of
@@ -211,7 +211,7 @@ def item_counts(given: TagInput) -> list[int]:
     return [min(1, n) if given.plan.unit == "document" else n for n in (len(one.sentences) - 1 for one in given.own)]
 
 
-def selected_lines(tagger: Tagger, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
+def selected_lines(tagger: ChainModel, given: TagInput, chosen: Iterable[Selected]) -> Iterator[str]:
     """Yield chosen items as JSON lines with the predictions of the tagger, in the form of `structperc tag`.
 
     Further fields are `selection_score` and, unless the input is JSON lines, `source` with the place of the item.

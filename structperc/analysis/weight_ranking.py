@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from structperc.errors import InputError
+from structperc.models.chain_model import ChainModel
 from structperc.nonlocal_features import GlobalFeature, NonlocalFeature
 from structperc.reports.html_pages import render
 from structperc.reports.tables import text_table
 from structperc.reranking import FirstScore, LocalFeatures
 from structperc.scorers import SegmentLinear, SparseLinear
-from structperc.taggers.tagger import Tagger
 
 MAX_LABELS = 60  # in the matrix of transitions; those with the largest weights are shown
 
@@ -105,7 +105,7 @@ class WeightTable(NamedTuple):
     templates: list[tuple[str, int]]  # in the order of the rows, each with its number of rows; may be empty
 
 
-def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
+def _scorer_tables(tagger: ChainModel) -> Iterator[WeightTable]:
     """Yield the tables of nodes, edges, transitions and segments that a linear scorer has."""
     local = [part.scorer for part in tagger.scorer.modules() if isinstance(part, LocalFeatures)]  # of a re-ranker
     scorer = (local or [tagger.scorer])[0]
@@ -117,7 +117,7 @@ def _scorer_tables(tagger: Tagger) -> Iterator[WeightTable]:
     yield WeightTable("segment", scorer.weight.detach(), types, lambda rows: names(rows.tolist()), [])
 
 
-def _label_tables(tagger: Tagger, scorer: nn.Module) -> Iterator[WeightTable]:
+def _label_tables(tagger: ChainModel, scorer: nn.Module) -> Iterator[WeightTable]:
     names = list(tagger.labels.names)
     if not isinstance(scorer, SparseLinear):
         return
@@ -130,7 +130,7 @@ def _label_tables(tagger: Tagger, scorer: nn.Module) -> Iterator[WeightTable]:
         yield WeightTable("transition", weights, pairs, partial(_names_at, [""]), [])
 
 
-def _extracted(tagger: Tagger, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
+def _extracted(tagger: ChainModel, kind: str, weights: Tensor, columns: list[str]) -> WeightTable:
     def names(rows: Tensor) -> list[str]:
         return tagger.features.feature_names(kind, rows.cpu().numpy())
 
@@ -157,7 +157,7 @@ def _names_at(names: list[str], rows: Tensor) -> list[str]:
     return [names[row] for row in rows.tolist()]
 
 
-def weights(tagger: Tagger, top: int = 20) -> WeightGroups:
+def weights(tagger: ChainModel, top: int = 20) -> WeightGroups:
     """Return the largest weights of nodes, edges, transitions, segments and non-local features of a tagger.
 
     Of non-local features with few names all weights are returned. Ties at the end of a list are broken arbitrarily.

@@ -31,15 +31,15 @@ def weights(options: Namespace) -> None:
 
     from structperc.analysis.weight_ranking import Weight, weight_lines, weights, weights_page
     from structperc.data.output import check_output_path, write_lines
+    from structperc.models.chain_model import ChainModel
     from structperc.reports.figures import check_figure, plot_weights, write_figure
     from structperc.reports.tables import write_csv
-    from structperc.taggers.tagger import Tagger
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)
     check_output_path(options.csv)
     check_output_path(options.html)
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = ChainModel.load(options.model, trusted=options.trust)
     groups = weights(tagger, options.top)
     if options.plot:
         bars = [(group.sums.name, [(weight.name, weight.value) for weight in group.largest]) for group in groups]
@@ -67,13 +67,13 @@ def candidates(options: Namespace) -> None:
     from structperc.analysis.input_files import read_gold
     from structperc.analysis.nbest import HEADER, csv_rows, nbest_lines, nbest_scores
     from structperc.data.output import check_output_path
+    from structperc.models.chain_model import ChainModel
     from structperc.reports.figures import check_figure, plot_nbest, write_figure
     from structperc.reports.tables import write_csv
-    from structperc.taggers.tagger import Tagger
 
     check_figure(options.plot)
     check_output_path(options.csv)
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = ChainModel.load(options.model, trusted=options.trust)
     lists = nbest_scores(tagger, read_gold(tagger, options.file, read_options(options)), options.n or LENGTHS)
     if options.plot:
         curves = zip(*((r.n, r.chosen.f1, r.oracle.f1, r.gold_in_list) for r in lists.rows), strict=True)
@@ -98,11 +98,11 @@ def explain(options: Namespace) -> None:
     from structperc.analysis.explanation_report import explanation_html, explanation_lines, legend
     from structperc.analysis.input_files import read_corpus
     from structperc.data.output import check_output_path, write_lines
+    from structperc.models.chain_model import ChainModel
     from structperc.reports.html_pages import page_title
-    from structperc.taggers.tagger import Tagger
 
     check_output_path(options.html)
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = ChainModel.load(options.model, trusted=options.trust)
     n = options.n if options.n is not None else (tagger.decoder.k if tagger.decoder.k > 1 else EXPLAINED)
     check_explainable(tagger, n)
     corpus = read_corpus(tagger, options.file, read_options(options))

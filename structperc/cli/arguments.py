@@ -16,8 +16,8 @@ from structperc.spelling import did_you_mean
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
 
 if TYPE_CHECKING:
+    from structperc.models import ChainModel
     from structperc.taggers.guided_tagger import GuidedTagger
-    from structperc.taggers.tagger import Tagger
 
 
 class Command(NamedTuple):
@@ -69,7 +69,7 @@ def check_file(path: str) -> None:
 
 def check_model(path: str) -> None:
     """Raise InputError for a path without a saved model."""
-    from structperc.taggers.model_format import check_model_files, model_errors
+    from structperc.models.model_format import check_model_files, model_errors
 
     folder = Path(path)
     if not folder.is_file():  # a checkpoint
@@ -343,23 +343,22 @@ def read_options(options: argparse.Namespace) -> ReadOptions:
     return ReadOptions(**given)
 
 
-def load_chain(model: str, trusted: Sequence[str]) -> "Tagger":
-    """Return a saved tagger of chains. Raises InputError for a guided tagger, which has no probabilities and biases."""
-    from structperc.taggers.base import BaseTagger
-    from structperc.taggers.tagger import Tagger
+def load_chain(model: str, trusted: Sequence[str]) -> "ChainModel":
+    """Return a saved model of chains. Raises InputError for a guided tagger, which has no probabilities and biases."""
+    from structperc.models import ChainModel, Model
 
-    tagger = BaseTagger.load(model, trusted=trusted)
-    if not isinstance(tagger, Tagger):
-        raise InputError(f"{model}: a {type(tagger).__name__} has no probabilities and no biases; use another model")
-    return tagger
+    loaded = Model.load(model, trusted=trusted)
+    if not isinstance(loaded, ChainModel):
+        raise InputError(f"{model}: a {type(loaded).__name__} has no probabilities and no biases; use another model")
+    return loaded
 
 
 def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
     """Return a saved guided tagger. Raises InputError for other models, which do not record a decision order."""
-    from structperc.taggers.base import BaseTagger
+    from structperc.models import Model
     from structperc.taggers.guided_tagger import GuidedTagger
 
-    tagger = BaseTagger.load(model, trusted=trusted)
+    tagger = Model.load(model, trusted=trusted)
     if not isinstance(tagger, GuidedTagger):
         name = type(tagger).__name__
         raise InputError(f"{model}: a {name} does not record a decision order; use the folder of a GuidedTagger")

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from structperc.analysis.bias_fitting import Goal
     from structperc.data.corpus import Corpus
     from structperc.metrics import Evaluation
+    from structperc.models.base import Model
+    from structperc.models.chain_model import ChainModel
     from structperc.predictor import Prediction
-    from structperc.taggers.base import BaseTagger
-    from structperc.taggers.tagger import Tagger
 
 
 def _evaluate_arguments(parser: CommandParser) -> None:
@@ -68,7 +68,7 @@ def evaluate(options: Namespace) -> None:
         write_json(Path(options.json), record)
 
 
-def _errors(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction", options: Namespace) -> dict[str, Any]:
+def _errors(tagger: "Model", corpus: "Corpus", prediction: "Prediction", options: Namespace) -> dict[str, Any]:
     """Print and write the errors of a tagger as requested, and return them as plain JSON types."""
     from structperc.analysis import error_analysis, error_html, error_lines, error_record
     from structperc.data.output import write_lines
@@ -84,13 +84,13 @@ def _errors(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction", op
     return error_record(analysis)
 
 
-def _read_training(tagger: "BaseTagger", options: Namespace) -> "Corpus":
+def _read_training(tagger: "Model", options: Namespace) -> "Corpus":
     from structperc.analysis.input_files import read_gold
 
     return read_gold(tagger, options.train, read_options(options)._replace(dropped="ignored"))
 
 
-def _scores(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction") -> "Evaluation":
+def _scores(tagger: "Model", corpus: "Corpus", prediction: "Prediction") -> "Evaluation":
     """Return the scores of a prediction; segments are those that it lists, which may overlap, or of its labels."""
     import numpy as np
     import torch
@@ -99,7 +99,7 @@ def _scores(tagger: "BaseTagger", corpus: "Corpus", prediction: "Prediction") ->
     from structperc.metrics import Evaluation, SegmentF1
 
     labels = tagger.gold_labels(corpus)
-    evaluation = Evaluation(labels, tagger.beta)
+    evaluation = Evaluation(labels)
     gold = corpus.columns["label"]
     ids = (torch.from_numpy(labels.encode(own))[None] for own in (prediction.labels, gold))
     sentences = np.repeat(np.arange(len(corpus.sentences) - 1), np.diff(corpus.sentences))
@@ -178,9 +178,9 @@ def calibrate(options: Namespace) -> None:
     from structperc.analysis.bias_fitting import fit_bias, fit_temperature
     from structperc.analysis.bias_report import bias_lines, certified_lines, plot_precision_recall
     from structperc.analysis.input_files import read_gold
+    from structperc.models.biases import check_bias_name, describe_biases
+    from structperc.models.model_format import update_configuration
     from structperc.reports.figures import check_figure, write_figure
-    from structperc.taggers.model_format import update_configuration
-    from structperc.taggers.tagger import check_bias_name, describe_biases
 
     goal = _goal(options)
     name = (goal.name if goal else "") if options.name is None else options.name
@@ -317,18 +317,18 @@ def shrink(options: Namespace) -> None:
 
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import write_errors
+    from structperc.models.chain_model import ChainModel
+    from structperc.models.saving import prune
     from structperc.reports.tables import text_table
-    from structperc.taggers.saving import prune
-    from structperc.taggers.tagger import Tagger
 
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = ChainModel.load(options.model, trusted=options.trust)
     corpus = read_gold(tagger, options.data, read_options(options)) if options.data else None
     before = _size_and_score("before", options.model, tagger, corpus)
     small = prune(tagger, options.below)
     with write_errors(options.output):
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
     small.save(options.output, options.table)
-    small = Tagger.load(options.output, trusted=options.trust)
+    small = ChainModel.load(options.output, trusted=options.trust)
     after = _size_and_score("after", options.output, small, corpus)
     if corpus is not None:
         after.append(f"{float(after[-1]) - float(before[-1]):+.2f}")
@@ -336,7 +336,7 @@ def shrink(options: Namespace) -> None:
     print("\n".join(text_table([heading, before, after], "<>")))
 
 
-def _size_and_score(name: str, folder: str, tagger: "Tagger", corpus: "Corpus | None") -> list[str]:
+def _size_and_score(name: str, folder: str, tagger: "ChainModel", corpus: "Corpus | None") -> list[str]:
     from pathlib import Path
 
     from structperc.scorers import SegmentLinear
@@ -370,7 +370,7 @@ def _push_arguments(parser: CommandParser) -> None:
 @command("MODEL REPOSITORY", "a saved model and its card on the hub", _push_arguments)
 def push(options: Namespace) -> None:
     """Put a saved model and its card, README.md, into a repository of the Hugging Face hub."""
-    from structperc.taggers.hub import push_folder
+    from structperc.models.hub import push_folder
 
     card = {"licence": options.licence, "language": options.language, "commit_message": options.message}
     place = {"private": options.private, "token": options.token, "branch": options.branch}

@@ -21,7 +21,7 @@ from structperc.data.read_options import UNITS
 if TYPE_CHECKING:
     from structperc.analysis.selection import Measure
     from structperc.data.survey import Survey
-    from structperc.taggers.tagger import Tagger
+    from structperc.models.chain_model import ChainModel
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -60,10 +60,10 @@ def select(options: Namespace) -> None:
     from structperc.analysis.tag_input import TextSplitting, read_input
     from structperc.data.output import check_output_path, write_lines
     from structperc.data.survey import inspect_file
-    from structperc.taggers.tagger import Tagger
+    from structperc.models.chain_model import ChainModel
 
     check_output_path(options.output)
-    tagger = Tagger.load(options.model, trusted=options.trust)
+    tagger = ChainModel.load(options.model, trusted=options.trust)
     by = options.by or _default_measure(tagger, options.model)
     splitting = TextSplitting(options.input, options.tokens, options.sentences)
     given = read_input(tagger, options.file, read_options(options), splitting)
@@ -78,7 +78,7 @@ def select(options: Namespace) -> None:
         print(f"{options.output}: {len(chosen):,} of {len(counts):,}, by {by}")
 
 
-def _default_measure(tagger: "Tagger", model: str) -> "Measure":
+def _default_measure(tagger: "ChainModel", model: str) -> "Measure":
     """Return the measure for a model: entropy, or margin, with a warning, if it has no probabilities."""
     if tagger.probabilistic:
         return "entropy"

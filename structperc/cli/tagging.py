@@ -36,8 +36,8 @@ from structperc.process_pool import Workers, start_workers
 from structperc.progress import bar
 
 if TYPE_CHECKING:
+    from structperc.models import ChainModel
     from structperc.taggers.guided_tagger import GuidedTagger
-    from structperc.taggers.tagger import Tagger
 
 SUFFIXES = {"columns": ".conll", "jsonl": ".jsonl", "html": ".html", "brat": ".ann"}
 MAX_LISTED = 2**16  # label sequences in memory
@@ -237,14 +237,13 @@ def _load_model(model: str, trusted: Sequence[str], output_options: OutputOption
     if output_options.k is None and not output_options.order:
         tagger = load(model, trusted, output_options.bias)
         return tagger, partial(_tag_best, tagger, output_options)
-    from structperc.taggers.base import BaseTagger
-    from structperc.taggers.tagger import Tagger
+    from structperc.models import ChainModel, Model
 
     if output_options.k is None:
         guided = load_guided(model, trusted)
         return guided, partial(_tag_with_order, guided)
-    whole = BaseTagger.load(model, trusted=trusted)
-    if not isinstance(whole, Tagger):
+    whole = Model.load(model, trusted=trusted)
+    if not isinstance(whole, ChainModel):
         raise InputError(f"{model}: a {type(whole).__name__} does not support n-best output; remove -k")
     return whole, partial(_tag_candidates, whole, output_options.k)
 
@@ -289,7 +288,7 @@ def _tag_with_order(tagger: "GuidedTagger", given: TagInput) -> TaggedBlock:
     return TaggedBlock("".join(column_lines(given, further, labels, tagger.labels.names)), given.corpus.tokens)
 
 
-def _tag_candidates(tagger: "Tagger", k: int, given: TagInput) -> TaggedBlock:
+def _tag_candidates(tagger: "ChainModel", k: int, given: TagInput) -> TaggedBlock:
     """Return the k best of each sequence: a comment with rank, score and log-probability, then words and labels."""
     corpus = given.corpus
     lines = [f"{header_line(['word', PREDICTED])}\n\n"] if given.block.first == 1 else []

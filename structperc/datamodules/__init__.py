@@ -8,25 +8,6 @@ sampler.py       order of sequences and mini-batches; resuming an interrupted ep
 distributed.py   distributed training: number of this process, sums and lists over all processes
 """
 
-from structperc.datamodules.base import SequenceDataModule
-from structperc.datamodules.distributed import ProcessGroup, process_group
-from structperc.datamodules.encoded import EncodedCorpus, PrecomputedBatches
-from structperc.datamodules.sampler import LengthBatchSampler, TokenBatchSampler
-from structperc.datamodules.sources import Combined, Conll, Conllu, Hub, InMemory, Synthetic, Table
+import lazy_loader
 
-__all__ = [
-    "SequenceDataModule",
-    "Conll",
-    "Conllu",
-    "Hub",
-    "Synthetic",
-    "Table",
-    "InMemory",
-    "Combined",
-    "EncodedCorpus",
-    "PrecomputedBatches",
-    "LengthBatchSampler",
-    "TokenBatchSampler",
-    "ProcessGroup",
-    "process_group",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytorch_lightning as pl
 from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
 
 from structperc.datamodules.distributed import SINGLE_PROCESS, ProcessGroup
 from structperc.errors import InputError
 from structperc.ragged import padded_groups
+
+if TYPE_CHECKING:
+    import pytorch_lightning as pl
 
 POOL = 16  # batches per pool, in which sequences are sorted by length
 TOKENS = 2**14  # per mini-batch for learning sequence by sequence, some hundred sentences
@@ -248,7 +250,7 @@ def unchanged(batch: Any) -> Any:
     return batch
 
 
-def batches_seen(trainer: pl.Trainer) -> int | None:
+def batches_seen(trainer: "pl.Trainer") -> int | None:
     """Return the number of mini-batches that a resumed run has seen in its first epoch; None for a whole epoch.
 
     For a checkpoint written after a mini-batch this is a number, possibly 0, and the trainer does not call
@@ -259,7 +261,7 @@ def batches_seen(trainer: pl.Trainer) -> int | None:
     return int((trainer.fit_loop.batch_idx + 1) % trainer.num_training_batches)
 
 
-def mark_unfinished_epoch(checkpoint: dict[str, Any], trainer: pl.Trainer) -> None:
+def mark_unfinished_epoch(checkpoint: dict[str, Any], trainer: "pl.Trainer") -> None:
     """Mark the epoch of a checkpoint as unfinished if training stopped before its last mini-batch.
 
     Lightning counts such an epoch as finished, so that a resumed run would begin the next one.

@@ -25,6 +25,7 @@ from structperc.datamodules.sampler import LengthBatchSampler
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
+from structperc.models.model_format import required_entries
 from structperc.nonlocal_features import CandidateSegments, GlobalFeature, Vocabulary, format_strings
 from structperc.progress import bar
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
@@ -35,7 +36,6 @@ from structperc.reranking.reranker import Reranker
 from structperc.structures import Batch, Candidates
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
-from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
 
 BATCH = 64  # sequences at a time

@@ -15,9 +15,9 @@ from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.data.text_files import expand_path
 from structperc.errors import InputError
+from structperc.models.chain_model import ChainModel
+from structperc.models.model_format import model_errors
 from structperc.scorers import SegmentCandidates
-from structperc.taggers.model_format import model_errors
-from structperc.taggers.tagger import Tagger
 
 STATE = {"tagger": dict[str, Any], "bytes": int, "extent": Extent}
 LIMIT = 2**34  # bytes of the weights of a first model
@@ -57,7 +57,7 @@ class LikelySegments(SegmentCandidates):
             raise InputError(f"LikelySegments: threshold must be at least 0 and below 1, got {threshold}")
         self.model, self.threshold = model, threshold
         self._config: dict[str, Any] | None = None
-        self._first: list[Tagger] = []  # in a list, so that it is not a part with weights to learn
+        self._first: list[ChainModel] = []  # in a list, so that it is not a part with weights to learn
 
     def build_vocabulary(self, corpus: Corpus) -> None:
         """Load the first model.
@@ -65,7 +65,7 @@ class LikelySegments(SegmentCandidates):
         Raises:
             InputError: there is no such model, or it has no probabilities or no segments.
         """
-        first = Tagger.load(expand_path(self.model))
+        first = ChainModel.load(expand_path(self.model))
         try:
             first.check_probabilistic()
         except InputError as error:
@@ -91,13 +91,13 @@ class LikelySegments(SegmentCandidates):
                 found[span.start, span.end - span.start - 1] = True
         return found
 
-    def _tagger(self) -> Tagger:
+    def _tagger(self) -> ChainModel:
         if not self._first:
             if self._config is None:
                 raise RuntimeError("LikelySegments has no first model yet; call build_vocabulary")
             with model_errors("LikelySegments: first model"):
                 tensors = load(self.weights.cpu().numpy().tobytes())
-                self._first = [Tagger.from_state(self._config, tensors, Builder())]
+                self._first = [ChainModel.from_state(self._config, tensors, Builder())]
         return self._first[0]
 
     def source_files(self) -> list[str]:

@@ -14,10 +14,10 @@ from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics.accuracy import sentence_boundaries
 from structperc.metrics.segments import check_beta, opened_segments
+from structperc.models.base import flat_labels, inference_batch_size
+from structperc.models.chain_model import ChainModel
 from structperc.predictor.base import Sentence, corpus_from_sentences
 from structperc.structures import Batch, Candidates, SentenceBoundaries, real_tokens
-from structperc.taggers.base import flat_labels, inference_batch_size
-from structperc.taggers.tagger import Tagger
 
 
 class CandidateDistribution(NamedTuple):
@@ -61,7 +61,7 @@ class MinimumRisk:
 
     def __init__(
         self,
-        taggers: Sequence[Tagger],
+        taggers: Sequence[ChainModel],
         search: KBest,
         cost: "CandidateCost | None" = None,
         temperature: float | Sequence[float] = 1.0,
@@ -74,7 +74,7 @@ class MinimumRisk:
     # -- text ------------------------------------------------------------------------------------------------
 
     def tag(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> list[list[str]]:
-        """Return the labels of each sentence, as names. The arguments are those of `Tagger.tag`."""
+        """Return the labels of each sentence, as names. The arguments are those of `ChainModel.tag`."""
         return self.label(corpus_from_sentences(sentences, documents))
 
     def label(self, corpus: Corpus) -> list[list[str]]:
@@ -133,7 +133,7 @@ def least_risk(found: CandidateDistribution, costs: Tensor) -> Tensor:
     return found.probabilities.masked_fill(~least, -1).argmax(1)
 
 
-def _check(taggers: Sequence[Tagger], temperatures: Sequence[float]) -> None:
+def _check(taggers: Sequence[ChainModel], temperatures: Sequence[float]) -> None:
     """Raise InputError for an invalid ensemble."""
     if not taggers:
         raise InputError("MinimumRisk: taggers is empty; give at least one")

@@ -25,6 +25,8 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import oracle
+from structperc.models.biases import restore_biases
+from structperc.models.model_format import required_entries
 from structperc.nn.candidate_scorer import best_allowed_by_total
 from structperc.nonlocal_features import NonlocalFeature
 from structperc.ragged import Ragged
@@ -32,7 +34,6 @@ from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBa
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
 from structperc.structures import Batch, Candidates, Lattice, Scored
-from structperc.taggers.model_format import required_entries
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -276,7 +277,9 @@ class Reranker(Tagger):
         """Return the re-ranker, without weights and lists, of a `description`."""
         first = Tagger.from_description(required_entries(description, ["first"])["first"], features, build)
         parts = build.options(cls, required_entries(description, cls.saved_parts), "model")
-        return cls(first=first, **parts).restore_biases(description, build)
+        reranker = cls(first=first, **parts)
+        restore_biases(reranker, description, build)
+        return reranker
 
 
 def check_parts(

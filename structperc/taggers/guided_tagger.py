@@ -16,11 +16,12 @@ from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
 from structperc.guided.arrays import Decisions
 from structperc.guided.model import Order
+from structperc.models.base import flat_values, inference_batch_size
+from structperc.models.model_format import required_entries
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
-from structperc.taggers.base import BaseTagger, flat_values, inference_batch_size
+from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import EpochStatistics
-from structperc.taggers.model_format import required_entries
 
 ORDER = "order"  # the column of `GuidedTagger.further_columns`
 

@@ -1,5 +1,6 @@
 """Callbacks of runs: ends of trainings, summaries, and checkpoints of the best and of the last epoch."""
 
+import io
 import logging
 import os
 import shutil
@@ -8,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ModelCheckpoint, Timer
+from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from structperc.data.output import atomic_file, write_errors
+from structperc.data.output import atomic_file, open_atomic, write_errors
 from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import FrozenVectors, Transformer
 from structperc.errors import InputError
+from structperc.models.checkpoint_files import load_weights, read_checkpoint
 from structperc.optim import DivergenceError, training_protocol
 from structperc.reranking import GlobalReranker
 from structperc.spelling import counted
 from structperc.taggers.base import BaseTagger
-from structperc.taggers.checkpoint_files import CheckpointStorage, load_weights
 from structperc.training.report import parameters
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -160,8 +163,8 @@ class RunSummary(pl.Callback):
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-class RunCheckpoints(CheckpointStorage):
-    """The checkpoint files of a run.
+class RunCheckpoints(TorchCheckpointIO):
+    """The checkpoint files of a run, written whole or not at all, and read by `read_checkpoint` onto the CPU.
 
     A run that is resumed in another folder goes on with the best score and file of the interrupted one, which Lightning
     would forget: its best weights are those of an uninterrupted run. If that file is gone, later epochs are compared.
@@ -182,14 +185,19 @@ class RunCheckpoints(CheckpointStorage):
         self.best = best
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """Write a checkpoint, see `CheckpointStorage`."""
-        super().save_checkpoint(checkpoint, path, storage_options)
+        """Write a checkpoint. Raises InputError with the reason if it cannot be written; an older file stays."""
+        content = io.BytesIO()  # torch gives no reason when it cannot write to a file
+        torch.save(checkpoint, content)
+        with write_errors(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(path) as file:
+            file.write(content.getbuffer())
         self.written = path
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """Read a checkpoint, see `CheckpointStorage`."""
+        """Read a checkpoint."""
         self.restoring = True
-        checkpoint = super().load_checkpoint(path, map_location, weights_only)
+        checkpoint = read_checkpoint(path)
         if state := checkpoint["callbacks"].get(self.best.state_key):
             state["dirpath"] = self.best.dirpath
             if not Path(state["best_model_path"]).is_file():

@@ -131,7 +131,7 @@ def check_paths(arguments: Sequence[str], splits: Iterable[str]) -> None:
         with _named(value):
             check_exists(path)
     if (start := _text_of(tree, "model", "init_from")) is not None:
-        from structperc.taggers.model_format import check_model_files, model_errors
+        from structperc.models.model_format import check_model_files, model_errors
 
         folder = Path(start.value)
         with _named(start), model_errors(folder):

@@ -21,6 +21,7 @@ from structperc.errors import InputError
 from structperc.progress import show_bars
 from structperc.reports.training_progress import best_score, progress_options, score_name
 from structperc.taggers.base import BaseTagger
+from structperc.taggers.input_checks import check_processes
 from structperc.taggers.tagger import Tagger
 from structperc.training.callbacks import (
     CheckTermination,
@@ -195,7 +196,7 @@ class Program:
 
     def before_fit(self) -> None:
         """Prepare a fit; without development data the last epoch is kept as the best."""
-        self.model.check_processes(self.trainer)
+        check_processes(self.model, self.trainer)
         self.datamodule.corpus("train")
         if not self.datamodule.has("dev"):
             self.checkpoints.monitor = None

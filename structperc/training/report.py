@@ -20,10 +20,11 @@ from structperc.data.output import write_lines
 from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_gather_objects, process_group
 from structperc.metrics import Evaluation
+from structperc.models.base import evaluation_mode, flat_labels
+from structperc.models.hub import CARD, code, code_block, model_card
 from structperc.progress import bar
 from structperc.reports.tables import markdown_table, percent, text_table
-from structperc.taggers.base import BaseTagger, evaluation_mode, flat_labels
-from structperc.taggers.hub import CARD, code, code_block, model_card
+from structperc.taggers.base import BaseTagger
 from structperc.training.loggers import logged_options
 
 STATUS = Path("/proc/self/status")

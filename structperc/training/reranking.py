@@ -13,6 +13,7 @@ from structperc.reports.tables import write_csv
 from structperc.reranking import Boosting
 from structperc.reranking.global_reranker import GlobalReranker
 from structperc.reranking.reranker import Reranker
+from structperc.taggers.input_checks import check_processes
 from structperc.training.curves import SCORE, read_curve
 from structperc.training.program import Program, run
 
@@ -53,7 +54,7 @@ class RerankingProgram(Program):
 
 def check_trainer(trainer: pl.Trainer, model: Reranker) -> None:
     """Raise InputError for several processes, and for options about gradients if a ranker learns without them."""
-    model.check_processes(trainer)
+    check_processes(model, trainer)
     if model.automatic_optimization:
         return
     if trainer.accumulate_grad_batches > 1:

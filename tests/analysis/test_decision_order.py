@@ -341,7 +341,7 @@ def test_tag_writes_the_order_before_the_label(run, model, file, tmp_path):
 
 
 def test_models_without_an_order(fails, chain, file, tmp_path):
-    said = "a Tagger does not record a decision order"
+    said = "a ChainModel does not record a decision order"
     assert f"{chain}: {said}" in fails("decisions", chain, file, "--html", tmp_path / "page.html")
     assert f"{chain}: {said}" in fails("tag", chain, file, "--order", "-o", tmp_path / "out.txt")
     assert not {"page.html", "out.txt"} & {path.name for path in tmp_path.iterdir()}

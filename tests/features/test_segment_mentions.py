@@ -13,10 +13,10 @@ from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere
 from structperc.features.segment_mentions import MentionMajority
+from structperc.models import Model
 from structperc.optim import Perceptron
 from structperc.reranking import FirstLabels, JackKnife
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
-from structperc.taggers.base import BaseTagger
 from tests.tiny import Sentences, sentences
 
 D = 3
@@ -129,5 +129,5 @@ def test_two_stages(tmp_path):
     for p in made.parameters():
         torch.nn.init.normal_(p)
     made.save(tmp_path / "model")
-    again = BaseTagger.load(tmp_path / "model")
+    again = Model.load(tmp_path / "model")
     assert again.tag([["Anna", "met", "Rome"], ["Rome"]]) == made.tag([["Anna", "met", "Rome"], ["Rome"]])

@@ -20,10 +20,11 @@ from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MCELoss, MEMMLos
 from structperc.errors import InputError
 from structperc.features import CaseElsewhere, Clusters, FeatureExtractor, Gazetteer
 from structperc.loading import CRITERIA, PROBABILISTIC
+from structperc.models import ChainModel, Model
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
-from structperc.taggers import BaseTagger, Tagger
+from structperc.taggers import Tagger
 from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
 
@@ -154,7 +155,7 @@ def test_models_of_local_sums_are_light(criterion, tmp_path):
 )
 def test_other_models_are_whole(options, tmp_path):
     make_tagger(Sentences(sentences(8)), options.pop("criterion"), **options).save(tmp_path / "model")
-    assert type(structperc.load(tmp_path / "model")) is Tagger
+    assert type(structperc.load(tmp_path / "model")) is ChainModel
 
 
 @pytest.mark.parametrize("path", CRITERIA)
@@ -188,8 +189,8 @@ def retensor(model, change, add_checksums):
     change(tensors)
     save_file(tensors, model / "model.safetensors")
     if add_checksums:
-        from structperc.taggers.model_format import CHECKSUMS
-        from structperc.taggers.model_format import add_checksums as sealed
+        from structperc.models.model_format import CHECKSUMS
+        from structperc.models.model_format import add_checksums as sealed
 
         config = json.loads((model / "model.json").read_text())
         del config[CHECKSUMS], config["format"]
@@ -225,7 +226,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_damaged_models_are_refused_as_ever(model, damage):
     damage(model)
-    assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
+    assert refusal(lambda: structperc.load(model)) == refusal(lambda: Model.load(model))
 
 
 SEGMENT_DAMAGE = {
@@ -241,7 +242,7 @@ SEGMENT_DAMAGE = {
 def test_damaged_models_with_segments_are_refused_as_ever(with_segments, damage, tmp_path):
     model = shutil.copytree(with_segments, tmp_path / "model")
     retensor(model, damage, add_checksums=True)
-    assert refusal(lambda: structperc.load(model)) == refusal(lambda: BaseTagger.load(model))
+    assert refusal(lambda: structperc.load(model)) == refusal(lambda: Model.load(model))
 
 
 def test_older_models_have_fewer_options(with_segments, tmp_path):
@@ -268,7 +269,7 @@ def test_missing_folder(tmp_path):
 def test_model_changed_by_hand(model, caplog):
     rewrite(model, lambda c: c["features"].update(cutoff=7))
     with caplog.at_level(logging.WARNING, "pytorch_lightning.structperc"):
-        assert type(structperc.load(model)) is Tagger
+        assert type(structperc.load(model)) is ChainModel
     assert [record.message.count("was changed") for record in caplog.records] == [1]
 
 
@@ -304,7 +305,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     for name in ("transform_lattice", "attribute"):
         assert "--trust mine" in refusal(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
-    assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is Tagger
+    assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is ChainModel
     trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
     assert type(trusted) is SparsePredictor
     assert trusted.tag(text) == own.tag(text)

@@ -457,7 +457,7 @@ def test_saved_biases(reranker, data, tmp_path):
 def test_a_tagger_is_no_reranker(reranker, tmp_path):
     reranker.first.save(tmp_path / "model")
     assert type(Tagger.load(tmp_path / "model")) is Tagger
-    with pytest.raises(InputError, match=r"Tagger.*Reranker"):
+    with pytest.raises(InputError, match=r"ChainModel.*Reranker"):
         Reranker.load(tmp_path / "model")
 
 

@@ -17,10 +17,10 @@ from structperc.errors import InputError
 from structperc.features.arrays import NO_FEATURE
 from structperc.features.hashing import NO_KEY, string_hash
 from structperc.features.segment_index import HashedSegmentIndex, compress_names, expand_names
+from structperc.models import Model
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron
 from structperc.scorers import SegmentCandidates, SegmentFeatures, SegmentLinear, SparseLinear, Sum
-from structperc.taggers.base import BaseTagger
 from tests.tiny import Sentences, sentences
 
 TEMPLATES = ["length", "w[all]", "wl[first]|wl[last]", "w[-1]|shape[all]", "w[+2]", "go[phrase]|length"]
@@ -193,7 +193,7 @@ def test_saved_tagger(features, tmp_path):
     text = [["Anna", "met", "New", "York"], []]
     tagger.save(tmp_path / "model")
     (tmp_path / "go.txt").unlink()
-    again = BaseTagger.load(tmp_path / "model")
+    again = Model.load(tmp_path / "model")
     assert again.kbest(text, 5) == tagger.kbest(text, 5)
     groups = weights(again, top=3)
     assert [group.sums.name for group in groups] == ["node", "transition", "segment"]

@@ -13,10 +13,11 @@ from structperc.criteria import HingeLoss
 from structperc.datamodules import Synthetic
 from structperc.encoders import FrozenVectors, Window, WordEmbedding
 from structperc.errors import InputError
+from structperc.models import prune
 from structperc.optim import PassiveAggressive
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear, VectorLinear
-from structperc.taggers import Tagger, prune, sequential_learning
+from structperc.taggers import Tagger, sequential_learning
 from structperc.taggers.learning import GradientTraining
 from structperc.taggers.sequential_learning import VectorLearner
 

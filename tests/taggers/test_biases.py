@@ -13,10 +13,11 @@ from structperc.criteria import HingeLoss
 from structperc.data import Synthetic, spans
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.models.chain_model import ChainModel
+from structperc.models.model_format import add_checksums
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
-from structperc.taggers.model_format import add_checksums
 
 TEXT = ["Shares", "of", "Penus", "Corp.", "fell"]
 BIASES = {
@@ -61,7 +62,7 @@ def test_models_with_biases_of_labels_load_without_torch(tagger, tmp_path):
     for name, light in {None: True, "none": True, "recall": True, "sure": False, "all": False}.items():
         loaded = structperc.load(tmp_path / "model", bias=name)
         tagger.use_bias("recall" if name is None else None if name == "none" else name)
-        assert type(loaded) is (SparsePredictor if light else Tagger)
+        assert type(loaded) is (SparsePredictor if light else ChainModel)
         assert loaded.tag([TEXT]) == tagger.tag([TEXT])
     with pytest.raises(InputError, match="unknown"):
         structperc.load(tmp_path / "model", bias="unknown")

@@ -10,7 +10,7 @@ import torch
 
 from structperc.cli.main import main
 from structperc.errors import InputError
-from structperc.taggers.checkpoint_files import read_checkpoint
+from structperc.models.checkpoint_files import read_checkpoint
 from tests.errors import refusal
 
 

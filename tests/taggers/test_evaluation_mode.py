@@ -13,8 +13,8 @@ from structperc.cli.main import main
 from structperc.criteria import CRFLoss
 from structperc.datamodules.sources import Synthetic
 from structperc.encoders import BiLSTM, WordEmbedding
+from structperc.models.base import evaluation_mode
 from structperc.scorers import Neural
-from structperc.taggers.base import evaluation_mode
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import label_split
 from tests.tiny import Sentences, sentences, without_names

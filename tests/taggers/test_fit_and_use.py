@@ -28,7 +28,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import GPD, LBFGS, AveragedOptimizer, FullBatch
 from structperc.reranking import Boosting, FirstScore, Reranker, VotedPerceptron
 from structperc.scorers import SparseLinear
-from structperc.taggers import BaseTagger, GuidedTagger
+from structperc.taggers import GuidedTagger
 from tests.nested import assert_same
 from tests.ranked import Text, make_first, make_reranker
 
@@ -251,7 +251,7 @@ def test_options_of_loaded_checkpoints(tmp_path):
     trainer = trainer_of(tmp_path, 1)
     trainer.fit(tagger, data)
     path, optimizer = tmp_path / "last.ckpt", partial(torch.optim.Adam, lr=0.1)
-    loaded = BaseTagger.load_from_checkpoint(path, map_location="cpu", weights_only=True, optimizer=optimizer)
+    loaded = Tagger.load_from_checkpoint(path, map_location="cpu", weights_only=True, optimizer=optimizer)
     assert loaded.optimizer is optimizer
     pl.Trainer(max_epochs=1, enable_checkpointing=False, **QUIET).fit(loaded, data)
     for options in ({"criterion": CRFLoss()}, {"unknown": 1}, {"strict": False}, {"hparams_file": "hparams.yaml"}):

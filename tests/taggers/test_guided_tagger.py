@@ -10,7 +10,7 @@ from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedOptimizer
-from structperc.taggers.base import BaseTagger
+from structperc.models import Model
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
 from structperc.training.program import Program, run
@@ -58,7 +58,7 @@ def same(a, b):
 
 def test_fit_saves_the_averages_of_the_best_epoch(config, tmp_path):
     program = fitted(config, tmp_path / "run", "--trainer.max_epochs=1")
-    saved = BaseTagger.load(tmp_path / "run" / "1" / "model")
+    saved = Model.load(tmp_path / "run" / "1" / "model")
     assert type(saved) is GuidedTagger
     (optimizer,) = program.trainer.optimizers
     assert isinstance(optimizer, GuidedOptimizer)

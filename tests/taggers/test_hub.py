@@ -13,9 +13,9 @@ from huggingface_hub import HfApi, ModelCard
 
 from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
+from structperc.models import hub as publishing
+from structperc.models.hub import push_folder
 from structperc.taggers import Tagger
-from structperc.taggers import hub as publishing
-from structperc.taggers.hub import push_folder
 from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
 
@@ -160,7 +160,7 @@ def test_no_licence_and_no_language_are_invented(hub, saved):
 def test_card_with_download_command(hub, saved):
     push_folder(saved, "me/x")
     card = hub.commits[0]["README.md"].decode()
-    assert 'Tagger.from_pretrained("me/x")' in card
+    assert 'ChainModel.from_pretrained("me/x")' in card
     assert "hf download me/x --local-dir model" in card
     assert "this folder" not in card
 

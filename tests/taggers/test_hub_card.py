@@ -9,8 +9,8 @@ from huggingface_hub import ModelCard
 from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import PerceptronLoss
+from structperc.models.hub import LARGEST, code, code_block, foreign_modules, hub_card
 from structperc.taggers import Tagger
-from structperc.taggers.hub import LARGEST, code, code_block, foreign_modules, hub_card
 from tests.tiny import Sentences, make_tagger, sentences, without_names
 
 

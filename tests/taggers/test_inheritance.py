@@ -4,8 +4,10 @@ import importlib
 import pkgutil
 
 import pytest
+import pytorch_lightning as pl
 
 import structperc
+from structperc.models import ChainModel, Model
 from structperc.taggers import BaseTagger, GuidedTagger, Tagger
 
 
@@ -25,6 +27,10 @@ def test_at_most_three_levels(cls):
     own = [base for base in cls.__mro__[1:] if issubclass(base, BaseTagger)]
     assert len(own) <= 3
     assert all(len([base for base in one.__bases__ if issubclass(base, BaseTagger)]) <= 1 for one in [cls, *own])
+
+
+def test_models_need_no_trainer():
+    assert not any(issubclass(cls, pl.LightningModule) for cls in (Model, ChainModel))
 
 
 def test_the_family_is_all_here():

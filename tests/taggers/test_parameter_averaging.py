@@ -8,12 +8,12 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 
 from structperc.criteria import PerceptronLoss
 from structperc.datamodules.distributed import ProcessGroup
+from structperc.models.checkpoint_files import read_checkpoint
 from structperc.online import OnlineLearner
 from structperc.optim import Perceptron as Additive
 from structperc.taggers import learning
 from structperc.taggers import sequential_learning as mixing
 from structperc.taggers import tagger as tagger_module
-from structperc.taggers.checkpoint_files import read_checkpoint
 from structperc.taggers.sequential_learning import ParameterAveragingLearner
 from tests.tiny import Sentences, make_tagger, sentences
 

@@ -15,12 +15,12 @@ from structperc.data.labels import LabelSet
 from structperc.encoders import Window, WordEmbedding
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor, format_weighted_features
+from structperc.models.model_format import dequantize_tables, quantize_tables
+from structperc.models.saving import prune
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.predictor import SparsePredictor
 from structperc.scorers import Neural, SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
-from structperc.taggers.model_format import dequantize_tables, quantize_tables
-from structperc.taggers.saving import prune
 
 NODE = ["bias", {"of": ["w", "s2"], "at": [-1, 0, 1]}, "w[-1]|w[0]"]
 KINDS = {

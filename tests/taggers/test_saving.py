@@ -17,10 +17,10 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
+from structperc.models import hub
+from structperc.models import model_format as model_files
+from structperc.models import saving as store
 from structperc.scorers import SparseLinear
-from structperc.taggers import hub
-from structperc.taggers import model_format as model_files
-from structperc.taggers import saving as store
 from structperc.taggers.tagger import Tagger
 from tests.errors import refusal
 

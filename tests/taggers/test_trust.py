@@ -17,8 +17,8 @@ from structperc.encoders import BiLSTM, WordEmbedding
 from structperc.encoders.pretrained import untrained_network
 from structperc.errors import InputError
 from structperc.features import Clusters, FeatureExtractor, Gazetteer
+from structperc.models import Model
 from structperc.scorers import Neural
-from structperc.taggers.base import BaseTagger
 from structperc.taggers.tagger import Tagger
 from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
@@ -91,14 +91,14 @@ def names(path: str, /, *keys: Any, **options: Any) -> Callable[[dict[str, Any]]
 
 
 def complaint(folder: Path, **options: Any) -> str:
-    message = refusal(BaseTagger.load, folder, **options)
+    message = refusal(Model.load, folder, **options)
     assert message.startswith(f"{folder}: ")
     return message
 
 
 def readable(folder: Path) -> bool:
     try:
-        BaseTagger.load(folder)
+        Model.load(folder)
     except InputError:
         return False
     return True
@@ -123,7 +123,7 @@ CALLS = {
     "the program itself": names("structperc.__main__.main", "criterion"),
     "a function of the library": names("structperc.cli.main.main", "criterion", arguments=["tag", "--help"]),
     "a module that the library imports": names("structperc.cli.main.os.system", "criterion", command=TOUCH),
-    "a name that the library imports": names("structperc.taggers.saving.Path", "criterion"),
+    "a name that the library imports": names("structperc.models.saving.Path", "criterion"),
     "a part for another place": names("structperc.chain.KBest", "criterion", k=1),
     "a class within a part": names("os.system", "criterion", "init_args", "C", command=TOUCH),
     "a path in place of a list": lambda c: c["features"]["gazetteers"]["gl"].update(phrases="text.txt"),

@@ -9,7 +9,7 @@ import torch
 
 from structperc.criteria import MCEFLoss
 from structperc.datamodules.sources import Synthetic
-from structperc.taggers.checkpoint_files import load_weights
+from structperc.models.checkpoint_files import load_weights
 from structperc.taggers.tagger import Tagger
 from tests.nested import assert_same, assert_same_training, checkpoint
 from tests.tiny import Loops, weights_of, whole

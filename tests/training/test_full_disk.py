@@ -7,7 +7,7 @@ import os
 import pytest
 from safetensors import SafetensorError
 
-from structperc.taggers import saving as model_folder
+from structperc.models import saving as model_folder
 from tests.nested import assert_same, checkpoint
 
 REASON = os.strerror(errno.ENOSPC)

@@ -18,7 +18,7 @@ from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 from structperc.constructors import CLASS
 from structperc.errors import InputError
-from structperc.taggers.model_format import (
+from structperc.models.model_format import (
     CONFIG,
     FEATURE_PREFIX,
     WEIGHTS,
@@ -48,7 +48,7 @@ def model_card(
     """Return the text of a card.
 
     Args:
-        config: Configuration of the tagger, see `BaseTagger.to_state`.
+        config: Configuration of the model, see `Model.to_state`.
         arrays: Tensors or arrays of the tagger.
         columns: Roles of the columns that it reads, the word first.
         name: Name of the model and of its results; default: the class of the tagger.

@@ -21,12 +21,12 @@ from structperc.data.text_files import suggest_path
 from structperc.errors import InputError
 from structperc.user_code import error_location
 
-FORMAT = 6
+FORMAT = 7
 CONFIG, WEIGHTS = "model.json", "model.safetensors"
 SUBFOLDERS = tuple(f"{depth}{CONFIG}" for depth in ("*/", "*/*/", "*/*/*/"))  # where runs and studies keep models
 CHECKSUMS = "checksums"
 TRAINING_FILES = "training_files"  # their reading options
-BIASES, DEFAULT_BIAS, TEMPERATURE = "biases", "default_bias", "temperature"  # optional, see `Tagger.add_bias`
+BIASES, DEFAULT_BIAS, TEMPERATURE = "biases", "default_bias", "temperature"  # optional, see `ChainModel.add_bias`
 BIAS_ENTRIES = {BIASES: dict[str, dict[str, Any]], DEFAULT_BIAS: str, TEMPERATURE: float}
 FEATURE_PREFIX = "features."  # prefix of the array names of features
 ENTRIES = {

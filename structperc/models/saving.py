@@ -16,8 +16,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from structperc.builder import Builder
 from structperc.constructors import OPTIONS, STATE
 from structperc.errors import InputError
-from structperc.scorers import SegmentLinear, SparseLinear, VectorLinear
-from structperc.taggers.model_format import (
+from structperc.models.model_format import (
     CONFIG,
     FEATURE_PREFIX,
     QUANTIZED_TABLES,
@@ -31,6 +30,7 @@ from structperc.taggers.model_format import (
     read_configuration,
     table_array_names,
 )
+from structperc.scorers import SegmentLinear, SparseLinear, VectorLinear
 
 SPARE = 100  # parameters that a model may have in addition to the saved ones
 CRITERION = "criterion."  # the state of criteria belongs to checkpoints, not to saved models

@@ -1,6 +1,5 @@
 """Lightning checkpoints: files that hold the whole model, and the states of its training."""
 
-import io
 import json
 import re
 import warnings
@@ -9,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from structperc.data.output import open_atomic, write_errors
 from structperc.errors import InputError
-from structperc.taggers.model_format import FORMAT
-from structperc.taggers.saving import CRITERION
+from structperc.models.model_format import FORMAT
+from structperc.models.saving import CRITERION
 
 MODEL = "model"  # the configuration of the model, as JSON, and the arrays of its features, as in a saved model
 CONFIG, ARRAYS = "config", "arrays"
@@ -27,23 +24,6 @@ ENTRIES = {  # entries of every checkpoint and their types
     MODEL: dict,
 }
 EARLIER = "the checkpoint was written by an earlier version, whose weights differ; train again"
-
-
-class CheckpointStorage(TorchCheckpointIO):
-    """The checkpoint files of a trainer: written whole or not at all, and read by `read_checkpoint`."""
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """Write a checkpoint. Raises InputError with the reason if it cannot be written; an older file stays."""
-        content = io.BytesIO()  # torch gives no reason when it cannot write to a file
-        torch.save(checkpoint, content)
-        with write_errors(path):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with open_atomic(path) as file:
-            file.write(content.getbuffer())
-
-    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """Read a checkpoint onto the CPU; the trainer copies tensors to its device."""
-        return read_checkpoint(path)
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -105,7 +85,7 @@ def load_weights(tagger: Any, path: str | Path) -> int:
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Return the model of a checkpoint as `taggers.saving.read_folder` does: its configuration and its tensors.
+    """Return the model of a checkpoint as `models.saving.read_folder` does: its configuration and its tensors.
 
     Raises InputError as `read_checkpoint` does, and for a model of another format.
     """

@@ -1,0 +1,405 @@
+"""Models of label sequences: features, scores of a lattice, non-local features and a decoder."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from structperc.builder import Builder, describe_value
+from structperc.chain import (
+    Constraints,
+    Decoder,
+    ForbidSpans,
+    KBest,
+    MinimumSegmentRisk,
+    SegmentThreshold,
+    allow,
+    forbid,
+    kbest,
+    log_partition,
+    marginals,
+    scale,
+    step_log_probabilities,
+)
+from structperc.chain.confidence import confidence_within, token_confidence
+from structperc.chain.forbidden import state_path
+from structperc.chain.minimum_risk import ProbableSegments, probable_segments
+from structperc.criteria import Criterion
+from structperc.criteria.base import InferenceCriterion
+from structperc.data.corpus import Corpus
+from structperc.data.forbidden_spans import RepeatedLabels
+from structperc.data.labels import LabelSet
+from structperc.data.splits import Extent, widest
+from structperc.datamodules.encoded import split_batch
+from structperc.errors import InputError
+from structperc.features import FeatureExtractor
+from structperc.metrics.accuracy import sentence_boundaries
+from structperc.models.base import LabelSequence, Model
+from structperc.models.biases import check_bias_name, check_decoder, describe_biases, restore_biases
+from structperc.models.model_format import required_entries
+from structperc.nn.candidate_scorer import CandidateScorer, best_first, check_criterion, default_search
+from structperc.nonlocal_features import NonlocalFeature
+from structperc.predictor.base import Sentence, missing_probabilities
+from structperc.progress import bar
+from structperc.ragged import Ragged
+from structperc.scorers import LocalWeights
+from structperc.structures import Batch, Candidates, Lattice
+
+
+class ChainModel(Model):
+    """A model of label sequences: what a `Tagger` trains, saves, and needs to label text.
+
+    Sizes come from the training data or a saved model.
+
+    Args:
+        features: Templates and resources; the feature index is built from the training data. None if the scorer reads
+            words only through an encoder.
+        scorer: Maps a batch to a Lattice.
+        criterion: Its training loss, which determines what scores mean, such as log-probabilities.
+        search: Search for training candidates; by default for as many as the criterion requires, or 20 if it learns
+            from lists or with non-local features.
+        nonlocal_features: Features of whole label sequences; their scores are added to those of the lattice.
+        decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
+            default only the best label sequence; with non-local features set n to 100 or more. Without them it may
+            be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
+
+    Attributes:
+        biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the model.
+        default_bias: Name of the one that is used, see `use_bias`; None: `decoder`.
+        temperature: Number by which scores are divided to be log-probabilities, or None; see `fit_temperature`. It is
+            saved with the model, and changes no label.
+
+    Raises:
+        InputError: The criterion needs more candidates than the search returns, or does not support non-local features
+            or a decoder with them.
+
+    Example:
+        >>> from structperc.sklearn import SequenceTagger
+        >>> X, y = [["Anna", "left"], ["She", "saw", "Oslo"]], [["B-PER", "O"], ["O", "O", "B-LOC"]]
+        >>> SequenceTagger(max_iterations=5).fit(X, y).tagger_.save("model")
+        >>> ChainModel.load("model").kbest([["Anna", "left"]], 2)[0][0].labels
+        ['B-PER', 'O']
+    """
+
+    saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
+    scorer: Any  # a Scorer; in re-rankers a LocalScore
+
+    def __init__(
+        self,
+        features: FeatureExtractor | None,
+        scorer: LocalWeights,
+        criterion: Criterion,
+        search: KBest | None = None,
+        nonlocal_features: Sequence[NonlocalFeature] = (),
+        decoder: Decoder | None = None,
+    ) -> None:
+        super().__init__(features)
+        search = search or default_search(criterion, len(nonlocal_features) > 0)
+        check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
+        self.scorer, self.criterion, self.search = scorer, criterion, search
+        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        self.decoder = decoder or KBest(1)
+        check_decoder(self.decoder, self.nonlocal_features, "model.decoder")
+        self.biases: dict[str, Decoder] = {}
+        self.default_bias: str | None = None
+        self.temperature: float | None = None
+        self.constraints = Constraints()
+
+    def allocate(self, labels: LabelSet) -> None:
+        """Create weights and constraint masks for these labels and the (fitted) features."""
+        self.labels, self.fitted = labels, True
+        self.scorer.bind_labels(labels)
+        self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
+        self.criterion.allocate(labels)
+        for feature in self._features():
+            feature.allocate(labels)
+        self.constraints.allocate(labels)
+        for decoder in (self.decoder, *self.biases.values()):
+            decoder.allocate(labels)
+        self.bind_parts()
+
+    def bind_parts(self) -> None:
+        """Connect the current parts, after one of them was replaced."""
+        self.candidate_scorer = CandidateScorer(
+            self.constraints, self.criterion, self.search, self._features(), self.labels
+        )
+
+    def _features(self) -> list[NonlocalFeature]:
+        return [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
+
+    def forward(self, batch: Batch) -> Lattice:
+        """Return the Lattice of a batch in which candidates are searched.
+
+        Raises:
+            InputError: the batch has forbidden spans, which are not part of the scores of labels.
+        """
+        if batch.states is not None:
+            raise InputError("forbidden spans are supported by tag and entities only; leave them out")
+        lattice = self.candidate_scorer.lattice(self.scorer(batch), batch)
+        return lattice if batch.possible is None else allow(lattice, batch.possible)
+
+    def local_candidates(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the candidates, in their order, with the local scores of this model; -inf where not valid."""
+        return candidates
+
+    def total_scores(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return the total scores (B, K) of candidates, in their order; -inf where not valid."""
+        more = self.nonlocal_scores(batch, candidates.labels, candidates.valid)
+        return self.local_candidates(batch, candidates).scores + more
+
+    def nonlocal_scores(self, batch: Batch, labels: Tensor, valid: Tensor) -> Tensor:
+        """Return the scores (B, K) of label sequences (B, K, T), summed over all non-local features; 0 if not valid."""
+        return self.candidate_scorer.nonlocal_scores(batch, labels, valid)
+
+    def rescore(self, batch: Batch, candidates: Candidates) -> Candidates:
+        """Return the candidates with their total scores, best first; equal totals keep the order they had."""
+        return best_first(candidates, self.total_scores(batch, candidates)) if self.nonlocal_features else candidates
+
+    @property
+    def probabilistic(self) -> bool:
+        """True if exp(score - log Z) is a probability: local features, trained by likelihood or with a temperature."""
+        return (self.criterion.probabilistic or self.temperature is not None) and not self.nonlocal_features
+
+    def scaled(self, lattice: Lattice) -> Lattice:
+        """Return a lattice with scores divided by the temperature if there is one, as log-probabilities."""
+        return lattice if self.temperature is None else scale(lattice, self.temperature)
+
+    def add_bias(self, name: str, decoder: Decoder) -> None:
+        """Add a decoder that prefers recall or precision, to be chosen by its name with `use_bias`.
+
+        Args:
+            name: Letters, digits, "_" and "-"; not "none".
+            decoder: With non-local features a `LabelBias`.
+
+        Raises:
+            InputError: Another name, or a decoder that does not support the labels or non-local features.
+        """
+        check_bias_name(name)
+        check_decoder(decoder, self.nonlocal_features, f"biases.{name}")
+        decoder.allocate(self.labels)
+        self.biases[name] = decoder
+
+    def use_bias(self, name: str | None) -> None:
+        """Predict with the bias of this name, or with the model's own `decoder` (None).
+
+        Raises:
+            InputError: An unknown name.
+        """
+        if name is not None and name not in self.biases:
+            known = f"; it has {', '.join(self.biases)}" if self.biases else ""
+            raise InputError(f"the model has no bias {name!r}{known}; fit one with structperc calibrate")
+        self.default_bias = name
+
+    @property
+    def current_decoder(self) -> Decoder:
+        """The decoder of the current bias, or `decoder`."""
+        return self.decoder if self.default_bias is None else self.biases[self.default_bias]
+
+    @property
+    def additive(self) -> bool:
+        """True if the total score is a sum of weights, one for each feature of the label sequence."""
+        return True
+
+    def inputs(self, corpus: Corpus) -> list[Ragged]:
+        """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
+        return self.scorer.encode_inputs(self.with_scorer_columns(corpus))
+
+    def with_scorer_columns(self, corpus: Corpus) -> Corpus:
+        """Return a corpus with the attributes of documents that the scorer reads as further columns."""
+        return self.features.with_documents(corpus, self.scorer.columns)
+
+    def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
+        """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
+        return self.scorer.piece_counts(inputs)
+
+    @property
+    def columns(self) -> list[str]:
+        """Roles of the columns that new text must have, the word first."""
+        return self.features.columns_with(self.scorer.columns)
+
+    @property
+    def extent(self) -> Extent:
+        """Extent of the text that determines the scores of the labels of a token."""
+        return widest([self.features.extent, self.scorer.extent])
+
+    @torch.no_grad()
+    def decode(self, batch: Batch) -> Tensor:
+        """Return the labels (B, T) int64 of the decoder's candidate with the highest total score, for each sequence.
+
+        Without non-local features these are the best labels by local score.
+        """
+        decoder = self.current_decoder
+        if batch.possible is not None and isinstance(decoder, MinimumSegmentRisk):
+            name = type(decoder).__name__
+            raise InputError(f"{name} does not support allowed labels; use another decoder (tag --bias none)")
+        if not self.nonlocal_features:
+            return self._best_labels(batch, decoder)
+        T = batch.sentences.shape[1]
+        parts = (self._best_labels(part, decoder) for part in split_batch(batch, decoder.k))
+        return torch.cat([pad(labels, (0, T - labels.shape[1])) for labels in parts])
+
+    def _best_labels(self, batch: Batch, decoder: Decoder) -> Tensor:
+        """Return the `best_labels` without the forbidden spans of the batch."""
+        if batch.states is not None:
+            decoder, batch = ForbidSpans(decoder, batch.states), batch._replace(states=None)
+        return self.best_labels(batch, self(batch), decoder)
+
+    @torch.no_grad()
+    def best_labels(self, batch: Batch, lattice: Lattice, decoder: Decoder) -> Tensor:
+        """Return the labels (B, T) int64 of a decoder's candidate with the highest total score.
+
+        Args:
+            batch: A batch.
+            lattice: Its scores, as the model returns them.
+            decoder: Any decoder; with non-local features one that returns candidates, such as `KBest`.
+        """
+        if not self.nonlocal_features:
+            return decoder.best(lattice)
+        candidates = decoder(lattice)
+        total = self.total_scores(batch, candidates)
+        return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
+
+    def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
+        """Return up to k best label sequences of each sentence, best first.
+
+        There are fewer than k if fewer are possible. Log-probabilities are exact, not a softmax over the k candidates;
+        they are None unless the model was trained by likelihood.
+
+        Args:
+            sentences: Lists of words, or dicts of columns, as in `tag`.
+            k: Number of label sequences of each sentence.
+
+        Raises:
+            InputError: `k` is below 1.
+        """
+        return self.candidates(self.read(sentences), k)
+
+    @torch.no_grad()
+    def candidates(self, corpus: Corpus, k: int) -> list[list[LabelSequence]]:
+        """Return up to k best label sequences of each sequence of a corpus, as `kbest` does for sentences.
+
+        With non-local features these are the best by total score among the decoder's candidates, or among the k best by
+        local score if that is more. The search is limited to the L^T possible ones.
+
+        Raises:
+            InputError: `k` is below 1, or the lists do not fit into memory.
+        """
+        if k < 1:
+            raise InputError(f"k must be >= 1, got {k}")
+        empty = LabelSequence([], 0.0, 0.0 if self.probabilistic else None)
+        found = [[empty] for _ in range(len(corpus))]
+        n = max(k, self.decoder.k) if self.nonlocal_features else k
+
+        def possible(batch: Batch) -> int:
+            return min(n, len(self.labels) ** batch.sentences.shape[1])
+
+        with bar(None, "searching label sequences", len(corpus)) as shown:
+            for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
+                for row, best in zip(batch.rows.tolist(), self._kbest(batch, possible(batch), k), strict=True):
+                    found[row] = best
+                shown.update(len(batch.rows))
+        return found
+
+    def _kbest(self, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
+        """Return the k best of each sequence by total score, among the n best by local score."""
+        lattice = self(batch)
+        best = self.rescore(batch, kbest(lattice, n))
+        log_z = log_partition(self.scaled(lattice)) if self.probabilistic else None
+        found = []
+        for b, length in enumerate(batch.lengths.tolist()):
+            labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
+            logs = [None] * len(scores) if log_z is None else (scores / (self.temperature or 1.0) - log_z[b]).tolist()
+            names = [self.labels.decode(path) for path in labels]
+            found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
+        return found
+
+    def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
+        """Return the exact probability of each label at each token.
+
+        Returns:
+            (T, L) for each sentence, with columns as in `labels.names`.
+
+        Raises:
+            InputError: The model was not trained by likelihood, so that its scores are not log-probabilities.
+        """
+        return self.label_probabilities(self.read(sentences))
+
+    @torch.no_grad()
+    def label_probabilities(self, corpus: Corpus) -> list[Tensor]:
+        """Return the `marginals` of each sequence of a corpus."""
+        self.check_probabilistic()
+        found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
+        for batch in self.batches(corpus):
+            for row, length, table in zip(batch.rows, batch.lengths, marginals(self.scaled(self(batch))), strict=True):
+                found[int(row)] = table[:length]
+        return found
+
+    def probable_segments(self, batch: Batch, min_probability: float | None) -> ProbableSegments | None:
+        """Return all segments with a probability above a number, or those of the decoder `SegmentThreshold`.
+
+        Raises:
+            InputError: A minimum is given, but the scores of the model are not log-probabilities.
+        """
+        if min_probability is not None:
+            self.check_probabilistic()
+            lattice, labels = self._conditional(batch)
+            return probable_segments(lattice, labels, min_probability, batch.first)
+        decoder = self.current_decoder
+        return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
+
+    def confidences(self, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the probabilities of labels, of the segments that contain the tokens, and of the label sequences.
+
+        Args:
+            batch: A batch.
+            labels: (B, T) int64.
+
+        Returns:
+            Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments (see
+            `metrics.segment_confidence`), and the log-probability of each label given the labels before it (B, T).
+
+        Raises:
+            InputError: The model was not trained by likelihood.
+        """
+        self.check_probabilistic()
+        lattice, label_set = self._conditional(batch)
+        states = None if lattice.segments is not None else batch.states
+        path = labels if states is None else state_path(labels, batch.lengths, states)
+        boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
+        within = confidence_within(lattice, path, boundaries, label_set)
+        steps = step_log_probabilities(lattice, path)
+        if states is None:
+            return token_confidence(lattice, labels), within, steps
+        same = labels.unsqueeze(2) == states.labels
+        return (marginals(lattice) * same).sum(2), within, steps
+
+    def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:
+        """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
+        if batch.states is None:
+            return self.scaled(self(batch)), self.labels
+        lattice = forbid(self.scaled(self(batch._replace(states=None))), batch.states)
+        names = tuple(self.labels.names[number] for number in batch.states.labels.tolist())
+        return lattice, RepeatedLabels(names, self.labels.scheme)
+
+    def check_probabilistic(self) -> None:
+        """Raise InputError unless the scores of the model are log-probabilities."""
+        if not self.probabilistic:
+            used = self.criterion
+            name = used.path.rpartition(".")[2] if isinstance(used, InferenceCriterion) else type(used).__name__
+            raise missing_probabilities(
+                "with non-local features" if self.criterion.probabilistic else f"trained with {name}"
+            )
+
+    def description(self) -> dict[str, Any]:
+        """Return class and options of every part but the features, as plain JSON types."""
+        parts = {part: describe_value(getattr(self, part)) for part in self.saved_parts}
+        return {**parts, **describe_biases(self)}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], features: FeatureExtractor, build: Builder) -> Self:
+        """Return the model, without weights, of a `description`."""
+        model = cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
+        restore_biases(model, description, build)
+        return model
