@@ -13,11 +13,10 @@ import torch
 from structperc.criteria import MCEFLoss, SegmentCounts, Sigmoid
 from structperc.data.labels import LabelSet, segment_boundaries
 from structperc.data.tag_schemes import PREFIX_SCHEMES, SCHEMES, spans
-from structperc.metrics.accuracy import SentenceBoundaries, sentence_boundaries
-from structperc.metrics.segments import opened_segments, segment_counts
+from structperc.metrics.counts import opened_segments, segment_counts, sentence_boundaries
 from structperc.nonlocal_features import CandidateSegments
 from structperc.ragged import Ragged
-from structperc.structures import Batch, Candidates, Lattice, Scored, Words
+from structperc.structures import Batch, Candidates, Lattice, Scored, SentenceBoundaries, Words
 
 Found = set[tuple[str, int, int]]  # type, first token, token after the last
 

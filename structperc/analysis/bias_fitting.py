@@ -23,10 +23,9 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts, sum_by_document
-from structperc.metrics.accuracy import sentence_boundaries
-from structperc.metrics.segments import check_beta, opened_segments
+from structperc.metrics.counts import opened_segments, sentence_boundaries
+from structperc.metrics.segments import check_beta
 from structperc.models.chain_model import ChainModel
-from structperc.reranking import Reranker
 from structperc.structures import Batch, Lattice
 
 GRID = np.linspace(-6, 6, 25)  # biases in units of log-odds
@@ -80,7 +79,7 @@ def fit_temperature(tagger: ChainModel, corpus: Corpus) -> float:
 
 def check_local(tagger: ChainModel) -> None:
     """Raise InputError for a tagger whose scores have no sum over all label sequences."""
-    if tagger.nonlocal_features or isinstance(tagger, Reranker):
+    if tagger.nonlocal_features or tagger.reranks:
         raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
 
 
@@ -420,7 +419,7 @@ def fit_bias(tagger: ChainModel, corpus: Corpus, goal: Goal, methods: Sequence[s
 
 def supported_methods(tagger: ChainModel, methods: Sequence[str]) -> list[str]:
     """Return the methods to try. Raises InputError for those that the tagger does not support."""
-    if isinstance(tagger, Reranker):
+    if tagger.reranks:
         raise InputError("a re-ranker chooses among the candidates of another model; calibrate a tagger")
     scheme = tagger.labels.scheme
     if scheme == "none":

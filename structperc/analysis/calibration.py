@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from structperc.chain import Segments
+from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.metrics import Calibration, Reliability, segment_confidence, token_confidence
-from structperc.metrics.segments import opened_segments
+from structperc.metrics.calibration import Reliability, bin_sums, check_bins
+from structperc.metrics.counts import opened_segments
 from structperc.models.chain_model import ChainModel
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks
@@ -76,18 +77,21 @@ def reliability(
         raise InputError("the model has non-local features, so its scores have no normaliser; give a local model")
     if "label" not in corpus.columns:
         raise InputError(f"{corpus.name}: there are no gold labels; give a column 'label'")
-    tokens, segments, labels = Calibration(bins), Calibration(bins), tagger.gold_labels(corpus)
-    by_type = {kind: Calibration(bins) for kind in (tagger.labels.type_names if types else ())}
-    total = -(-len(corpus) // 64)
-    for batch in bar(tagger.batches(corpus), f"scoring {name}", total, progress):
-        of_tokens, (confidence, correct, kinds) = _confidences(tagger, batch, labels)
-        tokens.update(*of_tokens)
-        segments.update(confidence, correct)
-        for kind, metric in by_type.items():
-            own = kinds == labels.type_names.index(kind)
-            metric.update(confidence[own], correct[own])
-    found = None if tagger.labels.scheme == "none" else segments.compute()
-    return ModelReliability(name, tokens.compute(), found, {kind: metric.compute() for kind, metric in by_type.items()})
+    check_bins(bins)
+    labels, total = tagger.gold_labels(corpus), -(-len(corpus) // 64)
+    batches = bar(tagger.batches(corpus), f"scoring {name}", total, progress)
+    none = torch.empty(0), torch.empty(0, dtype=torch.bool)
+    parts = [(none, (*none, torch.empty(0, dtype=torch.int64))), *(_confidences(tagger, x, labels) for x in batches)]
+    of_tokens, of_segments = zip(*parts, strict=True)
+    tokens = [torch.cat(x) for x in zip(*of_tokens, strict=True)]
+    confidence, correct, kinds = (torch.cat(x) for x in zip(*of_segments, strict=True))
+    by_type = {}
+    for kind in tagger.labels.type_names if types else ():
+        own = kinds == labels.type_names.index(kind)
+        by_type[kind] = Reliability.from_sums(*bin_sums(confidence[own], correct[own], bins))
+    segments = Reliability.from_sums(*bin_sums(confidence, correct, bins))
+    found = None if tagger.labels.scheme == "none" else segments
+    return ModelReliability(name, Reliability.from_sums(*bin_sums(tokens[0], tokens[1], bins)), found, by_type)
 
 
 @torch.no_grad()
@@ -152,9 +156,8 @@ def plot_reliability(models: Sequence[tuple[str, list[tuple[str, Reliability]]]]
 
     Example:
         >>> import torch
-        >>> calibration = Calibration(bins=5)
-        >>> calibration.update(torch.tensor([0.9, 0.8, 0.4]), torch.tensor([True, True, False]))
-        >>> figure = plot_reliability([("CRF", [("tokens", calibration.compute())])])
+        >>> sums = bin_sums(torch.tensor([0.9, 0.8, 0.4]), torch.tensor([True, True, False]), 5)
+        >>> figure = plot_reliability([("CRF", [("tokens", Reliability.from_sums(*sums))])])
         >>> [ax.get_title() for ax in figure.axes]
         ['CRF\ntokens', '']
     """

@@ -135,7 +135,7 @@ def explain(tagger: ChainModel, corpus: Corpus, row: int, n: int = 100) -> Expla
 
     Example:
         >>> import pytorch_lightning as pl
-        >>> from structperc import FeatureExtractor
+        >>> from structperc import FeatureExtractor, Tagger
         >>> from structperc.chain import KBest
         >>> from structperc.criteria import MarginLoss
         >>> from structperc.datamodules import Synthetic

@@ -25,7 +25,7 @@ def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
 
     Example:
         >>> import torch
-        >>> from structperc.metrics import token_confidence
+        >>> from structperc.chain.confidence import token_confidence
         >>> from structperc.structures import Lattice
         >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
         >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
@@ -63,8 +63,8 @@ def segment_confidence(
         >>> import torch
         >>> from structperc.chain import Segments
         >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import segment_confidence
-        >>> from structperc.metrics.accuracy import sentence_boundaries
+        >>> from structperc.chain.confidence import segment_confidence
+        >>> from structperc.metrics.counts import sentence_boundaries
         >>> from structperc.structures import Lattice
         >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
         >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
@@ -144,7 +144,7 @@ def entities(
         >>> import torch
         >>> from structperc.chain.confidence import entities
         >>> from structperc.data import LabelSet
-        >>> from structperc.metrics.accuracy import sentence_boundaries
+        >>> from structperc.metrics.counts import sentence_boundaries
         >>> from structperc.structures import Lattice
         >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
         >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))

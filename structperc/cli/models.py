@@ -24,7 +24,6 @@ from structperc.errors import InputError
 if TYPE_CHECKING:
     from structperc.analysis.bias_fitting import Goal
     from structperc.data.corpus import Corpus
-    from structperc.metrics import Evaluation
     from structperc.models.base import Model
     from structperc.models.chain_model import ChainModel
     from structperc.predictor import Prediction
@@ -49,7 +48,8 @@ def evaluate(options: Namespace) -> None:
     from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
     from structperc.loading import load_biased
-    from structperc.training.report import by_type, write_json
+    from structperc.metrics.summary import score_prediction
+    from structperc.reports.tables import write_json
 
     check_output_path(options.json)
     check_output_path(options.html)
@@ -58,9 +58,9 @@ def evaluate(options: Namespace) -> None:
     tagger = load_biased(options.model, options.bias, options.trust)
     corpus = read_gold(tagger, options.file, read_options(options))
     prediction = tagger.predict(corpus)
-    found = _scores(tagger, corpus, prediction)
+    found = score_prediction(tagger.gold_labels(corpus), corpus, prediction)
     size = {"sentences": len(corpus.sentences) - 1, "tokens": corpus.tokens}
-    record = {"model": options.model, "file": options.file, **size, **found.compute(), "types": by_type(found)}
+    record = {"model": options.model, "file": options.file, **size, **found.by_name(), "types": found.by_type()}
     print(found.table())
     if options.errors or options.html:
         record["errors"] = _errors(tagger, corpus, prediction, options)
@@ -88,32 +88,6 @@ def _read_training(tagger: "Model", options: Namespace) -> "Corpus":
     from structperc.analysis.input_files import read_gold
 
     return read_gold(tagger, options.train, read_options(options)._replace(dropped="ignored"))
-
-
-def _scores(tagger: "Model", corpus: "Corpus", prediction: "Prediction") -> "Evaluation":
-    """Return the scores of a prediction; segments are those that it lists, which may overlap, or of its labels."""
-    import numpy as np
-    import torch
-
-    from structperc.data.tag_schemes import spans
-    from structperc.metrics import Evaluation, SegmentF1
-
-    labels = tagger.gold_labels(corpus)
-    evaluation = Evaluation(labels)
-    gold = corpus.columns["label"]
-    ids = (torch.from_numpy(labels.encode(own))[None] for own in (prediction.labels, gold))
-    sentences = np.repeat(np.arange(len(corpus.sentences) - 1), np.diff(corpus.sentences))
-    evaluation.update(*ids, torch.tensor([corpus.tokens]), torch.from_numpy(sentences)[None])
-    if prediction.spans is not None:
-        found = {one[:3] for one in prediction.spans}
-        bounds = zip(corpus.sentences.tolist(), corpus.sentences_of(gold), strict=False)
-        right = {(kind, first + a, first + b) for first, own in bounds for kind, a, b in spans(own, labels.scheme)}
-        groups = (found & right, found, right)
-        counts = [[sum(kind == name for kind, *_ in own) for name in labels.type_names] for own in groups]
-        evaluation["segments"].segments = torch.tensor(counts)
-    if isinstance(segments := evaluation["segments"] if corpus.dropped else None, SegmentF1):
-        segments.add_missed([one.type for one in corpus.dropped])
-    return evaluation
 
 
 def _pseudo_label_arguments(parser: CommandParser) -> None:
@@ -339,6 +313,7 @@ def shrink(options: Namespace) -> None:
 def _size_and_score(name: str, folder: str, tagger: "ChainModel", corpus: "Corpus | None") -> list[str]:
     from pathlib import Path
 
+    from structperc.metrics.summary import score_prediction
     from structperc.scorers import SegmentLinear
 
     size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())
@@ -346,10 +321,11 @@ def _size_and_score(name: str, folder: str, tagger: "ChainModel", corpus: "Corpu
     if isinstance(tagger.scorer, SegmentLinear):
         features += tagger.scorer.segments.n_features
     weights = sum(int(parameter.count_nonzero()) for parameter in tagger.parameters())
-    score = (
-        [] if corpus is None else [f"{100 * _scores(tagger, corpus, tagger.predict(corpus)).compute()['score']:.2f}"]
-    )
-    return [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}", *score]
+    row = [name, f"{size / 1e6:.2f}", f"{features:,}", f"{weights:,}"]
+    if corpus is None:
+        return row
+    scores = score_prediction(tagger.gold_labels(corpus), corpus, tagger.predict(corpus)).by_name()
+    return [*row, f"{100 * scores['score']:.2f}"]
 
 
 def _push_arguments(parser: CommandParser) -> None:

@@ -26,7 +26,7 @@ from structperc.experiments.study_report import (
 from structperc.experiments.study_significance import Significance
 from structperc.packaged_configs import packaged_path
 from structperc.reports.figures import write_figure
-from structperc.training.report import write_json
+from structperc.reports.tables import write_json
 from structperc.training.run_folders import lock_folder, name_of
 
 RECORD, MEANS, RUNS, MARKDOWN, FIGURE = "study.json", "study.csv", "runs.csv", "study.md", "study.png"

@@ -26,8 +26,8 @@ from structperc.experiments.experiment import (
 )
 from structperc.progress import bar
 from structperc.reports.figures import escape_dollars, open_frame, plain_log_ticks, series_style, write_figure
-from structperc.reports.tables import percent, text_table, write_records
-from structperc.training.report import results_table, write_json
+from structperc.reports.tables import percent, text_table, write_json, write_records
+from structperc.training.report import results_table
 from structperc.training.run_folders import lock_folder
 
 SWEEP_RECORD, TABLE, FIGURE = "sweep.json", "sweep.csv", "sweep.png"

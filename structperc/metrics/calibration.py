@@ -1,10 +1,9 @@
 """Calibration of confidences: of decisions with confidence 0.8, a share of 0.8 is right."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from structperc.errors import InputError
 
@@ -42,6 +41,13 @@ class Reliability(NamedTuple):
     bins: list[Bin]
     squares: float
 
+    @classmethod
+    def from_sums(cls, counts: Tensor, sums: Tensor) -> Self:
+        """Return the reliability of results of `bin_sums`, or of their sums over batches."""
+        n, (decisions, correct), (total, squares) = counts.shape[1], counts.tolist(), sums.tolist()
+        rows = zip(decisions, correct, total, strict=True)
+        return cls([Bin(m / n, (m + 1) / n, *row) for m, row in enumerate(rows)], sum(squares))
+
     @property
     def all(self) -> Bin:
         """The bin of all decisions."""
@@ -57,6 +63,12 @@ class Reliability(NamedTuple):
     def brier(self) -> float:
         """The mean squared difference of the confidence and 1 (right) or 0 (wrong) (Brier 1950)."""
         return self.squares / max(self.all.n, 1)
+
+
+def check_bins(bins: int) -> None:
+    """Raise InputError unless the number of bins lies between 1 and 10,000."""
+    if not 1 <= bins <= MAX_BINS:
+        raise InputError(f"bins must lie between 1 and {MAX_BINS}, got {bins}")
 
 
 def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
@@ -75,6 +87,11 @@ def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Te
 
     Raises:
         InputError: `correct` is not bool or has another shape than `confidence`.
+
+    Example:
+        >>> sums = bin_sums(torch.tensor([0.75, 0.75]), torch.tensor([True, False]), bins=10)
+        >>> Reliability.from_sums(*sums).ece  # confidence 0.75, but half of them are right
+        0.25
     """
     if correct.dtype != torch.bool or correct.shape != confidence.shape:
         raise InputError(
@@ -88,55 +105,3 @@ def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Te
     sums = confidence.new_zeros(2, bins)
     sums.index_add_(1, place, torch.stack([confidence, (confidence - correct.double()) ** 2]))
     return counts, sums
-
-
-class Calibration(Metric):
-    """Calibration of confidences, summed over batches and processes; compute() -> `Reliability`. Guo et al. 2017.
-
-    Args:
-        bins: number of bins of equal width, 1 to 10,000.
-        kwargs: options of `torchmetrics.Metric`.
-
-    Raises:
-        InputError: bins out of range.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import Calibration
-        >>> calibration = Calibration(bins=10)
-        >>> calibration.update(confidence=torch.tensor([0.75, 0.75]), correct=torch.tensor([True, False]))
-        >>> calibration.compute().ece  # confidence 0.75, but half of them are right
-        0.25
-    """
-
-    is_differentiable = False
-    higher_is_better = None
-    full_state_update = False
-
-    counts: Tensor  # (2, bins) int64
-    sums: Tensor  # (2, bins) float64
-
-    def __init__(self, bins: int = 10, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        if not 1 <= bins <= MAX_BINS:
-            raise InputError(f"bins must lie between 1 and {MAX_BINS}, got {bins}")
-        self.n_bins = bins
-        self.add_state("counts", torch.zeros(2, bins, dtype=torch.int64), "sum")
-        self.add_state("sums", torch.zeros(2, bins, dtype=torch.float64), "sum")
-
-    def update(self, confidence: Tensor, correct: Tensor) -> None:
-        """Add decisions.
-
-        Args:
-            confidence: (n,), in 0..1.
-            correct: (n,) bool, True for right decisions.
-        """
-        counts, sums = bin_sums(confidence, correct, self.n_bins)
-        self.counts = self.counts + counts
-        self.sums = self.sums + sums
-
-    def compute(self) -> Reliability:
-        """Return the Reliability of all decisions since the last reset."""
-        n, (counts, correct), (total, squares) = self.n_bins, self.counts.tolist(), self.sums.tolist()
-        rows = zip(counts, correct, total, strict=True)
-        return Reliability([Bin(m / n, (m + 1) / n, *row) for m, row in enumerate(rows)], sum(squares))

@@ -11,9 +11,9 @@ from torch import Tensor
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics.accuracy import right_sentences, sentence_boundaries
+from structperc.metrics.counts import right_sentences, sentence_boundaries
 from structperc.metrics.segment_errors import ERROR_KINDS, ErrorKinds, match_segments
-from structperc.metrics.segments import SegmentF1, SegmentScores, check_beta
+from structperc.metrics.segments import SegmentScores, check_beta, segment_scores
 from structperc.metrics.seqeval import LabelLists, check_same_lengths, label_sequences
 from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, sum_by_document
 from structperc.reports.tables import percent, text_table
@@ -81,9 +81,7 @@ def evaluate_systems(
         right = ids == wanted
         segments, kinds, counts = None, None, None
         if scheme != "none":
-            metric = SegmentF1(labels)
-            metric.update(ids, wanted, lengths, sentences)
-            segments = metric.compute()
+            segments = segment_scores(ids, wanted, lengths, labels, sentences)
             kinds, counts = _segment_counts(texts[0], predicted, scheme, documents)
         yield System(name, segments, right[0], right_sentences(right, boundaries), kinds, counts)
 

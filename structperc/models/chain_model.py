@@ -35,7 +35,7 @@ from structperc.data.splits import Extent, widest
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics.accuracy import sentence_boundaries
+from structperc.metrics.counts import sentence_boundaries
 from structperc.models.base import LabelSequence, Model
 from structperc.models.biases import check_bias_name, check_decoder, describe_biases, restore_biases
 from structperc.models.model_format import required_entries
@@ -83,6 +83,7 @@ class ChainModel(Model):
         ['B-PER', 'O']
     """
 
+    reranks = False  # True if it chooses among the candidates of a first model
     saved_parts: ClassVar[tuple[str, ...]] = ("scorer", "criterion", "search", "decoder", "nonlocal_features")
     scorer: Any  # a Scorer; in re-rankers a LocalScore
 
@@ -358,7 +359,7 @@ class ChainModel(Model):
 
         Returns:
             Probabilities of the labels (B, T), and of the segments (B, T), NaN outside of segments (see
-            `metrics.segment_confidence`), and the log-probability of each label given the labels before it (B, T).
+            `chain.confidence`), and the log-probability of each label given the labels before it (B, T).
 
         Raises:
             InputError: The model was not trained by likelihood.

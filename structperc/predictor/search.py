@@ -72,7 +72,7 @@ def label_probabilities(
 ):
     """Write the probabilities of labels (n,) to tokens (n,) float64, and those of their segments to segments (n,).
 
-    The probability of exactly this segment, `metrics.segment_confidence`, is written at each of its tokens, NaN outside
+    The probability of exactly this segment, see `chain.confidence`, is written at each of its tokens, NaN outside
     segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
     none of them +inf, divided by the temperature, without biases; labels and segmentation are those of the states, if
     there are any.

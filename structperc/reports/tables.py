@@ -2,7 +2,10 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from tabulate import tabulate
 
@@ -124,3 +127,8 @@ def write_records(path: str, records: Sequence[Mapping[str, object]]) -> None:
     """Write a CSV file with one line per record and one column per key, in the order in which keys first appear."""
     names = list(dict.fromkeys(name for record in records for name in record))
     write_csv(path, names, [[record.get(name, "") for name in names] for record in records])
+
+
+def write_json(path: str | Path, results: dict[str, Any]) -> None:
+    """Write results as indented JSON; the file is written whole or not at all."""
+    write_lines(path, [json.dumps(results, indent=2, ensure_ascii=False), "\n"])

@@ -90,6 +90,7 @@ class Reranker(Tagger):
     """
 
     supports_distributed = False
+    reranks = True
     first: Tagger
     scorer: LocalScore
 

@@ -40,6 +40,11 @@ class BaseTagger(Model, pl.LightningModule):
     Args:
         features: Templates and resources; the feature index is built from the training data. None: no features.
         beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+
+    Example:
+        >>> from structperc.taggers import GuidedTagger, Tagger
+        >>> all(issubclass(kind, BaseTagger) and issubclass(kind, Model) for kind in (GuidedTagger, Tagger))
+        True
     """
 
     supports_distributed = False  # True if several processes can train it together

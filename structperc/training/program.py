@@ -19,6 +19,7 @@ from structperc.datamodules.base import SequenceDataModule
 from structperc.datamodules.distributed import all_gather_objects, leave_process_group
 from structperc.errors import InputError
 from structperc.progress import show_bars
+from structperc.reports.tables import write_json
 from structperc.reports.training_progress import best_score, progress_options, score_name
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.input_checks import check_processes
@@ -44,14 +45,12 @@ from structperc.training.report import (
     RunRecord,
     Stopwatch,
     by_part,
-    by_type,
     label_split,
     outcome_lines,
     parameters,
     peak_memory,
     size_on_disk,
     write_card,
-    write_json,
 )
 from structperc.training.run_folders import (
     checkpoint,
@@ -226,7 +225,7 @@ class Program:
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         size = {"train_sequences": len(self.datamodule.corpus("train"))}
         cost = {**size, "epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
-        types = {split: by_type(one.evaluation) for split, one in labelled.items()}
+        types = {split: one.evaluation.summary().by_type() for split, one in labelled.items()}
         files = [self._write_predictions(split, one.labels) for split, one in labelled.items()]
         evaluations = {split: one.evaluation for split, one in labelled.items()}
         command = ["structperc", *self.prefix, *self.arguments]

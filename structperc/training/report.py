@@ -1,6 +1,5 @@
 """Results of a run: scores of each split as a table and as JSON; time, memory and size; the model card."""
 
-import json
 import shlex
 import sys
 import time
@@ -172,19 +171,6 @@ def evaluate(tagger: BaseTagger, data: SequenceDataModule, split: str) -> Evalua
     return label_split(tagger, data, split).evaluation
 
 
-def by_type(evaluation: Evaluation) -> dict[str, dict[str, float]]:
-    """Return score, precision and recall (shares) and the number of gold segments for each segment type.
-
-    Types without a gold or a predicted segment are missing.
-    """
-    if "segments" not in evaluation:
-        return {}
-    return {
-        name: {"score": one.f(evaluation.beta), "precision": one.precision, "recall": one.recall, "gold": one.gold}
-        for name, one in evaluation["segments"].compute().nonempty_types.items()
-    }
-
-
 def results_table(results: dict[str, dict[str, float]]) -> str:
     """Return a table with one line per split, in per cent and within 80 columns.
 
@@ -225,11 +211,6 @@ def advice_for_no_prediction(evaluation: Evaluation) -> str:
         f"nothing is predicted, and gold has {gold}: train longer (trainer.max_epochs) or with a higher learning rate "
         "(model.optimizer.init_args.lr; for a transformer and a few hundred sentences try 3e-4)"
     )
-
-
-def write_json(path: Path, results: dict[str, Any]) -> None:
-    """Write results as indented JSON; the file is written whole or not at all."""
-    write_lines(path, [json.dumps(results, indent=2, ensure_ascii=False), "\n"])
 
 
 # -- model card ----------------------------------------------------------------------------------------------
@@ -281,7 +262,7 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     yield "\n".join(markdown_table([*rows, *([split, *map(percent, row.values())] for split, row in found.items())]))
     for split, one in evaluations.items():
-        if types := by_type(one):
+        if types := one.summary().by_type():
             shares = ("score", "precision", "recall")
             rows = [[f"{split}, type", *shares, "gold segments"]]
             rows += [[code(t), *(percent(row[s]) for s in shares), f"{row['gold']:,}"] for t, row in types.items()]

@@ -40,7 +40,7 @@ from structperc.chain.lattices import token_mask
 from structperc.data.forbidden_spans import segment_states
 from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
-from structperc.metrics.accuracy import sentence_boundaries
+from structperc.metrics.counts import sentence_boundaries
 from structperc.structures import Lattice, SegmentScores, SpanStates
 from tests.oracle import ranked
 

@@ -10,7 +10,7 @@ from structperc.criteria import CorpusCriterion, Logistic, MCEFLoss, MCELoss, Se
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics.segments import segment_counts
+from structperc.metrics.counts import segment_counts
 from structperc.structures import Lattice
 from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, scored_of

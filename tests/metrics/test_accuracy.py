@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from structperc.metrics import SentenceAccuracy, TokenAccuracy, sentence_counts, token_counts
-from structperc.metrics.accuracy import right_sentences, sentence_boundaries
+from structperc.metrics.counts import right_sentences, sentence_boundaries
 
 
 def test_without_numbers_a_sequence_is_a_sentence():

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from structperc.chain import Segments, constrain, viterbi
+from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics import Calibration, bin_sums, segment_confidence, token_confidence
-from structperc.metrics.accuracy import sentence_boundaries
-from structperc.metrics.segments import opened_segments
+from structperc.metrics import Calibration, bin_sums
+from structperc.metrics.counts import opened_segments, sentence_boundaries
 from structperc.structures import Lattice
 from tests.oracle import probabilities
 

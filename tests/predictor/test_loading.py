@@ -55,6 +55,21 @@ with TestClient(application(structperc.load(probable))) as client:
     print(sorted(client.post("/tag", json={"sentences": [["Rome"]]}).json()), heavy())
 """
 
+COMMANDS = """
+from structperc.cli.main import main
+model, labelled = sys.argv[1:]
+for name, *arguments in (
+    ("evaluate", model, labelled, "--errors"),
+    ("weights", model),
+    ("select", model, labelled, "--columns", "word", "_"),
+    ("reliability", model, labelled),
+    ("calibrate", model, labelled, "--temperature"),
+    ("compare", labelled, labelled, "--gold", labelled),
+):
+    assert main([name, *arguments]) == 0, name
+    print("imports of", name, sorted({"pytorch_lightning", "datasets"} & set(sys.modules)))
+"""
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
@@ -131,6 +146,14 @@ def test_imports_of_command_and_service(saved, tmp_path):
     assert lines[-1] == "[]"
     assert [len(line.split()) for line in (names, first, second, third)] == [5, 5, 5, 5]
     assert service == "['labels', 'probabilities'] []"
+
+
+def test_commands_that_read_models_import_no_trainer(tmp_path):
+    make_tagger(Sentences(sentences(8)), CRFLoss()).save(tmp_path / "model")
+    (tmp_path / "labelled.txt").write_text("Anna B-PER\nsaw O\n\nRome B-LOC\n")
+    printed = child(COMMANDS, tmp_path / "model", tmp_path / "labelled.txt")
+    names = "evaluate", "weights", "select", "reliability", "calibrate", "compare"
+    assert [line for line in printed.splitlines() if "imports of" in line] == [f"imports of {x} []" for x in names]
 
 
 # -- which models are light -----------------------------------------------------------------------------------
