@@ -355,7 +355,7 @@ LAYERS: Sequence[tuple[str, Sequence[str], str]] = (  # from the bottom, in the 
     ("scores\nand search", ("encoders", "scorers", "chain", "nonlocal_features"), GREEN),
     ("learning", ("criteria", "builder", "nn", "optim", "online", "guided"), GREEN),
     ("scores and\ntables", ("reports", "metrics"), GREEN),
-    ("a model", ("datamodules", "models", "taggers", "loading"), ORANGE),
+    ("a model", ("datamodules", "models", "taggers", "loading", "tagging"), ORANGE),
     ("around\na model", ("reranking", "training", "experiments", "analysis"), PURPLE),
     ("programs", ("serving", "sklearn", "cli"), BROWN),
 )

@@ -23,6 +23,7 @@ metrics             labels against gold -> scores
 datamodules         corpora -> mini-batches: data modules
 taggers             Lightning modules of these parts: training, prediction, saved models
 loading             a saved model as a predictor
+tagging             files read as corpora, labelled block by block, and written
 reranking           candidate lists -> re-rankers, and the training of both models
 training            programs, run folders, callbacks
 experiments         studies and sweeps: many trainings, one table

@@ -25,6 +25,7 @@ from . import serving as serving
 from . import sklearn as sklearn
 from . import structures as structures
 from . import taggers as taggers
+from . import tagging as tagging
 from . import text as text
 from . import training as training
 from .chain import kbest as kbest

@@ -1,6 +1,11 @@
 """Errors that users can correct: bad files, fields and options, and invalid scores."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from structperc.spelling import visible
+
+__all__ = ["InputError", "InvalidScoreError"]
 
 
 class InputError(ValueError):
@@ -27,3 +32,12 @@ class InputError(ValueError):
 
 class InvalidScoreError(InputError):
     """A score is +inf or NaN, so that no path is the best. In training, the weights have diverged."""
+
+
+@contextmanager
+def errors_at(place: object) -> Iterator[None]:
+    """Begin the message of an InputError within the block with a place, such as "file:line"."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None

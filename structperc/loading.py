@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,12 @@ from structperc.predictor import Predictor, SparsePredictor
 from structperc.predictor.segments import SegmentWeights
 
 if TYPE_CHECKING:
-    from structperc.models import Model
+    from structperc.models import ChainModel, Model
+    from structperc.taggers.guided_tagger import GuidedTagger
+
+__all__ = ["load", "load_biased"]
+
+ModelKind = TypeVar("ModelKind")
 
 CriterionUnit = Literal["sequence", "sentence"]
 CRITERIA: dict[str, dict[str, Any]] = {  # their models predict the best path of the lattice; class: types of options
@@ -137,13 +142,37 @@ def load_biased(path: str | Path, bias: str | None, trusted: Iterable[str] = ())
     Raises:
         InputError: as `Model.load`; an unknown bias, or a model that has no biases.
     """
-    from structperc.models import ChainModel, Model  # import PyTorch
+    if bias is None:
+        from structperc.models import Model  # imports PyTorch
+
+        return Model.load(path, trusted=trusted)
+    tagger = load_chain(path, trusted, "has no biases; leave out the bias")
+    tagger.use_bias(None if bias == "none" else bias)
+    return tagger
+
+
+def load_chain(
+    path: str | Path, trusted: Iterable[str], otherwise: str = "has no probabilities and no biases; use another model"
+) -> "ChainModel":
+    """Load a saved model of chains with PyTorch. Raises InputError, which ends with `otherwise`, for another one."""
+    from structperc.models import ChainModel
+
+    return _load_as(ChainModel, path, trusted, otherwise)
+
+
+def load_guided(path: str | Path, trusted: Iterable[str]) -> "GuidedTagger":
+    """Load a saved guided tagger. Raises InputError for other models, which do not record a decision order."""
+    from structperc.taggers.guided_tagger import GuidedTagger
+
+    return _load_as(GuidedTagger, path, trusted, "does not record a decision order; use the folder of a GuidedTagger")
+
+
+def _load_as(kind: type[ModelKind], path: str | Path, trusted: Iterable[str], otherwise: str) -> ModelKind:
+    from structperc.models import Model
 
     model = Model.load(path, trusted=trusted)
-    if bias is not None:
-        if not isinstance(model, ChainModel):
-            raise InputError(f"{path}: a {type(model).__name__} has no biases; leave out the bias")
-        model.use_bias(None if bias == "none" else bias)
+    if not isinstance(model, kind):
+        raise InputError(f"{path}: a {type(model).__name__} {otherwise}")
     return model
 
 

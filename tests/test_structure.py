@@ -51,6 +51,7 @@ PACKAGES = (
     ("models",),
     ("taggers",),
     ("loading",),
+    ("tagging",),
     ("reranking",),
     ("training",),
     ("experiments",),
@@ -227,11 +228,13 @@ def test_size_of_packages():
 
 
 def core_modules() -> list[str]:
-    """All modules of the rooms before those of Lightning, without the readers, and re-rankers that need neither."""
+    """All modules of the rooms before those of Lightning, without the readers, and later ones that need neither."""
     kept = [
         name
         for name in NAMES
-        if RANK[room(name)] < RANK["datamodules"] or name in ("cli.__init__", "cli.main", "__init__")
+        if RANK[room(name)] < RANK["datamodules"]
+        or room(name) == "tagging"
+        or name in ("cli.__init__", "cli.main", "__init__")
     ]
     kept = [name for name in kept if not (room(name) == "data" and name.rpartition(".")[2] in READERS)]
     kept = [name for name in kept if name not in BARS]

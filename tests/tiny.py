@@ -57,12 +57,20 @@ def without_names(text: str) -> str:
     return rest.removeprefix("\n")
 
 
-def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, edge=(), sparse_grad=False, seed=0, **options):
+def make_tagger(data, criterion, optimizer=torch.optim.SGD, *, k=2, **options):
     """A tagger with random weights, fitted to the data."""
-    features = FeatureExtractor(NODE, edge, cutoff=1, progress=False)
-    features.fit(data.corpus("train"))
-    tagger = Tagger(features, SparseLinear(sparse_grad=sparse_grad), criterion, KBest(k), optimizer, **options)
-    tagger.allocate(data.label_set())
+    corpus, labels = data.corpus("train"), data.label_set()
+    return random_tagger(corpus, labels, criterion, NODE, k=k, optimizer=optimizer, **options)
+
+
+def random_tagger(
+    corpus, labels, criterion, node=("w[0]",), *, edge=(), documents=None, k=1, sparse_grad=False, seed=0, **options
+):
+    """A tagger with random weights for the features of a corpus, or of sentences."""
+    features = FeatureExtractor(list(node), edge, cutoff=1, documents=documents, progress=False)
+    features.fit(corpus if isinstance(corpus, Corpus) else Corpus.from_sentences(corpus))
+    tagger = Tagger(features, SparseLinear(sparse_grad=sparse_grad), criterion, KBest(k), **options)
+    tagger.allocate(labels)
     torch.manual_seed(seed)
     for p in tagger.parameters():
         torch.nn.init.normal_(p)

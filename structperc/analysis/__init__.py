@@ -1,4 +1,4 @@
-"""Analysis of saved models: weights, n-best lists, calibration, explanations; files that a model reads and labels.
+"""Analysis of saved models: weights, n-best lists, calibration, explanations.
 
 pseudo_labels.py        labels for unknown ones of training data, for self-training
 weight_ranking.py       the largest weights by name
@@ -12,8 +12,6 @@ label_noise.py          gold labels that cross-validated models contradict
 explanation.py          effect of non-local features on decisions; explanation_report.py shows it
 decision_order.py       the order in which a guided tagger decides
 selection.py            the texts of a pool to label next
-input_files.py          files with gold labels as corpora
-tag_input.py            input of a tagger: columns, running text or JSON lines; tag_output.py writes the labels
 """
 
 import lazy_loader

@@ -32,8 +32,6 @@ from .explanation import explain_changed as explain_changed
 from .explanation import summarise as summarise
 from .explanation_report import explanation_html as explanation_html
 from .explanation_report import explanation_lines as explanation_lines
-from .input_files import read_corpus as read_corpus
-from .input_files import read_incomplete as read_incomplete
 from .label_noise import Contradiction as Contradiction
 from .label_noise import LabelNoise as LabelNoise
 from .label_noise import label_noise as label_noise

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import pairwise
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
@@ -130,8 +129,8 @@ def label_noise(
     """
     corpus = data.corpus("train")
     _check(first, data, corpus, rounds)
-    segments = label_segments(_split(corpus, corpus.columns["label"]), data.scheme)
-    words = _split(corpus, corpus.columns["word"])
+    segments = label_segments(corpus.sequences_of(corpus.columns["label"]), data.scheme)
+    words = corpus.sequences_of(corpus.columns["word"])
     found: defaultdict[tuple[int, SegmentPair], list[float]] = defaultdict(list)
     kept: list[float] = []
     for number in range(rounds):
@@ -253,11 +252,6 @@ def _check(first: BaseTagger, data: SequenceDataModule, corpus: Corpus, rounds: 
         raise InputError(f"rounds must be >= 1, got {rounds}")
 
 
-def _split(corpus: Corpus, flat: Sequence[Value]) -> list[Sequence[Value]]:
-    """Split values of all tokens into sequences."""
-    return [flat[a:b] for a, b in pairwise(corpus.starts.tolist())]
-
-
 def _without_segments(
     words: Sequence[Sequence[str]], segments: Sequence[Sequence[Any]], held: np.ndarray
 ) -> np.ndarray:
@@ -281,7 +275,9 @@ def _contradictions(tagger: Tagger, held: Corpus, scheme: str) -> Iterator[tuple
         assert batch.gold is not None
         parts.append((batch.rows, tagger.confidences(batch, batch.gold)[1]))
     gold_known = flat_values(held, parts, float)
-    gold, found = (label_segments(_split(held, flat), scheme) for flat in (held.columns["label"], prediction.labels))
+    gold, found = (
+        label_segments(held.sequences_of(flat), scheme) for flat in (held.columns["label"], prediction.labels)
+    )
     for row, (first, one, other) in enumerate(zip(held.starts.tolist(), gold, found, strict=False)):
         for pair in match_segments(one, other):
             if pair.found is not None and pair.kind != "correct":

@@ -5,18 +5,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from structperc.analysis.input_files import DEFAULT_READING, GOLD, column_roles, line_format_of
 from structperc.data.conll import conll_lines
 from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, is_incomplete, is_label_set
 from structperc.data.possible_labels import POSSIBLE
-from structperc.data.read_options import ReadOptions
+from structperc.data.read_options import DEFAULT_READING, ReadOptions
 from structperc.data.tables import table_format
 from structperc.data.tag_schemes import parse_tag
 from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError
 from structperc.models.chain_model import ChainModel
 from structperc.spelling import counted
+from structperc.tagging.column_roles import GOLD, column_roles, line_format_of
 
 
 class PseudoLabels(NamedTuple):

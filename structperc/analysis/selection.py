@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from structperc.analysis.tag_input import TOKENS_FIELD, TagInput
-from structperc.analysis.tag_output import output_lines
 from structperc.chain import entropy, marginals
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.models.chain_model import ChainModel
+from structperc.tagging.reading import TOKENS_FIELD, TagInput
+from structperc.tagging.writing import output_lines
 from structperc.text import TokenizedText, join_words
 
 Measure = Literal["entropy", "margin", "change", "random"]

@@ -7,8 +7,6 @@ from structperc.cli.arguments import (
     add_labelled_file,
     add_model,
     command,
-    load_chain,
-    load_guided,
     read_options,
 )
 from structperc.errors import InputError
@@ -64,12 +62,12 @@ def _candidates_arguments(parser: CommandParser) -> None:
 def candidates(options: Namespace) -> None:
     """Score the n best, re-scored, for several n from one search."""
 
-    from structperc.analysis.input_files import read_gold
     from structperc.analysis.nbest import HEADER, csv_rows, nbest_lines, nbest_scores
     from structperc.data.output import check_output_path
     from structperc.models.chain_model import ChainModel
     from structperc.reports.figures import check_figure, plot_nbest, write_figure
     from structperc.reports.tables import write_csv
+    from structperc.tagging.labelled_files import read_gold
 
     check_figure(options.plot)
     check_output_path(options.csv)
@@ -96,10 +94,10 @@ def explain(options: Namespace) -> None:
 
     from structperc.analysis.explanation import check_explainable, explain, explain_changed, summarise
     from structperc.analysis.explanation_report import explanation_html, explanation_lines, legend
-    from structperc.analysis.input_files import read_corpus
     from structperc.data.output import check_output_path, write_lines
     from structperc.models.chain_model import ChainModel
     from structperc.reports.html_pages import page_title
+    from structperc.tagging.labelled_files import read_corpus
 
     check_output_path(options.html)
     tagger = ChainModel.load(options.model, trusted=options.trust)
@@ -134,9 +132,10 @@ def decisions(options: Namespace) -> None:
     """Show how a guided tagger decides sentences, step by step."""
 
     from structperc.analysis.decision_order import DECISION_NOTES, decision_html, decision_lines, decisions
-    from structperc.analysis.input_files import read_corpus
     from structperc.data.output import check_output_path, write_lines
+    from structperc.loading import load_guided
     from structperc.reports.html_pages import page_title
+    from structperc.tagging.labelled_files import read_corpus
 
     check_output_path(options.html)
     if options.n < 1:
@@ -172,10 +171,11 @@ def reliability(options: Namespace) -> None:
 
     from structperc.analysis.abstention import abstention, abstention_lines, plot_abstention
     from structperc.analysis.calibration import HEADER, bin_rows, plot_reliability, reliability, reliability_lines
-    from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
+    from structperc.loading import load_chain
     from structperc.reports.figures import check_figure, write_figure
     from structperc.reports.tables import write_csv
+    from structperc.tagging.labelled_files import read_gold
     from structperc.training.predictions import short_names
 
     check_figure(options.plot)

@@ -5,19 +5,15 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from structperc.data.read_options import DROPPED, SEPARATORS, UNITS, ReadOptions
+from structperc.data.read_options import DROPPED, INPUT_FORMATS, SEPARATORS, UNITS, ReadOptions
 from structperc.data.tag_schemes import check_labels_option
 from structperc.data.text_files import check_exists
 from structperc.errors import InputError
 from structperc.packaged_configs import packaged_path
 from structperc.spelling import did_you_mean
 from structperc.text.tokenizer import SENTENCES, TOKENIZERS
-
-if TYPE_CHECKING:
-    from structperc.models import ChainModel
-    from structperc.taggers.guided_tagger import GuidedTagger
 
 
 class Command(NamedTuple):
@@ -272,12 +268,7 @@ def add_labelled_file(parser: CommandParser, several: bool = False) -> None:
 
 def add_gold_reading(parser: CommandParser) -> None:
     """Add the options for reading a file that may have gold labels."""
-    columns = "`label` is gold; default: the columns that the model reads, then others, gold last"
-    roles = f"roles of the file's columns, _ skips one; {columns}"
-    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
-    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
-    add_encoding(parser)
-    add_line_format(parser)
+    _add_columns(parser, "`label` is gold; default: the columns that the model reads, then others, gold last")
     add_labels(parser, "the gold labels in the file; default: that of the model")
     spans = {
         "misaligned": "gold spans whose edges are not token edges: refuse, expand to whole tokens, or drop",
@@ -287,6 +278,23 @@ def add_gold_reading(parser: CommandParser) -> None:
         parser.add_argument(f"--{name}", help=f"{text}; default: as in training")
     dropped = "gold spans that these two leave out: missed (default), or ignored"
     parser.add_argument("--dropped", choices=DROPPED, default="missed", help=dropped)
+
+
+def add_text_reading(parser: CommandParser) -> None:
+    """Add the options for reading columns, running text or JSON lines without labels."""
+    formats = "input format; default: detected from the file"
+    parser.add_argument("--input", dest="form", choices=INPUT_FORMATS, help=formats)
+    add_splitting(parser)
+    _add_columns(parser, "default: first the columns that the model reads")
+    parser.set_defaults(labels=None)
+
+
+def _add_columns(parser: CommandParser, default: str) -> None:
+    roles = f"roles of the file's columns, _ skips one; {default}"
+    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
+    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
+    add_encoding(parser)
+    add_line_format(parser)
 
 
 def add_data_options(parser: CommandParser) -> None:
@@ -341,25 +349,3 @@ def read_options(options: argparse.Namespace) -> ReadOptions:
     """Return the parsed options for reading files."""
     given = {name: value for name, value in vars(options).items() if name in ReadOptions._fields}
     return ReadOptions(**given)
-
-
-def load_chain(model: str, trusted: Sequence[str]) -> "ChainModel":
-    """Return a saved model of chains. Raises InputError for a guided tagger, which has no probabilities and biases."""
-    from structperc.models import ChainModel, Model
-
-    loaded = Model.load(model, trusted=trusted)
-    if not isinstance(loaded, ChainModel):
-        raise InputError(f"{model}: a {type(loaded).__name__} has no probabilities and no biases; use another model")
-    return loaded
-
-
-def load_guided(model: str, trusted: Sequence[str]) -> "GuidedTagger":
-    """Return a saved guided tagger. Raises InputError for other models, which do not record a decision order."""
-    from structperc.models import Model
-    from structperc.taggers.guided_tagger import GuidedTagger
-
-    tagger = Model.load(model, trusted=trusted)
-    if not isinstance(tagger, GuidedTagger):
-        name = type(tagger).__name__
-        raise InputError(f"{model}: a {name} does not record a decision order; use the folder of a GuidedTagger")
-    return tagger

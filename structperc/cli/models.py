@@ -15,7 +15,6 @@ from structperc.cli.arguments import (
     add_labels,
     add_model,
     command,
-    load_chain,
     prediction_folder,
     read_options,
 )
@@ -45,11 +44,11 @@ def evaluate(options: Namespace) -> None:
     """Score a saved model on a labelled file, as fit scores it on development data, and analyse its errors."""
     from pathlib import Path
 
-    from structperc.analysis.input_files import read_gold
     from structperc.data.output import check_output_path
     from structperc.loading import load_biased
     from structperc.metrics.summary import score_prediction
     from structperc.reports.tables import write_json
+    from structperc.tagging.labelled_files import read_gold
 
     check_output_path(options.json)
     check_output_path(options.html)
@@ -73,8 +72,10 @@ def _errors(tagger: "Model", corpus: "Corpus", prediction: "Prediction", options
     from structperc.analysis import error_analysis, error_html, error_lines, error_record
     from structperc.data.output import write_lines
     from structperc.reports.html_pages import page_title
+    from structperc.tagging.labelled_files import read_gold
 
-    training = None if options.train is None else _read_training(tagger, options)
+    reading = read_options(options)._replace(dropped="ignored")
+    training = None if options.train is None else read_gold(tagger, options.train, reading)
     analysis = error_analysis(corpus, prediction, tagger.labels.scheme, training)
     if options.errors:
         print("\n".join(error_lines(analysis)))
@@ -82,12 +83,6 @@ def _errors(tagger: "Model", corpus: "Corpus", prediction: "Prediction", options
         title, notes = page_title("Errors", options.model, options.file)
         write_lines(options.html, error_html(analysis, title, notes, tagger.labels.type_names))
     return error_record(analysis)
-
-
-def _read_training(tagger: "Model", options: Namespace) -> "Corpus":
-    from structperc.analysis.input_files import read_gold
-
-    return read_gold(tagger, options.train, read_options(options)._replace(dropped="ignored"))
 
 
 def _pseudo_label_arguments(parser: CommandParser) -> None:
@@ -100,9 +95,10 @@ def _pseudo_label_arguments(parser: CommandParser) -> None:
 @command("MODEL FILE -o FILE", "labels for unknown ones of training data", _pseudo_label_arguments)
 def pseudo_label(options: Namespace) -> None:
     """Replace unknown labels of training data by those of which a model is sure, to train again (self-training)."""
-    from structperc.analysis.input_files import read_incomplete
     from structperc.analysis.pseudo_labels import output_lines, pseudo_labels
     from structperc.data.output import check_output_path, write_lines
+    from structperc.loading import load_chain
+    from structperc.tagging.labelled_files import read_incomplete
 
     check_output_path(options.output)
     tagger, reading = load_chain(options.model, options.trust), read_options(options)
@@ -151,10 +147,11 @@ def calibrate(options: Namespace) -> None:
     from structperc.analysis import fit_certified_bias
     from structperc.analysis.bias_fitting import fit_bias, fit_temperature
     from structperc.analysis.bias_report import bias_lines, certified_lines, plot_precision_recall
-    from structperc.analysis.input_files import read_gold
+    from structperc.loading import load_chain
     from structperc.models.biases import check_bias_name, describe_biases
     from structperc.models.model_format import update_configuration
     from structperc.reports.figures import check_figure, write_figure
+    from structperc.tagging.labelled_files import read_gold
 
     goal = _goal(options)
     name = (goal.name if goal else "") if options.name is None else options.name
@@ -289,11 +286,11 @@ def shrink(options: Namespace) -> None:
     """Save a model without features of weight 0, small weights, or with fewer bits."""
     from pathlib import Path
 
-    from structperc.analysis.input_files import read_gold
     from structperc.data.output import write_errors
     from structperc.models.chain_model import ChainModel
     from structperc.models.saving import prune
     from structperc.reports.tables import text_table
+    from structperc.tagging.labelled_files import read_gold
 
     tagger = ChainModel.load(options.model, trusted=options.trust)
     corpus = read_gold(tagger, options.data, read_options(options)) if options.data else None

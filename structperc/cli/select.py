@@ -6,17 +6,7 @@ from argparse import Namespace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from structperc.cli.arguments import (
-    FILE,
-    CommandParser,
-    add_encoding,
-    add_line_format,
-    add_model,
-    add_splitting,
-    command,
-    read_options,
-)
-from structperc.data.read_options import UNITS
+from structperc.cli.arguments import FILE, CommandParser, add_model, add_text_reading, command, read_options
 
 if TYPE_CHECKING:
     from structperc.analysis.selection import Measure
@@ -42,31 +32,23 @@ def _arguments(parser: CommandParser) -> None:
     labelled = "labelled files of any format; texts that are similar to theirs are left out"
     parser.add_argument("--labelled", type=FILE, nargs="+", action="extend", default=[], metavar="FILE", help=labelled)
     parser.add_argument("--seed", type=int, default=1, help="seed of --by random (default 1)")
-    parser.add_argument("--input", choices=("text", "columns", "jsonl"), help="format of the pool; default: detected")
-    add_splitting(parser)
-    roles = "roles of the columns of the pool, _ skips one; default: first the columns that the model reads"
-    parser.add_argument("--columns", nargs="+", action="extend", help=roles)
-    parser.add_argument("--unit", choices=UNITS, help="unit of a sequence; default: as in training")
-    add_encoding(parser)
-    add_line_format(parser)
+    add_text_reading(parser)
     parser.add_argument("-o", "--output", help="file of JSON lines; default: standard output")
-    parser.set_defaults(labels=None)
 
 
 @command("MODEL POOL", "the texts to label next, pre-labelled", _arguments)
 def select(options: Namespace) -> None:
     """Choose the texts of a pool to label next, and write them as JSON lines with predictions."""
     from structperc.analysis.selection import item_counts, select, selected_lines
-    from structperc.analysis.tag_input import TextSplitting, read_input
     from structperc.data.output import check_output_path, write_lines
     from structperc.data.survey import inspect_file
     from structperc.models.chain_model import ChainModel
+    from structperc.tagging.reading import read_input
 
     check_output_path(options.output)
     tagger = ChainModel.load(options.model, trusted=options.trust)
     by = options.by or _default_measure(tagger, options.model)
-    splitting = TextSplitting(options.input, options.tokens, options.sentences)
-    given = read_input(tagger, options.file, read_options(options), splitting)
+    given = read_input(tagger, options.file, read_options(options))
     labelled = [item for file in options.labelled for item in _items(inspect_file(file))]
     counts = item_counts(given)
     chosen = select(tagger, given.corpus, options.n, by, options.max_similarity, labelled, counts, options.seed)
@@ -91,6 +73,4 @@ def _items(found: "Survey") -> list[list[str]]:
     corpus = found.corpus
     if found.table is None:
         return corpus.sentences_of(corpus.columns["word"])
-    changes = [0, *(i for i, (a, b) in enumerate(pairwise(corpus.documents.tolist()), 1) if a != b), len(corpus)]
-    bounds = corpus.starts[changes].tolist()
-    return [list(corpus.columns["word"][a:b]) for a, b in pairwise(bounds)]
+    return [list(corpus.columns["word"][a:b]) for a, b in pairwise([*corpus.document_starts, corpus.tokens])]

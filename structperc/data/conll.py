@@ -481,10 +481,9 @@ def write_conll(
     names = list(corpus.columns if roles is None else roles)
     values = [corpus.factorize(role).distinct for role in names if role in corpus.columns]
     spaces = any(" " in value for value in chain(*values, set(predicted or ())))
-    lines = conll_lines(corpus, roles, predicted, docstart, separator="tab" if spaces else "whitespace")
-    if predicted is not None:
-        lines = chain([f"{header_line([*names, PREDICTED], field_gap('tab' if spaces else 'whitespace'))}\n\n"], lines)
-    write_lines(path, lines)
+    separator: Separator = "tab" if spaces else "whitespace"
+    named = predicted is not None
+    write_lines(path, conll_lines(corpus, roles, predicted, docstart, separator=separator, named=named))
 
 
 def conll_lines(
@@ -494,6 +493,7 @@ def conll_lines(
     docstart: str = DOCSTART,
     opened: Collection[int] | None = None,
     separator: Separator = "whitespace",
+    named: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a CoNLL file.
 
@@ -505,6 +505,7 @@ def conll_lines(
         opened: first tokens of documents, each at the beginning of a sentence; by default those of the corpus, unless
             each sentence is a document.
         separator: "whitespace" for spaces between fields, or "tab".
+        named: begin with a line that names the columns, the last one as predicted; see `header_line`.
 
     Raises:
         InputError: a missing column, another number of predictions than N, or an invalid field value.
@@ -518,9 +519,11 @@ def conll_lines(
     gap, labels = field_gap(separator), (predicted is not None) + ("label" in names)
     opening = gap.join([docstart, *["-X-"] * (len(columns) - labels - 1), *["O"] * labels][: len(columns)])
     tokens = list(zip(*columns, strict=True))
+    if named:
+        yield f"{header_line([*names, PREDICTED], gap)}\n\n"
     if opened is None:  # no documents are marked if each sentence is a document
-        begins = corpus.starts[:-1][np.diff(corpus.documents, prepend=-1) != 0]
-        opened = set(begins.tolist()) if len(begins) < np.count_nonzero(np.diff(corpus.sentences)) else ()
+        begins = corpus.document_starts
+        opened = set(begins) if len(begins) < np.count_nonzero(np.diff(corpus.sentences)) else ()
     for first, end in pairwise(corpus.sentences.tolist()):
         if first in opened and first < end:
             yield f"{opening}\n\n"

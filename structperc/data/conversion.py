@@ -13,8 +13,8 @@ from structperc.data.annotations import SpanReport, TextOptions, align_texts
 from structperc.data.conll import conll_lines
 from structperc.data.corpus import Corpus
 from structperc.data.json_data import json_line
-from structperc.data.output import check_output_path, write_lines
-from structperc.data.read_options import PREDICTED, ReadOptions
+from structperc.data.output import check_output_path, make_folder, write_lines
+from structperc.data.read_options import DEFAULT_READING, PREDICTED, ReadOptions
 from structperc.data.standoff import STANDOFF, brat_lines
 from structperc.data.survey import Survey, inspect_file
 from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
@@ -25,7 +25,6 @@ from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words, t
 ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"  # layers of INCEpTION
 TOKEN, SENTENCE = (f"de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.{name}" for name in ("Token", "Sentence"))
 ANNOTATION, STRING = "uima.tcas.Annotation", "uima.cas.String"
-DEFAULTS = ReadOptions()
 _RESERVED = re.compile(r"->|[\\\[\]|_;*\t\n\r]")
 _CONTROLS = re.compile(r"[\\\t\r]")
 _CONTROL = {"\t": "t", "\n": "n", "\r": "r"}
@@ -62,7 +61,7 @@ class AnnotatedDocument(NamedTuple):
 # -- reading --------------------------------------------------------------------------------------------------
 
 
-def read_annotated(file: str, reading: ReadOptions = DEFAULTS, **text_options: Any) -> list[AnnotatedDocument]:
+def read_annotated(file: str, reading: ReadOptions = DEFAULT_READING, **text_options: Any) -> list[AnnotatedDocument]:
     """Read a labelled file or folder of any format as documents with spans of whole tokens.
 
     The format, columns, tag scheme, unit of offsets and tokenizer are detected, as `structperc check` does. Spans keep
@@ -274,10 +273,7 @@ def _write_files(folder: Path, documents: Sequence[AnnotatedDocument], form: str
         double = Counter(targets).most_common(1)[0][0]
         raise InputError(f"{double}: two documents have this name; rename one")
     for target, one in zip(targets, documents, strict=True):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{target.parent}: cannot make this folder ({error.strerror or error})") from None
+        make_folder(target.parent)
         check_output_path(target)
         if form == "brat":
             write_lines(target.with_suffix(".txt"), [one.text.text])
@@ -333,14 +329,8 @@ def _label_studio_task(document: AnnotatedDocument) -> dict[str, Any]:
 
 def _columns(roles: Sequence[str]) -> Callable[[Sequence[AnnotatedDocument]], Iterator[str]]:
     def lines(documents: Sequence[AnnotatedDocument]) -> Iterator[str]:
-        rows, numbers = [], []
-        for number, one in enumerate(documents):
-            labels = one.labels
-            for words, (a, b) in zip(one.text.word_lists, pairwise(one.text.sentences), strict=True):
-                rows.append({"word": words, "label": labels[a:b], "_": ["_"] * (b - a)})
-                numbers.append(number)
-        corpus = Corpus.from_sentences(rows, numbers)
-        return conll_lines(corpus, roles)
+        rows = (one.text.rows({"label": one.labels, "_": ["_"] * len(one.text.tokens)}) for one in documents)
+        return conll_lines(Corpus.from_documents(rows), roles)
 
     return lines
 

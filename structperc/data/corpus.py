@@ -187,6 +187,20 @@ class Corpus:
         return cls(flat or {"word": []}, *_boundaries(lengths, ids, unit, name), name)
 
     @classmethod
+    def from_documents(
+        cls, documents: Iterable[Sequence[Mapping[str, Iterable[str]]]], unit: str = "sentence", name: str = "corpus"
+    ) -> "Corpus":
+        """Return a corpus of documents, lists of sentences; arguments and errors are those of `from_sentences`.
+
+        Example:
+            >>> corpus = Corpus.from_documents([[{"word": ["Anna", "left"]}, {"word": ["Yes"]}], [{"word": ["No"]}]])
+            >>> corpus.documents.tolist()
+            [0, 0, 1]
+        """
+        numbered = [(number, sentence) for number, own in enumerate(documents) for sentence in own]
+        return cls.from_sentences([sentence for _, sentence in numbered], [n for n, _ in numbered], unit, name)
+
+    @classmethod
     def from_columns(
         cls,
         columns: Mapping[str, Sequence[str]],
@@ -303,9 +317,19 @@ class Corpus:
         """Return the corpus with one column of N strings added or replaced."""
         return replace(self, columns={**self.columns, role: values if isinstance(values, Column) else list(values)})
 
+    @property
+    def document_starts(self) -> list[int]:
+        """The first token of each document, whose sequences are adjacent."""
+        first: list[int] = self.starts[:-1][np.diff(self.documents, prepend=-1) != 0].tolist()
+        return first
+
     def sentences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
         """Split values of all N tokens into sentences."""
         return [list(flat[a:b]) for a, b in pairwise(self.sentences.tolist())]
+
+    def sequences_of(self, flat: Sequence[Value]) -> list[list[Value]]:
+        """Split values of all N tokens into sequences."""
+        return [list(flat[a:b]) for a, b in pairwise(self.starts.tolist())]
 
     def by_sentence(self) -> "Corpus":
         """Return the corpus with a sequence for each sentence."""

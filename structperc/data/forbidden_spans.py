@@ -20,7 +20,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.possible_labels import span_within
 from structperc.data.tag_schemes import Span
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 
 FORBIDDEN = "forbidden"  # role of the column
 
@@ -85,10 +85,8 @@ def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, 
         raise InputError(f"forbidden: {what}; give None for a sentence without spans")
     found: list[str] = []
     for number, own in enumerate(given):
-        try:
+        with errors_at(f"sentence {number + 1}"):
             found += forbidden_column(bounds[number + 1] - bounds[number], own or ())
-        except InputError as error:
-            raise InputError(f"sentence {number + 1}: {error}") from None
     return corpus.replace_column(FORBIDDEN, found)
 
 

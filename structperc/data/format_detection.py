@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from structperc.data.json_data import looks_like_json
-from structperc.data.read_options import DOCSTART, HEADER
+from structperc.data.read_options import DOCSTART, HEADER, InputFormat
 from structperc.data.text_files import BYTE_ORDER_MARK, split_lines, stream_text
 from structperc.errors import InputError
 from structperc.spelling import is_blank
 
-InputFormat = Literal["text", "columns", "jsonl"]
-INPUT_FORMATS = get_args(InputFormat)
 FORMAT_NAMES = {"text": "running text", "columns": "columns", "jsonl": "JSON lines"}
 _JSON_LINES = 10  # lines inspected for JSON
 _JOINED_LINES = 50  # lines inspected for words joined to their labels

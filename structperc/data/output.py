@@ -101,6 +101,14 @@ def _is_running(process: int) -> bool:
     return True
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it unless it exists. Raises InputError if that is not possible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot make this folder ({error.strerror or error})") from None
+
+
 def check_output_path(path: str | Path | None) -> None:
     """Raise InputError for an invalid name, a folder, and a missing or write-protected parent; None is accepted."""
     if path is None:

@@ -11,6 +11,8 @@ Unit = Literal["sentence", "document"]  # unit of a sequence
 UNITS = get_args(Unit)
 Separator = Literal["whitespace", "tab"]  # between fields of a line
 SEPARATORS = get_args(Separator)
+InputFormat = Literal["text", "columns", "jsonl"]
+INPUT_FORMATS = get_args(InputFormat)
 Dropped = Literal["missed", "ignored"]
 DROPPED = get_args(Dropped)
 DOCSTART = "-DOCSTART-"  # first field of lines before documents
@@ -50,6 +52,9 @@ class ReadOptions(NamedTuple):
     misaligned: str | None = None  # of spans in running text, see `annotations.TextOptions`
     overlaps: str | None = None
     dropped: Dropped = "missed"  # gold spans that these two leave out: in evaluations missed, or ignored
+    form: InputFormat | None = None  # of files without labels; None: detected
+    tokens: str = "conll"  # tokenizer of running text, a key of `tokenizer.TOKENIZERS`
+    sentences: str = "rules"  # its sentence splitter, a key of `tokenizer.SENTENCES`
 
     def or_else(self, unit: str, labels: str) -> "ReadOptions":
         """Return the options with defaults for unit and labels."""
@@ -62,6 +67,8 @@ class ReadOptions(NamedTuple):
         comments = trained.get("comments", plain.comments) if self.comments is None else self.comments
         return LineFormat(separator, comments, trained.get("docstart", plain.docstart))
 
+
+DEFAULT_READING = ReadOptions()
 
 TRAINING_FILES: dict[str, Any] = {  # type hints of the options of data modules, as plain JSON
     "columns": list[str | None] | dict[str, str],  # roles in order, or the column of each role

@@ -25,7 +25,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.format_detection import check_not_text
 from structperc.data.label_sets import ANY, is_label_set, names_in, split_label_set
 from structperc.data.normalise import check_scheme_labels, read_brackets
-from structperc.data.read_options import LineFormat, ReadOptions
+from structperc.data.read_options import DEFAULT_READING, LineFormat, ReadOptions
 from structperc.data.scheme_detection import (
     NO_OUTSIDE,
     NO_SEGMENT,
@@ -58,6 +58,7 @@ from structperc.data.tables import (
     parse_column_options,
     read_best_fit,
     table_format,
+    unique_columns,
     usual_columns,
 )
 from structperc.data.tag_schemes import (
@@ -90,7 +91,6 @@ LAYOUTS = {  # roles of the first columns by name; the label of CoNLL-2009 is PO
     "CoNLL-2009": ["_", "word", "_", "_", "label", *["_"] * 9],
     "CoNLL-2012": ["_", "_", "_", "word", *["_"] * 6, "label", "_"],
 }
-DEFAULTS = ReadOptions()
 
 
 class Survey(NamedTuple):
@@ -268,7 +268,7 @@ class Survey(NamedTuple):
             yield found
 
 
-def inspect_columns(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
+def inspect_columns(file: str, reading: ReadOptions = DEFAULT_READING) -> Survey:
     """Return the content of a column file or a CoNLL-U treebank.
 
     Columns are named by `reading` or by the first line of the file, see `conll.header_line`. Otherwise they are found
@@ -326,7 +326,7 @@ def _hide_label_sets(corpus: Corpus) -> tuple[Corpus, Counter[str]]:
     return corpus, counts
 
 
-def inspect_matching_files(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULTS) -> list[Survey]:
+def inspect_matching_files(first: Survey, files: Sequence[str], reading: ReadOptions = DEFAULT_READING) -> list[Survey]:
     """Return surveys of a file and of others with the columns of the first one, all read with the same options.
 
     Comments, or fields with spaces, in one of the files apply to all. Raises InputError as `inspect_columns` does.
@@ -496,7 +496,7 @@ def _same_types(fits: Mapping[str, SchemeFit], label: str) -> list[str]:
 # -- tables ---------------------------------------------------------------------------------------------------
 
 
-def inspect_file(file: str, reading: ReadOptions = DEFAULTS) -> Survey:
+def inspect_file(file: str, reading: ReadOptions = DEFAULT_READING) -> Survey:
     """Return the content of a labelled file, see `inspect_columns` for columns and treebanks.
 
     Tables are recognised by file names, columns by usual names unless `reading` names them as ROLE=COLUMN. Spans are
@@ -560,10 +560,7 @@ def _detect_columns(file: str, kind: str, rows: Sequence[tuple[str, Mapping[str,
         among[SENTENCE] = [EMPTY_ROWS]
     if not of_words or isinstance(row.get(among["word"][0]), list):
         among[SENTENCE] = []
-    if unclear := next((role for role in roles if len(among[role]) > 1), None):
-        advice = f"set --columns {unclear}=... and the other roles"
-        raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
-    found = {role: among[role][0] for role in roles if among[role]}
+    found = unique_columns({role: among[role] for role in roles}, file)
     types: dict[str, type] = {COMPLETE: bool, NOT: list} if SPANS in found else {}
     for name, own in types.items():
         cells = [one[name] for one in some if name in one]

@@ -95,6 +95,14 @@ def candidate_columns(row: Mapping[str, Any], roles: Iterable[str]) -> dict[str,
     return {role: [name for name in usual_columns(role, row) if _is_possible(role, row[name])] for role in roles}
 
 
+def unique_columns(among: Mapping[str, list[str]], file: str) -> dict[str, str]:
+    """Return the column of each role that has one. Raises InputError for a role with several."""
+    if unclear := next((role for role, names in among.items() if len(names) > 1), None):
+        advice = f"set --columns {unclear}=... and the other roles"
+        raise InputError(f"{file}: ambiguous column for {unclear}: {' or '.join(among[unclear])}; {advice}")
+    return {role: names[0] for role, names in among.items() if names}
+
+
 def _is_possible(role: str, value: Any) -> bool:
     if role == TEXT:
         return isinstance(value, str)

@@ -39,7 +39,7 @@ from structperc.datamodules.sampler import (
     sequential_batch_size,
     unchanged,
 )
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.features import FeatureExtractor
 from structperc.features.weighted_features import FeatureColumn
 from structperc.process_pool import Workers
@@ -161,10 +161,8 @@ class SequenceDataModule(pl.LightningDataModule, ABC):
             raise InputError("data.incomplete: labels are brackets, which cannot be incomplete; remove it")
         if cache is None and cache_workers > 1:
             raise InputError("data.cache_workers > 1 needs a cache; set its folder, data.cache")
-        try:
+        with errors_at("data.labels"):
             check_labels_option(labels or scheme)
-        except InputError as error:
-            raise InputError(f"data.labels: {error}") from None
         self.unit, self.scheme, self.strict = unit, scheme, strict
         self.reading = ReadOptions(unit=unit, labels=labels or scheme)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens

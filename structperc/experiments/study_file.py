@@ -14,7 +14,7 @@ from structperc.data.json_data import matches_type
 from structperc.data.tag_schemes import convert
 from structperc.data.yaml_file import read_yaml
 from structperc.datamodules.base import SequenceDataModule
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.experiments.experiment import ExperimentRow, dry_run
 from structperc.packaged_configs import PREFIX, is_packaged, packaged_path, packaged_root
 from structperc.progress import bar
@@ -191,7 +191,7 @@ def check_study(study: Study) -> Task:
     tasks: list[Task] = []
     read: dict[str, tuple[str, str]] = {}
     for row in bar(study.rows, "checking"):
-        try:
+        with errors_at(f"{study.file}: rows.{row.name}"):
             program = dry_run(row.arguments(row.seeds[0]), row.command)
             data = program.config["data"]
             options = {key: value for key, value in data.get("init_args", {}).items() if key not in BATCH_OPTIONS}
@@ -201,8 +201,6 @@ def check_study(study: Study) -> Task:
             measure = "accuracy" if program.datamodule.scheme == "none" else f"F{program.model.beta:g}"
             tasks.append(Task(*read[source], measure))
             _check_same_task(tasks[0], tasks[-1], study.split)
-        except InputError as error:
-            raise InputError(f"{study.file}: rows.{row.name}: {error}") from None
     return tasks[0]
 
 

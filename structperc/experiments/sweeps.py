@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.experiments.experiment import (
     LOG,
     ExperimentRow,
@@ -205,10 +205,8 @@ class SweepRun(NamedTuple):
         """Return the root of the configuration's runs. Raises InputError for mistakes in any training."""
         program = None
         for row in bar(self.rows, "checking"):
-            try:
+            with errors_at(f"sweep: {row.name}"):
                 made = dry_run([*row.arguments(row.trials[0][1]), *self.holdout_options])
-            except InputError as error:
-                raise InputError(f"sweep: {row.name}: {error}") from None
             if program is None:
                 program, data = made, made.datamodule
                 data.corpus("train")

@@ -10,7 +10,7 @@ import numpy as np
 from structperc.data.corpus import Column, Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.features.arrays import FeatureIds, View
 from structperc.features.attributes import attribute_path
 from structperc.features.documents import DocumentAttribute, PartBuilder, restore
@@ -197,10 +197,8 @@ class FeatureExtractor:
             InputError: a document attribute does not support these training data.
         """
         for name, attribute in self.documents.items():
-            try:
+            with errors_at(f"features.documents.{name}"):
                 self.documents[name] = attribute.resume_fit(corpus)
-            except InputError as error:
-                raise InputError(f"features.documents.{name}: {error}") from None
         self._sources = self._sources_of(self._sources.names)
 
     def ids(self, corpus: Corpus) -> FeatureIds:

@@ -7,10 +7,10 @@ import torch
 
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.data.tag_schemes import spans
 from structperc.metrics.counts import sentence_counts, token_counts
 from structperc.metrics.segments import SegmentScore, SegmentScores, segment_scores
 from structperc.predictor import Prediction
+from structperc.predictor.base import labelled_spans
 
 
 class Summary(NamedTuple):
@@ -87,9 +87,8 @@ def score_prediction(labels: LabelSet, corpus: Corpus, prediction: Prediction) -
 def _overlapping(labels: LabelSet, corpus: Corpus, prediction: Prediction) -> dict[str, SegmentScore]:
     """Return the counts by type of segments that a prediction lists."""
     assert prediction.spans is not None
-    found = {one[:3] for one in prediction.spans}
-    bounds = zip(corpus.sentences.tolist(), corpus.sentences_of(corpus.columns["label"]), strict=False)
-    right = {(kind, first + a, first + b) for first, own in bounds for kind, a, b in spans(own, labels.scheme)}
+    gold = Prediction(list(corpus.columns["label"]), None, None)
+    found, right = ({one[:3] for one in own} for own in (prediction.spans, labelled_spans(corpus, gold, labels.scheme)))
     groups = (found & right, found, right)
     return {
         name: SegmentScore(*(sum(kind == name for kind, *_ in own) for own in groups)) for name in labels.type_names

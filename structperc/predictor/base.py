@@ -50,20 +50,13 @@ class Prediction(NamedTuple):
 
     def split(self, lengths: Iterable[int]) -> list["Prediction"]:
         """Return the predictions of successive parts of the corpus with these numbers of tokens."""
-        ends = np.cumsum([0, *lengths]).tolist()
-        labels, tokens, segments, spans, logs = self
-        return [
-            Prediction(
-                labels[a:b],
-                None if tokens is None else tokens[a:b],
-                None if segments is None else segments[a:b],
-                None
-                if spans is None
-                else [s._replace(start=s.start - a, end=s.end - a) for s in spans if a <= s.start < b],
-                None if logs is None else logs[a:b],
-            )
-            for a, b in pairwise(ends)
-        ]
+        parts, known = [], (self.tokens, self.segments, self.log_probabilities)
+        for a, b in pairwise(np.cumsum([0, *lengths]).tolist()):
+            tokens, segments, logs = (None if one is None else one[a:b] for one in known)
+            spans = [s._replace(start=s.start - a, end=s.end - a) for s in self.spans or () if a <= s.start < b]
+            own = None if self.spans is None else spans
+            parts.append(Prediction(self.labels[a:b], tokens, segments, own, logs))
+        return parts
 
     @property
     def probability(self) -> float | None:
@@ -341,8 +334,7 @@ class Predictor(ABC):
         """
         self.check_reads_words_only()
         tokenized = tokenize(text, tokenizer, sentences)
-        rows = [{"word": words} for words in tokenized.word_lists]
-        corpus = Corpus.from_sentences(rows, [0] * len(rows), self.unit)
+        corpus = Corpus.from_documents([tokenized.rows()], self.unit)
         prediction = self.predict(corpus, self.probabilistic, min_probability)
         return text_spans(tokenized, prediction, self.labels.scheme)
 

@@ -17,7 +17,7 @@ from structperc.data.possible_labels import (
     with_allowed,
 )
 from structperc.data.tag_schemes import Span
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.text import TextSpan, TokenizedText, align, merge_sentences
 
 FORCED_FIELD, FORBIDDEN_FIELD, ALLOWED_FIELD = "forced", "forbidden", "allowed"
@@ -116,10 +116,8 @@ def limited_text(
             [Span(kind, a - first, b - first) for kind, a, b in spans if first <= a and b <= last]
             for spans in (forced, forbidden)
         ]
-        try:
+        with errors_at(place):
             own = limit_columns(last - first, labels, None if allowed is None else allowed[first:last], *within)
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
         columns = {name: columns[name] + own[name] for name in columns}
     return text, columns
 

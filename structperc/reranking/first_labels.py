@@ -13,7 +13,7 @@ from structperc.data.corpus import Corpus, Factorized, factorize
 from structperc.data.json_data import check_value
 from structperc.data.scheme_detection import legal_schemes
 from structperc.datamodules.distributed import process_group
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.features import DocumentAttribute
 from structperc.features.documents import DocumentExtent, Lookup, PartBuilder
 from structperc.reranking.jackknife import JackKnife, TrainingPart, corpus_digest, untrained_description
@@ -165,12 +165,10 @@ class FirstLabels(DocumentAttribute):
             InputError: A value is invalid.
         """
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != TRAINING}
-        try:
+        with errors_at(place):
             check_value(learned, dict[str, Any], STATE)
             self.first = Tagger.from_state(learned, tensors, Builder(build.trusted))
             self._saved = _check_training_labels(learned.get(TRAINING), arrays.get(TRAINING), len(self.first.labels))
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from None
         self.attributes = tuple(self.first.columns)
         self.within = _within(self.first)
 

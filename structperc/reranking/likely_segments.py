@@ -14,7 +14,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.data.text_files import expand_path
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.models.chain_model import ChainModel
 from structperc.models.model_format import model_errors
 from structperc.scorers import SegmentCandidates
@@ -66,10 +66,8 @@ class LikelySegments(SegmentCandidates):
             InputError: there is no such model, or it has no probabilities or no segments.
         """
         first = ChainModel.load(expand_path(self.model))
-        try:
+        with errors_at(self.model):
             first.check_probabilistic()
-        except InputError as error:
-            raise InputError(f"{self.model}: {error}") from None
         if first.labels.scheme == "none":
             raise InputError(f"{self.model}: its labels have no tag scheme; LikelySegments needs segments")
         self._first, self.extent = [first], first.extent

@@ -7,9 +7,11 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.predictor import Predictor
 from structperc.predictor.base import Prediction, text_spans
 from structperc.predictor.limits import (
@@ -25,7 +27,7 @@ from structperc.serving.requests import too_large
 from structperc.spelling import counted
 from structperc.text import TokenizedText
 
-DocumentColumns = list[Mapping[str, list[str]]]  # columns of each sentence
+DocumentColumns = Sequence[Mapping[str, list[str]]]  # columns of each sentence
 CHUNK_SIZE = 2**14  # characters: longer jobs are labelled in chunks of this size
 
 
@@ -74,24 +76,14 @@ class TextJob(Job):
         columns: dict[str, list[str]] = {}
         if self.limits:
             self._found, columns = limited_text(self._found, self.limits, labels, "request")
-        bounds = pairwise(self._found.sentences)
-        return [
-            {"word": words, **{role: values[a:b] for role, values in columns.items()}}
-            for words, (a, b) in zip(self._found.word_lists, bounds, strict=True)
-        ]
+        return self._found.rows(columns)
 
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return spans with start, end, type, text and, from taggers with probabilities, confidence."""
         bounds = self._found.sentences[first : stop + 1]
         a, b = (bounds[0], bounds[-1]) if len(bounds) else (0, 0)
         own = TokenizedText(self.text, self._found.tokens[a:b], [bound - a for bound in bounds])
-        found: list[dict[str, Any]] = []
-        for one in text_spans(own, prediction, scheme):
-            words = self.text[one.start : one.end]
-            found.append({"start": one.start, "end": one.end, "type": one.type, "text": words})
-            if one.confidence is not None:
-                found[-1]["confidence"] = one.confidence
-        return {"spans": _items(found)}
+        return {"spans": _items([one.to_json(self.text) for one in text_spans(own, prediction, scheme)])}
 
 
 class SentencesJob(Job):
@@ -127,7 +119,7 @@ class SentencesJob(Job):
                     raise InputError(f"sentences[{number}]: {role!r} has {lengths}")
             if "" in sentence["word"]:
                 raise InputError(f"sentences[{number}]: word {sentence['word'].index('')} is empty; leave it out")
-        rows: DocumentColumns = [{role: one[role] for role in self._columns} for one in self._sentences]
+        rows = [{role: one[role] for role in self._columns} for one in self._sentences]
         if not self.limits:
             return rows
         return [{**row, **self._limits(number, len(row["word"]), labels)} for number, row in enumerate(rows)]
@@ -139,10 +131,8 @@ class SentencesJob(Job):
             [(span.type, span.start, span.end) for span in field_spans(own, name, f"sentences[{number}]")]
             for name in (FORCED_FIELD, FORBIDDEN_FIELD)
         )
-        try:
+        with errors_at(f"sentences[{number}]"):
             return limit_columns(length, labels, own.get(ALLOWED_FIELD), forced, forbidden)
-        except InputError as error:
-            raise InputError(f"sentences[{number}]: {error}") from None
 
     def to_json(self, first: int, stop: int, prediction: Prediction, scheme: str) -> Mapping[str, str]:
         """Return the labels of each sentence and, from taggers with probabilities, those of the labels."""
@@ -162,27 +152,28 @@ def label_jobs(tagger: Predictor, jobs: Sequence[Job], tokens: int = 2**62) -> l
         jobs: any number.
         tokens: maximum of a job; others get an HTTPException.
     """
-    # Features of the corpus would depend on other jobs, and errors of limits must be those of one job.
-    single = [tagger.extent == "corpus" or bool(job.limits) for job in jobs]
-    if len(jobs) > 1 and any(single):
-        together = [job for job, one in zip(jobs, single, strict=True) if not one]
-        others = iter(label_jobs(tagger, together, tokens) if together else [])
-        return [
-            label_jobs(tagger, [job], tokens)[0] if one else next(others) for job, one in zip(jobs, single, strict=True)
-        ]
-    read = [_read(job, tagger.labels, tokens) for job in jobs]
-    rows = [(number, row) for number, found in enumerate(read) if isinstance(found, list) for row in found]
-    corpus = Corpus.from_sentences([row for _, row in rows], [number for number, _ in rows], tagger.unit, "request")
-    try:
-        predictions = tagger.predict(corpus, tagger.probabilistic).split(map(_tokens, read))
-    except InputError as error:
-        if len(jobs) > 1:
-            raise
-        return [error]
-    return [
-        _joined([job.to_json(0, len(found), own, tagger.labels.scheme)]) if isinstance(found, list) else found
-        for job, found, own in zip(jobs, read, predictions, strict=True)
-    ]
+    answers: list[str | Exception] = []
+    together: list[tuple[int, DocumentColumns]] = []
+    for number, job in enumerate(jobs):
+        # Features of the corpus would depend on other jobs, and errors of limits must be those of one job.
+        alone = len(jobs) == 1 or tagger.extent == "corpus" or bool(job.limits)
+        try:
+            if not alone:
+                together.append((number, _read(job, tagger.labels, tokens)))
+            answers.append(_answer(tagger, job, tokens) if alone else "")
+        except (InputError, HTTPException) as error:
+            answers.append(error)
+    documents = [rows for _, rows in together]
+    parts = _predict(tagger, documents).split(map(_tokens, documents)) if together else []
+    for (number, rows), part in zip(together, parts, strict=True):
+        answers[number] = _joined([jobs[number].to_json(0, len(rows), part, tagger.labels.scheme)])
+    return answers
+
+
+def _answer(tagger: Predictor, job: Job, tokens: int) -> str:
+    *_, answer = label_in_chunks(tagger, job, tokens)
+    assert answer is not None
+    return answer
 
 
 def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterator[str | None]:
@@ -192,25 +183,28 @@ def label_in_chunks(tagger: Predictor, job: Job, tokens: int = 2**62) -> Iterato
     sentences, HTTPException for more tokens than the limit.
     """
     rows = _read(job, tagger.labels, tokens)
-    if not isinstance(rows, list):
-        raise rows
     if job.limits:  # errors have the number of the sentence in the whole job
-        check_limits(Corpus.from_sentences(rows, [0] * len(rows), tagger.unit, "request"), tagger.labels)
+        check_limits(_corpus(tagger, [rows]), tagger.labels)
     found = []
     for first, stop in pairwise(_bounds(rows, tagger)):
         yield None
-        corpus = Corpus.from_sentences(rows[first:stop], [0] * (stop - first), tagger.unit, "request")
-        prediction = tagger.predict(corpus, tagger.probabilistic)
-        found.append(job.to_json(first, stop, prediction, tagger.labels.scheme))
+        found.append(job.to_json(first, stop, _predict(tagger, [rows[first:stop]]), tagger.labels.scheme))
     yield _joined(found)
 
 
-def _read(job: Job, labels: LabelSet, most: int) -> DocumentColumns | Exception:
-    try:
-        rows = job.sentences(labels)
-    except InputError as error:
-        return error
-    return rows if _tokens(rows) <= most else too_large(most, "tokens")
+def _read(job: Job, labels: LabelSet, most: int) -> DocumentColumns:
+    rows = job.sentences(labels)
+    if _tokens(rows) > most:
+        raise too_large(most, "tokens")
+    return rows
+
+
+def _corpus(tagger: Predictor, documents: Sequence[DocumentColumns]) -> Corpus:
+    return Corpus.from_documents(documents, tagger.unit, "request")
+
+
+def _predict(tagger: Predictor, documents: Sequence[DocumentColumns]) -> Prediction:
+    return tagger.predict(_corpus(tagger, documents), tagger.probabilistic)
 
 
 def _bounds(rows: DocumentColumns, tagger: Predictor) -> list[int]:
@@ -236,5 +230,5 @@ def _items(values: Sequence[Any]) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))[1:-1]
 
 
-def _tokens(found: DocumentColumns | Exception) -> int:
-    return sum(len(row["word"]) for row in found) if isinstance(found, list) else 0
+def _tokens(rows: DocumentColumns) -> int:
+    return sum(len(row["word"]) for row in rows)

@@ -10,7 +10,7 @@ from torch import Tensor
 from structperc.builder import Builder
 from structperc.datamodules.base import SequenceDataModule
 from structperc.encoders import TextModule
-from structperc.errors import InputError
+from structperc.errors import InputError, errors_at
 from structperc.features import FeatureExtractor
 from structperc.features.templates import template_name
 from structperc.spelling import counted
@@ -63,10 +63,8 @@ def initialize_from(tagger: Any, folder: str, data: SequenceDataModule) -> None:
 def _load(tagger: Any, folder: str, data: SequenceDataModule) -> Any:
     """Return the saved model, with features that are ready for the data."""
     trusted = Builder.trusting(tagger, *tagger.features.user_objects).trusted
-    try:
+    with errors_at("model.init_from"):
         saved = type(tagger).load(folder, trusted=trusted)
-    except InputError as error:
-        raise InputError(f"model.init_from: {error}") from None
     for kind in ("node", "edge"):
         current, other = ([template_name(t) for t in x.features.templates(kind)] for x in (tagger, saved))
         if current != other:
@@ -82,10 +80,8 @@ def _load(tagger: Any, folder: str, data: SequenceDataModule) -> Any:
         raise InputError(
             f"model.init_from: {folder} has {saved.labels.scheme} labels; set data.scheme: {saved.labels.scheme}"
         )
-    try:
+    with errors_at(f"model.init_from: {folder}"):
         saved.features.prepare_resume(data.corpus("train"))
-    except InputError as error:
-        raise InputError(f"model.init_from: {folder}: {error}") from None
     return saved
 
 

@@ -2,8 +2,9 @@
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from structperc.errors import InputError
@@ -41,8 +42,12 @@ class TokenizedText(NamedTuple):
     @property
     def word_lists(self) -> list[list[str]]:
         """The words of each of the R sentences."""
-        words = self.words
-        return [words[a:b] for a, b in pairwise(self.sentences)]
+        return [row["word"] for row in self.rows()]
+
+    def rows(self, columns: Mapping[str, list[str]] = MappingProxyType({})) -> list[dict[str, list[str]]]:
+        """Return the R sentences, {"word": words} with the strings of further columns (N) of their tokens."""
+        whole = {"word": self.words, **columns}
+        return [{role: values[a:b] for role, values in whole.items()} for a, b in pairwise(self.sentences)]
 
 
 class TextSpan(NamedTuple):
@@ -60,6 +65,11 @@ class TextSpan(NamedTuple):
     best: bool = True
     continuous: bool = True
     quote: str | None = None
+
+    def to_json(self, text: str) -> dict[str, Any]:
+        """Return the span as plain JSON types, with its words in the text and, if known, its confidence."""
+        found = {"start": self.start, "end": self.end, "type": self.type, "text": text[self.start : self.end]}
+        return found if self.confidence is None else {**found, "confidence": self.confidence}
 
 
 class SpanConflict(NamedTuple):

@@ -14,7 +14,6 @@ from structperc.analysis.explanation_report import (
     legend,
     score_rows,
 )
-from structperc.analysis.tag_output import text_page
 from structperc.chain import KBest, kbest, path_score
 from structperc.criteria import PerceptronLoss
 from structperc.data.conll import write_conll
@@ -39,7 +38,8 @@ from structperc.nonlocal_features import (
 from structperc.reports.html_pages import COLOURS, page_title, type_colours
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
-from structperc.text import TextSpan, TokenizedText
+from structperc.tagging.writing import text_page
+from structperc.text import TextSpan
 from tests.pages import Page
 
 FEATURES = (PhraseConsistency, SubphraseConsistency, MajorityPhrase, ConjunctionConsistency)
@@ -511,10 +511,9 @@ def test_a_change_of_boundaries_names_the_words(worked):
 def test_colours_of_types(worked):
     """PER has one colour, whatever else is on a page; further types come after those of the model."""
     types = ["LOC", "MISC", "ORG", "PER"]
-    text = TokenizedText("Anna", [], [0])
     for lines in (
         explanation_html([worked], "title", types=types),
-        text_page([text], [[TextSpan(0, 4, "PER", None)]], "title", types),
+        text_page([("Anna", [TextSpan(0, 4, "PER")])], "title", types),
     ):
         assert re.findall(r'<mark class="t(\d+)">PER', "".join(lines))[:1] == ["3"]
     assert type_colours(types, {"PER", "NEW"}) == {"LOC": 0, "MISC": 1, "ORG": 2, "PER": 3, "NEW": 4}

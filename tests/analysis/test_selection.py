@@ -10,15 +10,12 @@ import torch
 
 from structperc.analysis import select, selection_scores
 from structperc.analysis.selection import distinct
-from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data import Corpus, LabelSet
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
-from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
 from tests.oracle import probabilities, ranked
+from tests.tiny import random_tagger
 
 WORDS = [["Anna", "left"], ["Rome"], ["Bo", "met", "Anna"]]
 
@@ -26,14 +23,7 @@ WORDS = [["Anna", "left"], ["Rome"], ["Bo", "met", "Anna"]]
 def made(criterion):
     """A tagger with random weights."""
     corpus = Corpus.from_sentences([{"word": words} for words in WORDS])
-    features = FeatureExtractor(["w[0]"], cutoff=1)
-    features.fit(corpus)
-    tagger = Tagger(features, SparseLinear(sparse_grad=False), criterion, KBest(1))
-    tagger.allocate(LabelSet.from_corpus(["B-PER", "B-LOC"], "IOB2"))
-    torch.manual_seed(0)
-    for parameter in tagger.scorer.parameters():
-        torch.nn.init.normal_(parameter)
-    return tagger, corpus
+    return random_tagger(corpus, LabelSet.from_corpus(["B-PER", "B-LOC"], "IOB2"), criterion), corpus
 
 
 def test_scores_by_enumeration():

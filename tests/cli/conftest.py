@@ -1,5 +1,6 @@
 """Small data files, and runs that were begun from them."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
@@ -7,16 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
 
-from structperc.chain import KBest
 from structperc.cli.main import main
 from structperc.criteria import CRFLoss
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
-from structperc.features import FeatureExtractor
-from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from tests.tiny import random_tagger
 
 DOCUMENT = """-DOCSTART- -X- O
 
@@ -95,14 +92,9 @@ def begun_with_columns(begun) -> Begun:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
     """A saved tagger of random weights that reads words, its neighbours included; unit: document."""
-    features = FeatureExtractor(["w[0]", "w[-1]"], cutoff=1)
-    features.fit(Corpus.from_sentences([{"word": LEARNED}]))
-    tagger = Tagger(features, SparseLinear(sparse_grad=False), CRFLoss(), KBest(1))
-    tagger.allocate(LabelSet.from_corpus(["B-PER", "B-LOC", "O"], "IOB2"))
+    labels = LabelSet.from_corpus(["B-PER", "B-LOC", "O"], "IOB2")
+    tagger = random_tagger([{"word": LEARNED}], labels, CRFLoss(), ["w[0]", "w[-1]"], seed=3)
     tagger.unit = "document"
-    torch.manual_seed(3)
-    for parameter in tagger.scorer.parameters():
-        torch.nn.init.normal_(parameter)
     folder = tmp_path_factory.mktemp("commands") / "model"
     tagger.save(folder)
     return folder
@@ -122,3 +114,16 @@ def file(tmp_path):
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """What is said on standard error, where the logger writes."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("pytorch_lightning.structperc")
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    logger.addHandler(handler)
+    yield lines
+    logger.removeHandler(handler)

@@ -1,16 +1,14 @@
 """structperc evaluate: the scores that fit prints, without its configuration."""
 
 import json
-import logging
-from pathlib import Path
 
 import pytest
 
 from structperc import Tagger
 from structperc.analysis.bias_fitting import SegmentCounter
-from structperc.analysis.input_files import read_gold
 from structperc.chain import SegmentThreshold
 from structperc.data import Conll
+from structperc.tagging.labelled_files import read_gold
 from tests.tiny import without_names
 
 
@@ -80,19 +78,6 @@ NUMBERED = 10 * (
 def numbered(begun):
     """A run whose training file has columns that are skipped, before the word and after the label."""
     return begun("numbered.tsv", NUMBERED, "--columns", "_", "word", "label", "_")
-
-
-@pytest.fixture
-def said(monkeypatch):
-    """What is said on standard error, where the logger writes."""
-    lines = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())
-    logger = logging.getLogger("pytorch_lightning.structperc")
-    monkeypatch.setattr(logger, "level", logging.INFO)
-    logger.addHandler(handler)
-    yield lines
-    logger.removeHandler(handler)
 
 
 def f1(printed):
@@ -208,56 +193,47 @@ def marked(begun):
     return begun("train.jsonl", texts(*FITTING, UNFIT))
 
 
-def scores(run, model, file, *options):
-    run("evaluate", model, file, *options, "--json", "scores.json")
-    return json.loads(Path("scores.json").read_text())
+def scores(run, model, path, *options):
+    output = path.with_name("scores.json")
+    run("evaluate", model, path, *options, "--json", output)
+    return json.loads(output.read_text())
 
 
-@pytest.fixture
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("_here")
-def test_dropped_gold_is_missed(run, marked, said):
-    model = marked.run / "model"
-    Path("a.jsonl").write_text(texts(*FITTING[:2], UNFIT))
-    found = scores(run, model, "a.jsonl", "--errors")
+def test_dropped_gold_is_missed(run, file, marked, said):
+    model, path = marked.run / "model", file(texts(*FITTING[:2], UNFIT), "a.jsonl")
+    found = scores(run, model, path, "--errors")
     assert found["recall"] == pytest.approx(4 / 5)
     assert found["types"]["PER"]["gold"] == 3
     assert found["errors"]["semeval"]["strict"]["f1"] == found["score"]
     assert any("a.jsonl:3: span 0..9999" in line and "1 of 5 spans" in line for line in said)
     assert any("a.jsonl" in line and "PER 1" in line for line in said)
-    assert scores(run, model, "a.jsonl", "--dropped", "ignored")["recall"] == 1
+    assert scores(run, model, path, "--dropped", "ignored")["recall"] == 1
 
 
-@pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("columns", [(), ("--columns", "text=body", "spans=marks")])
-def test_reading_options_of_the_model(run, fails, marked, said, columns):
+def test_reading_options_of_the_model(run, fails, file, marked, said, columns):
     """Whatever the names of the columns are; options of the command come first."""
     model = marked.run / "model"
     text = texts(FITTING[0], ("Anna Lind left.", [[0, 8, "PER"], [100, 101, "ORG"]]))
     if columns:
         text = text.replace('"text"', '"body"').replace('"spans"', '"marks"')
-    Path("a.jsonl").write_text(text)
-    found = scores(run, model, "a.jsonl", *columns)
+    path = file(text, "a.jsonl")
+    found = scores(run, model, path, *columns)
     assert found["types"]["PER"] == {"score": 1, "precision": 1, "recall": 1, "gold": 2}  # expanded
     assert found["types"]["ORG"]["gold"] == 1
-    message = fails("evaluate", model, "a.jsonl", *columns, "--misaligned", "refuse")
+    message = fails("evaluate", model, path, *columns, "--misaligned", "refuse")
     assert "a.jsonl:2: span 0..8" in message
     assert "--misaligned expand" in message
-    assert scores(run, model, "a.jsonl", *columns, "--misaligned", "drop")["types"]["PER"]["recall"] == 1 / 2
-    assert "misaligned" in fails("evaluate", model, "a.jsonl", *columns, "--misaligned", "x")
+    assert scores(run, model, path, *columns, "--misaligned", "drop")["types"]["PER"]["recall"] == 1 / 2
+    assert "misaligned" in fails("evaluate", model, path, *columns, "--misaligned", "x")
 
 
-@pytest.mark.usefixtures("_here")
-def test_overlapping_gold(run, fails, marked):
-    model = marked.run / "model"
-    Path("a.jsonl").write_text(texts(("Anna Lind left.", [[0, 9, "PER"], [5, 9, "PER"]])))
-    assert "--overlaps longest" in fails("evaluate", model, "a.jsonl")
-    assert scores(run, model, "a.jsonl", "--overlaps", "longest")["recall"] == 1 / 2
-    assert scores(run, model, "a.jsonl", "--overlaps", "first", "--dropped", "ignored")["recall"] == 1
-    assert "50.00" in run("candidates", model, "a.jsonl", "--overlaps", "longest", "--n", "1")
+def test_overlapping_gold(run, fails, file, marked):
+    model, path = marked.run / "model", file(texts(("Anna Lind left.", [[0, 9, "PER"], [5, 9, "PER"]])), "a.jsonl")
+    assert "--overlaps longest" in fails("evaluate", model, path)
+    assert scores(run, model, path, "--overlaps", "longest")["recall"] == 1 / 2
+    assert scores(run, model, path, "--overlaps", "first", "--dropped", "ignored")["recall"] == 1
+    assert "50.00" in run("candidates", model, path, "--overlaps", "longest", "--n", "1")
 
 
 def test_types_and_strictness_of_the_model(begun, run, fails, tmp_path):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from structperc.cli import tagging
 from structperc.cli.main import main
-from structperc.cli.tagging import FileTagger, OutputOptions, TextSplitting
 from structperc.data.read_options import ReadOptions
+from structperc.tagging import labelling
+from structperc.tagging.labelling import FileTagger, OutputOptions
 from tests.tiny import without_names
 
 WAIT = 120  # seconds, for a busy machine
@@ -64,10 +64,8 @@ def tagged(model, file, tmp_path):
         given = file(text)
         if piece < 10**9:
             given.write_bytes(gzip.compress(text.encode()) if piece % 2 else text.encode())
-        out, cutting = tmp_path / "out", TextSplitting(form)
-        FileTagger(str(model), shown, reading, cutting, workers=workers, chunk_size=piece).tag_file(
-            str(given), str(out)
-        )
+        out, reading = tmp_path / "out", reading._replace(form=form)
+        FileTagger(str(model), shown, reading, workers=workers, chunk_size=piece).tag_file(str(given), str(out))
         return out.read_bytes()
 
     return tagged
@@ -129,7 +127,7 @@ def test_late_document_mark(model, file, tagged):
 
 
 def test_much_memory_is_announced(model, file, caplog, monkeypatch):
-    monkeypatch.setattr(tagging, "MAX_BLOCK", 1000)
+    monkeypatch.setattr(labelling, "MAX_BLOCK", 1000)
     given = file("Anna sleeps.\n\n" + "Anna sleeps and " * 100 + "\n\nAnna sleeps.\n")
     for options, line in ((["--unit", "sentence"], 1), ([], 1)):
         assert main(["tag", str(model), str(given), "--input", "text", *options]) == 0
@@ -138,10 +136,6 @@ def test_much_memory_is_announced(model, file, caplog, monkeypatch):
         assert warning.startswith(f"{given}:{line}: ")
         assert ("empty line" in warning) == bool(options)
         assert ("--unit sentence" in warning) != bool(options)
-
-
-def test_workers_are_at_least_one(fails, model, file):
-    assert "--workers " in fails("tag", model, file(PLAIN), "--workers", "0")
 
 
 # -- as a process ---------------------------------------------------------------------------------------------

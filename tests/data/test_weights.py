@@ -5,14 +5,14 @@ import json
 import pytest
 
 import structperc
-from structperc.analysis.input_files import DEFAULT_READING
-from structperc.cli.tagging import FileTagger
 from structperc.criteria import CRFLoss, MCEFLoss, TokenCrossEntropyLoss
 from structperc.data import LabelSet
+from structperc.data.read_options import DEFAULT_READING
 from structperc.datamodules import Conll, EncodedCorpus, Table
 from structperc.datamodules.cache import CorpusCache, CorpusStore
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.tagging.labelling import FileTagger
 from tests.tiny import make_tagger
 
 COLUMNS = {"word": "tokens", "label": "tags", "weight": "weight"}

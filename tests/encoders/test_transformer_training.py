@@ -9,7 +9,6 @@ import pytorch_lightning as pl
 import torch
 
 from structperc.chain import KBest
-from structperc.cli.tagging import FileTagger, OutputOptions
 from structperc.criteria import CRFLoss
 from structperc.data.conll import write_conll
 from structperc.datamodules.sources import Synthetic
@@ -17,6 +16,7 @@ from structperc.encoders import Transformer
 from structperc.predictor import base as predictor
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
+from structperc.tagging.labelling import FileTagger, OutputOptions
 from tests.encoders.tiny_models import save_bert
 
 

@@ -44,14 +44,10 @@ def test_spans_equal_those_of_annotate(model, client):
 
 
 def test_independent_texts(model):
-    jobs = [TextJob(text, tokenize) for text in TEXTS]
-    alone = [label_jobs(model, [TextJob(text, tokenize)])[0] for text in TEXTS]
-    for one, other in zip(label_jobs(model, jobs), alone, strict=True):
-        assert [span | {"confidence": 0} for span in one["spans"]] == [
-            span | {"confidence": 0} for span in other["spans"]
-        ]
-        sure = [span["confidence"] for span in other["spans"]]
-        assert [span["confidence"] for span in one["spans"]] == pytest.approx(sure, abs=1e-6)
+    together = label_jobs(model, [TextJob(text, tokenize) for text in TEXTS])
+    for one, text in zip(together, TEXTS, strict=True):
+        alone = label_jobs(model, [TextJob(text, tokenize)])[0]["spans"]
+        assert one["spans"] == [span | {"confidence": pytest.approx(span["confidence"], abs=1e-6)} for span in alone]
 
 
 def test_labels_equal_those_of_tag(model, client):
@@ -207,7 +203,7 @@ def test_long_requests(unit, criterion, monkeypatch):
         *steps, answer = label_in_chunks(own, job)
         assert steps == [None] * len(steps)
         assert len(steps) == 1 if unit == "document" else len(steps) > 10
-        assert json.loads(answer) == label_jobs(own, [job])[0]
+        assert json.loads(answer) == label_jobs(own, [job, job])[0]  # in one call
 
 
 def test_evaluation_mode(model):
@@ -218,20 +214,10 @@ def test_evaluation_mode(model):
 
 def test_corpus_level_features(model, monkeypatch):
     monkeypatch.setattr(type(model.features), "extent", "corpus")
-    monkeypatch.setattr(model, "predict", recorded := Recorded(model.predict))
+    corpora, predict = [], model.predict
+    monkeypatch.setattr(model, "predict", lambda corpus, *own: corpora.append(corpus) or predict(corpus, *own))
     found = label_jobs(model, [TextJob(text, tokenize) for text in TEXTS])
-    assert len(found) == len(recorded.corpora) == len(TEXTS)
-
-
-class Recorded:
-    """A function of corpora that keeps them."""
-
-    def __init__(self, function):
-        self.function, self.corpora = function, []
-
-    def __call__(self, corpus, *arguments):
-        self.corpora.append(corpus)
-        return self.function(corpus, *arguments)
+    assert len(found) == len(corpora) == len(TEXTS)
 
 
 def test_limits_below_one(model):

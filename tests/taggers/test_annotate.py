@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from structperc.chain import KBest
 from structperc.criteria import CRFLoss, PerceptronLoss
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
-from structperc.scorers import SparseLinear
-from structperc.taggers.tagger import Tagger
 from structperc.text import line_sentences, tokenize, ud_tokens
+from tests.tiny import random_tagger
 
 TEXT = "Anna met Bo. Anna-Bo left\n\nBo met."
 LABELS = {"IOB1": ["I-PER", "O"], "IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"], "none": ["N", "V", "."]}
@@ -24,15 +20,8 @@ LABELS = {"IOB1": ["I-PER", "O"], "IOB2": ["B-PER", "O"], "IOBES": ["B-PER", "O"
 
 def tagger(scheme="IOB2", criterion=CRFLoss, node=("w[0]", "w[-1]")):
     """With random weights."""
-    features = FeatureExtractor(list(node), cutoff=1)
-    words = tokenize(TEXT, ud_tokens).words
-    features.fit(Corpus.from_sentences([{"word": words, "pos": words}]))
-    made = Tagger(features, SparseLinear(sparse_grad=False), criterion(), KBest(1))
-    made.allocate(LabelSet.from_corpus(LABELS[scheme], scheme))
-    torch.manual_seed(2)
-    for parameter in made.scorer.parameters():
-        torch.nn.init.normal_(parameter)
-    return made
+    words, labels = tokenize(TEXT, ud_tokens).words, LabelSet.from_corpus(LABELS[scheme], scheme)
+    return random_tagger([{"word": words, "pos": words}], labels, criterion(), node, seed=2)
 
 
 @pytest.mark.parametrize("scheme", LABELS)

@@ -12,12 +12,12 @@ from structperc.chain import KBest, LabelBias, MinimumSegmentRisk, SegmentThresh
 from structperc.criteria import HingeLoss
 from structperc.data import Synthetic, spans
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
 from structperc.models.chain_model import ChainModel
 from structperc.models.model_format import add_checksums
 from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SparseLinear
+from tests.tiny import random_tagger
 
 TEXT = ["Shares", "of", "Penus", "Corp.", "fell"]
 BIASES = {
@@ -31,13 +31,8 @@ BIASES = {
 def tagger() -> Tagger:
     """A margin-trained tagger with random weights."""
     corpus = Synthetic().corpus("train").slice(0, 40)
-    features = FeatureExtractor(["w[0]"], cutoff=1)
-    features.fit(corpus)
-    made = Tagger(features, SparseLinear(), HingeLoss(), KBest(1))
-    made.allocate(structperc.LabelSet.from_corpus(corpus.columns["label"], "IOB2"))
-    with torch.no_grad():
-        for weights in made.parameters():
-            weights.normal_(generator=torch.Generator().manual_seed(1))
+    labels = structperc.LabelSet.from_corpus(corpus.columns["label"], "IOB2")
+    made = random_tagger(corpus, labels, HingeLoss(), sparse_grad=True, seed=1)
     for name, decoder in BIASES.items():
         made.add_bias(name, decoder)
     return made.eval()

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from structperc.cli.main import main
-from structperc.cli.tagging import FileTagger, OutputOptions
 from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
@@ -13,6 +12,7 @@ from structperc.guided import ContextFeatures, GuidedOptimizer
 from structperc.models import Model
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger
+from structperc.tagging.labelling import FileTagger, OutputOptions
 from structperc.training.program import Program, run
 from tests.tiny import without_names
 

@@ -4,18 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from structperc.analysis.tag_input import TextSplitting, plan_input
 from structperc.data.format_detection import read_head
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import ReadOptions
 from structperc.features import CaseElsewhere, FeatureExtractor, TokenMajority
+from structperc.tagging.reading import plan_input
 
-MARKED, PLAIN, TEXT, OBJECTS = (
-    "-DOCSTART-\n\nAnna\n\nBo\n\n",
-    "Anna\n\nBo\n\n",
-    "Anna left. Bo too.\n\nWhy?\n\n",
-    '{"text": ""}\n',
-)
+MARKED, PLAIN = "-DOCSTART-\n\nAnna\n\nBo\n\n", "Anna\n\nBo\n\n"
+TEXT, OBJECTS = "Anna left. Bo too.\n\nWhy?\n\n", '{"text": ""}\n'
 
 
 def cut(text, extent="sequence", unit="sentence", output_format=None, form=None, sentences="rules"):
@@ -27,9 +23,8 @@ def cut(text, extent="sequence", unit="sentence", output_format=None, form=None,
     }
     tagger = SimpleNamespace(columns=["word"], unit="sentence", check_reads_words_only=lambda: None, **known)
     begun = read_head(iter([text, "more"]), lambda lines: True)
-    return plan_input(
-        tagger, begun, "file", output_format, ReadOptions(unit=unit), TextSplitting(form, sentences=sentences)
-    ).cut
+    reading = ReadOptions(unit=unit, form=form, sentences=sentences)
+    return plan_input(tagger, begun, "file", output_format, reading).cut
 
 
 @pytest.mark.parametrize(

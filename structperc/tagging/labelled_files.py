@@ -2,24 +2,17 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from structperc.data.annotations import TextOptions, check_conflicts
-from structperc.data.conll import (
-    conll_corpus,
-    conllu_corpus,
-    distinct_fields,
-    field_count,
-    header_names,
-    header_separator,
-)
+from structperc.data.conll import conll_corpus, conllu_corpus, header_names
 from structperc.data.corpus import Corpus
-from structperc.data.format_detection import check_not_text, is_conllu, is_json, looks_like_text, nonblank_lines
+from structperc.data.format_detection import check_not_text, is_conllu
 from structperc.data.label_sets import join_label_sets, separate_label_sets
 from structperc.data.normalise import checked_corpus, illegal_sentences, rename_types, warn_unknown_labels
-from structperc.data.read_options import PREDICTED, TREATMENTS, LineFormat, ReadOptions
+from structperc.data.read_options import DEFAULT_READING, PREDICTED, TREATMENTS, ReadOptions
 from structperc.data.tables import (
     DELIMITERS,
     DOCUMENT,
@@ -29,20 +22,21 @@ from structperc.data.tables import (
     USUAL_NAMES,
     TableOptions,
     candidate_columns,
+    iterate_rows,
     parse_column_options,
+    read_best_fit,
     table_format,
+    unique_columns,
 )
 from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError
 from structperc.predictor import Predictor
+from structperc.tagging.column_roles import GOLD, column_roles, line_format_of, refuse_plain_text
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
-DEFAULT_READING = ReadOptions()
 UNMARKED = "(-DOCSTART- lines) in the file; use --unit sentence"
-SKIPPED, GOLD = "_", "label"  # roles
 TAGS = ("upos", "xpos")  # kinds of labels of CoNLL-U
-HALF = 0.5
 
 
 def read_corpus(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READING) -> Corpus:
@@ -151,15 +145,6 @@ def read_gold(tagger: Predictor, file: str, reading: ReadOptions = DEFAULT_READI
     return corpus
 
 
-def refuse_plain_text(tagger: Predictor, lines: Sequence[str], file: str) -> None:
-    """Raise InputError for lines that look like running text, if the tagger requires more than words."""
-    width = field_count(lines, line_format_of(tagger, lines))
-    if tagger.unsupported_reason is None or width <= len(tagger.columns):
-        return
-    if looks_like_text(lines) and not all(is_json(line) for _, line in nonblank_lines(lines)):
-        raise InputError(f"{file}: {tagger.unsupported_reason}, a token per line")
-
-
 def _treebank(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     """Return a file in CoNLL-U; its label is the kind of tags of the training files or, if unknown, the best fit."""
     assert reading.unit is not None
@@ -189,106 +174,6 @@ def _legal(corpus: Corpus, scheme: str) -> bool:
         return False
 
 
-class ColumnRoles(NamedTuple):
-    """Roles and names of the columns of a file."""
-
-    roles: list[str]  # "_" for columns that are not read
-    names: Sequence[str]  # "_" for unknown names
-    source: Literal["given", "header", "training_files", "position"]  # "given": by the user
-    ambiguous: Sequence[int] = ()  # indices of columns that may be gold labels, if there are several
-
-    def check(self, file: str) -> None:
-        """Raise InputError if several columns may be gold labels."""
-        if self.ambiguous:
-            first = [GOLD if i == self.ambiguous[0] else role for i, role in enumerate(self.roles)]
-            either = " and ".join(f"{i + 1}" for i in self.ambiguous)
-            raise InputError(
-                f"{file}: columns {either} contain labels; specify the gold column, such as --columns {' '.join(first)}"
-            )
-
-    def log(self, file: str) -> None:
-        """Log the roles of the columns, unless the user gave them or there is no choice."""
-        if self.source != "given" and {SKIPPED, GOLD} & set(self.roles):
-            gold = f", gold is column {self.roles.index(GOLD) + 1}" if GOLD in self.roles else ""
-            named = self.source == "header"
-            start = (
-                f"columns from the header line: {' '.join(self.names)}" if named else "columns: " + " ".join(self.roles)
-            )
-            logger.info("%s: %s%s; use --columns to override", file, start, gold)
-
-
-def column_roles(
-    tagger: Predictor, lines: Sequence[str], file: str, reading: ReadOptions = DEFAULT_READING
-) -> ColumnRoles:
-    """Return the roles of the columns of a file that begins with these lines.
-
-    They are those of `reading`, or of the first line of the file (see `header_line`); those of the training files, if
-    the number of columns is equal; else those that the tagger reads come first, and gold is the only further column, or
-    the only one of several with labels of the tagger. Raises InputError for columns that do not fit, and for labels in
-    a column that the tagger reads as something else.
-    """
-    line_format = line_format_of(tagger, lines, reading)
-    inputs, width = tagger.columns, field_count(lines, line_format)
-    names = header_names(lines[0]) if lines else None
-    if reading.columns:
-        skipped = [SKIPPED] * (width - len(reading.columns))
-        return ColumnRoles(list(reading.columns), names or [*reading.columns, *skipped], "given")
-    if names:
-        if missing := [role for role in inputs if role not in names]:
-            reason = f"the model requires {missing[0]}, but the header line contains {', '.join(names)}"
-            raise InputError(f"{file}: {reason}; set --columns")
-        return ColumnRoles(_used(names, inputs), names, "header")
-    found = tagger.training_files.get("columns")
-    trained = found if isinstance(found, list) else []
-    if width == len(trained):
-        _check_input_columns(tagger, distinct_fields(lines, line_format), _used(trained, inputs), file)
-        return ColumnRoles(_used(trained, inputs), trained, "training_files")
-    if width < len(inputs):
-        if not width or tagger.unsupported_reason is None:
-            return ColumnRoles(inputs, inputs, "position")
-        raise InputError(f"{file}: {width} {'column' if width == 1 else 'columns'}, but {tagger.unsupported_reason}")
-    if trained and trained[: len(inputs)] != inputs and width != len(inputs):
-        known = f"the training files have {len(trained)} ({' '.join(trained)})"
-        raise InputError(
-            f"{file}: {width} columns, but {known} and the model requires {len(inputs)} ({' '.join(inputs)}); "
-            "set --columns for this file"
-        )
-    return _by_position(tagger, distinct_fields(lines, line_format), file, width)
-
-
-def line_format_of(tagger: Predictor, lines: Sequence[str], reading: ReadOptions = DEFAULT_READING) -> LineFormat:
-    """Return the format of the lines of a file: that of the options, of its `header_line`, or of the training files."""
-    separator = reading.separator or header_separator(lines)
-    return reading._replace(separator=separator).line_format(tagger.training_files)
-
-
-def _used(roles: Sequence[str], inputs: Sequence[str]) -> list[str]:
-    return [role if role == GOLD or role in inputs else SKIPPED for role in roles]
-
-
-def _by_position(tagger: Predictor, values: Sequence[Set[str]], file: str, width: int) -> ColumnRoles:
-    inputs = tagger.columns
-    roles = [*inputs, *[SKIPPED] * (width - len(inputs))]
-    _check_input_columns(tagger, values, roles, file)
-    labels = [i for i in range(len(inputs), width) if values[i] == {"O"} or tagger.labels.share_known(values[i]) > HALF]
-    names = [GOLD if [i] == labels else role for i, role in enumerate(roles)]
-    gold = [width - 1] if width == len(inputs) + 1 else labels
-    if len(gold) == 1:
-        roles[gold[0]] = GOLD
-    return ColumnRoles(roles, names, "position", gold if len(gold) > 1 else ())
-
-
-def _check_input_columns(tagger: Predictor, values: Sequence[Set[str]], roles: Sequence[str], file: str) -> None:
-    """Raise InputError for labels of the tagger in a column that it reads as something else."""
-    usual = tagger.training_files.get("like_labels", ())
-    for place, (role, distinct) in enumerate(zip(roles, values, strict=True), 1):
-        if role in (SKIPPED, GOLD, *usual) or tagger.labels.scheme == "none":
-            continue
-        if tagger.labels.share_known(distinct) > HALF:
-            reason = f"column {place} contains labels of the model, but the model expects {role} there"
-            raise InputError(f"{file}: {reason}; set --columns")
-
-
 def _is_table(tagger: Predictor, file: str, columns: Sequence[str] | None) -> bool:
     """Return True if a file is a table by its name.
 
@@ -308,22 +193,19 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     files, but with the offsets and tokens that fit most of them, and reported as in training. Raises InputError for
     missing columns, and as `data.Table` does.
     """
-    from structperc.data.tables import iterate_rows, read_best_fit
-
     assert reading.unit is not None
     assert reading.labels is not None
-    trained: Mapping[str, Any] = {}
+    names: Mapping[str, Sequence[str]] = {}
     if reading.columns:
         columns = parse_column_options(reading.columns, file)
     else:
         row = next((row for _, row in iterate_rows(file, reading.encoding)), {})
-        trained = _as_trained(tagger, row)
-        columns = trained.get("columns") or _usual_columns(tagger, row, file)
+        columns, names = _as_trained(tagger, row) or (_usual_columns(tagger, row, file), {})
     if TEXT in columns:
         tagger.check_reads_words_only()
     elif missing := [role for role in ("word", *tagger.columns) if role not in columns]:
         raise InputError(f"{file}: no column for {missing[0]!r}; add {missing[0]}=COLUMN to --columns")
-    reader = TableOptions(columns, trained.get("names", {}), _text_options(tagger, reading), reading.labels)
+    reader = TableOptions(columns, names, _text_options(tagger, reading), reading.labels)
     corpus, reader, report = read_best_fit(file, reader, reading.encoding, reading.unit)
     text_options = reader.text_options
     if report is not None:
@@ -333,19 +215,19 @@ def _table_corpus(tagger: Predictor, file: str, reading: ReadOptions) -> Corpus:
     return corpus
 
 
-def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return columns and label names of the training files, {} if columns other than labels are missing.
+def _as_trained(tagger: Predictor, row: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+    """Return columns and label names of the training files, None if columns other than labels are missing.
 
     A missing column of labels or spans is replaced by the only one with a usual name.
     """
     options = tagger.training_files
     named = options.get("columns")
     if not isinstance(named, dict) or not {one for role, one in named.items() if role not in (GOLD, SPANS)} <= set(row):
-        return {}
+        return None
     columns = {role: column for role, column in named.items() if column in row}
     others = candidate_columns({} if PREDICTED in row else row, [one for one in named if one in (GOLD, SPANS)])
     columns = {**{role: names[0] for role, names in others.items() if len(names) == 1}, **columns}
-    return {"columns": columns, "names": options.get("names", {})}
+    return columns, options.get("names", {})
 
 
 def _text_options(tagger: Predictor, reading: ReadOptions) -> TextOptions:
@@ -360,13 +242,9 @@ def _text_options(tagger: Predictor, reading: ReadOptions) -> TextOptions:
 def _usual_columns(tagger: Predictor, row: Mapping[str, Any], file: str) -> dict[str, str]:
     """Return roles and columns by their usual names in a row; text is used only without words."""
     known = dict.fromkeys([*tagger.columns, *(role for role in USUAL_NAMES if role != SENTENCE)])
-    predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tag_output`
+    predicted = {"labels", SPANS} if PREDICTED in row else ()  # see `tagging.writing`
     among = candidate_columns({name: value for name, value in row.items() if name not in predicted}, known)
     left_out = {TEXT, SPANS} if among["word"] else known.keys() - {TEXT, SPANS, DOCUMENT}
-    among = {role: names for role, names in among.items() if role not in left_out}
-    if unclear := [role for role, names in among.items() if len(names) > 1]:
-        either = f"{unclear[0]}: {' or '.join(among[unclear[0]])}"
-        raise InputError(f"{file}: ambiguous column for {either}; set --columns {unclear[0]}=... and the other roles")
-    found = {role: names[0] for role, names in among.items() if names}
+    found = unique_columns({role: names for role, names in among.items() if role not in left_out}, file)
     logger.info("%s: read with --columns %s", file, " ".join(f"{role}={column}" for role, column in found.items()))
     return found

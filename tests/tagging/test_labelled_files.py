@@ -1,22 +1,23 @@
-"""Which column of a file is what, for a model that reads it: as named, as in training, or by place."""
+"""Labelled files as a model reads them: roles of columns as named, as in training or by position; tables."""
 
 import json
 
+import datasets
 import numpy as np
 import pytest
 
-from structperc.analysis.input_files import column_roles, read_corpus, read_gold
-from structperc.chain import KBest
 from structperc.criteria import PerceptronLoss
 from structperc.data.conll import header_separator, write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
+from structperc.data.read_options import ReadOptions
 from structperc.datamodules.sources import Conll
 from structperc.errors import InputError
-from structperc.features import FeatureExtractor
-from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
+from structperc.tagging.column_roles import column_roles
+from structperc.tagging.labelled_files import read_corpus, read_gold
 from tests.errors import refusal
+from tests.tiny import random_tagger
 
 NAMES = LabelSet.from_corpus(["B-PER", "B-LOC"], "IOB2")
 TAGS = LabelSet(("ADJ", "NOUN", "VERB"), "none")
@@ -24,10 +25,8 @@ BANK = "1\tBo\tBo\tNOUN\tNN\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\tVBD\t_\t0\tro
 
 
 def model(*further, labels=NAMES, **training_files):
-    features = FeatureExtractor([f"{role}[0]" for role in ("w", *further)], cutoff=1, progress=False)
-    features.fit(Corpus.from_sentences([{role: ["x"] for role in ("word", *further)}]))
-    made = Tagger(features, SparseLinear(), PerceptronLoss(), KBest(1))
-    made.allocate(labels)
+    columns = {role: ["x"] for role in ("word", *further)}
+    made = random_tagger([columns], labels, PerceptronLoss(), [f"{role}[0]" for role in ("w", *further)])
     made.training_files = training_files
     return made
 
@@ -188,3 +187,108 @@ def test_two_columns_of_labels(tmp_path):
     data = Conll(str(tmp_path), {"train": "train.txt"}, ["word", "first", "pos", "label"])
     assert data.training_files()["like_labels"] == ["first"]
     assert np.isclose(data.label_set().share_known(["O", "S-PER", "B-LOC", "I-PER"]), 2 / 3)
+
+
+# -- tables: the corpus is that of the same sentences in columns ------------------------------------------------------
+
+WORDS = [["Anna", "met", "Bo"], ["Bo"]]
+LABELS = [["B-PER", "O", "B-PER"], ["B-PER"]]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "columns.txt").write_text("Anna B-PER\nmet O\nBo B-PER\n\nBo B-PER\n")
+    return tmp_path
+
+
+def written(name, **columns):
+    data = datasets.Dataset.from_dict(columns)
+    if name.endswith(".parquet"):
+        data.to_parquet(name)
+    elif name.endswith((".csv", ".tsv")):
+        data.to_csv(name, sep="\t" if name.endswith(".tsv") else ",")
+    elif name.endswith(".jsonl"):
+        data.to_json(name)
+    else:
+        data.save_to_disk(name)
+    return name
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "saved"])
+def test_columns_are_found_by_their_usual_names(here, name):
+    found = read_corpus(model(), written(name, id=[1, 2], tokens=WORDS, ner_tags=LABELS, text=["x", "y"]))
+    assert found.columns == read_corpus(model(), "columns.txt").columns
+    assert found.starts.tolist() == [0, 3, 4]
+
+
+def test_class_labels_and_marked_texts(here):
+    features = datasets.Features(
+        words=datasets.Sequence(datasets.Value("string")),
+        tags=datasets.Sequence(datasets.ClassLabel(names=["O", "B-PER"])),
+    )
+    numbers = [[1, 0, 1], [1]]
+    datasets.Dataset.from_dict({"words": WORDS, "tags": numbers}, features=features).to_parquet("a.parquet")
+    expected = read_corpus(model(), "columns.txt").columns
+    assert read_corpus(model(), "a.parquet").columns == expected
+    marks = [{"start": 0, "end": 4, "label": "PER"}, {"start": 9, "end": 11, "label": "PER"}]
+    rows = [{"text": "Anna met Bo", "entities": marks}, {"text": "Bo", "entities": [[0, 2, "PER"]]}]
+    (here / "b.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert read_corpus(model(), "b.jsonl").columns == expected
+
+
+def test_csv_with_columns(here):
+    text = written("a.csv", s=["Anna met Bo", "Bo"], y=["B-PER O B-PER", "B-PER"])
+    found = read_corpus(model(), text, ReadOptions(["word=s", "label=y"]))
+    assert found.columns == read_corpus(model(), "columns.txt").columns
+    (here / "columns.tsv").write_text("Anna\tB-PER\nmet\tO\n")
+    assert read_corpus(model(), "columns.tsv").columns == {"word": ["Anna", "met"], "label": ["B-PER", "O"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "said"),
+    [
+        ({"x": WORDS}, None, "a.jsonl: "),
+        ({"tokens": WORDS, "words": WORDS}, None, "a.jsonl: "),
+        ({"tokens": WORDS}, ["word=tokens", "word=words"], "--columns has word twice; give it one column"),
+        ({"tokens": WORDS}, ["tokens"], "--columns of a table are ROLE=COLUMN, such as word=tokens, not 'tokens'"),
+        ({"tokens": WORDS}, ["word=wrods"], "a.jsonl:1: "),
+    ],
+)
+def test_mistakes(here, columns, given, said):
+    assert said in refusal(read_corpus, model(), written("a.jsonl", **columns), ReadOptions(given))
+
+
+def test_model_with_more_columns(here):
+    reads_more = model("pos")
+    with pytest.raises(InputError, match="'pos'"):
+        read_corpus(reads_more, written("a.jsonl", tokens=WORDS))
+    found = read_corpus(reads_more, written("a.jsonl", tokens=WORDS, pos=WORDS, labels=LABELS))
+    assert found.columns["pos"] == found.columns["word"]
+
+
+def test_evaluate_reads_a_table(here, run):
+    model().save("model")
+    table = written("a.parquet", tokens=WORDS, labels=LABELS)
+    assert run("evaluate", "model", table) == run("evaluate", "model", "columns.txt")
+
+
+def test_gold_spans_of_annotation_tools(here):
+    value = {"start": 0, "end": 4, "labels": ["PER"]}
+    task = {"data": {"text": "Anna left"}, "annotations": [{"result": [{"type": "labels", "value": value}]}]}
+    (here / "tasks.json").write_text(json.dumps([task]))
+    expected = {"word": ["Anna", "left"], "label": ["B-PER", "O"]}
+    trained = model(columns={"text": "text", "spans": "entities"})
+    assert read_corpus(trained, "tasks.json").columns == expected
+    row = {"text": "Anna left", "tokens": [], "answer": "accept", "spans": [{"start": 0, "end": 4, "label": "PER"}]}
+    (here / "prodigy.jsonl").write_text(json.dumps(row))
+    assert read_corpus(model(), "prodigy.jsonl").columns == expected
+
+
+def test_offsets_of_spans(here):
+    row = {"text": "\U0001f600 Bo met Anna", "spans": [[3, 5, "PER"], [10, 14, "PER"]]}
+    (here / "a.jsonl").write_text(json.dumps(row) + "\n")
+    assert list(read_corpus(model(), "a.jsonl").columns["label"]) == ["O", "B-PER", "O", "B-PER"]
+    (here / "a.jsonl").write_text(json.dumps({"text": "Bo met Anna", "spans": [[0, 1, "PER"]]}) + "\n")
+    with pytest.raises(InputError, match=r"a.jsonl:1: .*0\.\.1 .*'Bo'"):
+        read_corpus(model(), "a.jsonl")

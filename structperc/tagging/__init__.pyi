@@ -1,0 +1,2 @@
+from .labelled_files import read_corpus as read_corpus
+from .labelled_files import read_incomplete as read_incomplete
