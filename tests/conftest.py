@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import pytest
@@ -140,13 +140,27 @@ def run(capsys):
 
 @pytest.fixture(scope="module")
 def parts_made_once():
-    """Embedded corpora are made and files of clusters read once, not for each of many programs."""
+    """Embedded corpora are made, and files of clusters and phrases read once, not for each of many programs."""
     from structperc.datamodules import sources
     from structperc.features import resources
 
+    @cache
+    def gazetteer(path: str, fold: bool) -> dict[str, Any]:
+        made = object.__new__(resources.Gazetteer)
+        init(made, path, fold)
+        return vars(made)
+
+    def read_once(self: Any, phrases: Any, fold: bool = True) -> None:
+        if isinstance(phrases, str):
+            vars(self).update(gazetteer(phrases, fold))
+        else:
+            init(self, phrases, fold)
+
+    init = resources.Gazetteer.__init__
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "synthetic_splits", cache(sources.synthetic_splits))
         patch.setattr(resources, "_read_clusters", cache(resources._read_clusters))
+        patch.setattr(resources.Gazetteer, "__init__", wraps(init)(read_once))
         yield
 
 

@@ -70,13 +70,10 @@ def test_options_are_of_their_types():
         ({}, "thing"),
         ({"search": {"kk": 2}}, "thing.search.kk"),
         ({"search": {"k": None}}, "thing.search.k"),
-        ({"search": {"k": 2}, "unit": "text"}, "thing.unit"),
         ({"search": {"k": 2}, "names": [1]}, "thing.names.0"),
-        ({"search": {"k": 2}, "pair": [1, 2, 3]}, "thing.pair"),
         ({"search": {"k": 2}, "by_name": {"a": {"k": "x"}}}, "thing.by_name.a.k"),
         ({"search": {"class_path": "structperc.chain.KBst"}}, "thing.search"),
         ({"search": {"class_path": "structperc.criteria.CRFLoss"}}, "thing.search"),
-        ({"search": {"class_path": KBEST, "k": 3}}, "thing.search"),
         ({"search": {"k": 2}, "after": "soon"}, "thing.after"),
     ],
 )

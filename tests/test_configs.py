@@ -15,6 +15,7 @@ from structperc.errors import InputError
 from structperc.experiments.experiment import dry_run
 from structperc.experiments.study_file import read_study
 from structperc.taggers.tagger import Tagger
+from structperc.training import overlays
 from structperc.training.overlays import KEY, read_configuration
 from structperc.training.program import Program
 
@@ -26,7 +27,7 @@ NAMES = [str(path.relative_to(CONFIGS).with_suffix("")) for path in FILES]
 CORPORA = "${STRUCTPERC_DATA}"
 CPU = "--trainer.accelerator=cpu"
 
-pytestmark = pytest.mark.usefixtures("parts_made_once")
+pytestmark = pytest.mark.usefixtures("parts_made_once", "files_read_once")
 FIRST = {path.parent: path for path in reversed(FILES)}.values()  # of each folder; all are built as long tests
 each_config = pytest.mark.parametrize(
     "path", [pytest.param(path, marks=() if path in FIRST else pytest.mark.long) for path in FILES], ids=NAMES
@@ -34,6 +35,14 @@ each_config = pytest.mark.parametrize(
 COLLECTIONS = [path for path in STUDIES if "studies" in read_yaml(path)]  # of other studies
 SINGLE = [path for path in STUDIES if path not in COLLECTIONS]
 each_study = pytest.mark.parametrize("path", SINGLE, ids=[path.stem for path in SINGLE])
+
+
+@pytest.fixture(scope="module")
+def files_read_once() -> Iterator[None]:
+    """Many configurations lie on the same overlays."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlays, "read_node", cache(overlays.read_node))
+        yield
 
 
 def test_configurations():

@@ -92,15 +92,6 @@ def test_a_treebank(run, treebank):
     assert "PROPN 12" in lines
 
 
-def test_lines_stay_within_80_columns(run):
-    words = "\n".join("x" * 60 + f"{n} {'y' * 50}{n}-T" for n in range(30))
-    name = "n" * 100 + ".txt"
-    Path(name).write_text(f"{words}\n\n{words}\n")
-    printed = run("check", name, name, "train.txt")
-    assert max(map(len, printed.splitlines())) == 80
-    assert "    and 10 more" in printed
-
-
 @pytest.mark.parametrize(
     ("content", "options", "complaint"),
     [

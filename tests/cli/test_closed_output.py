@@ -141,7 +141,7 @@ def test_a_pipe_that_does_not_block(monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("buffering", [0, -1])
-@pytest.mark.parametrize("command", ["tag", "evaluate", "configs", "--version"])
+@pytest.mark.parametrize("command", ["tag", "--version"])
 def test_full_disk(model, file, monkeypatch, capsys, command, buffering):
     gold = file("Anna B-PER\nleft O\n\n")
     files = {"tag": [model, gold], "evaluate": [model, gold, "--columns", "word", "label"]}.get(command, [])

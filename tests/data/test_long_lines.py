@@ -1,6 +1,6 @@
 """Long texts without line ends or sentences: all that reads input takes time in proportion to its length.
 
-A loop or regular expression of quadratic time would take hours for these texts.
+A loop or regular expression of quadratic time would take many minutes for these texts.
 """
 
 import pytest
@@ -25,8 +25,8 @@ from structperc.spelling import is_blank
 from structperc.text import TextSpan, align, conll_tokens, line_sentences, paragraph_ends, rule_sentences, ud_tokens
 from structperc.text.alignment import join_words
 
-SIZE = 10**7  # characters of a text for detectors
-SMALLER = 10**6  # for tokenizers, whose output is large
+SIZE = 10**6  # characters of a text for detectors
+SMALLER = 2 * 10**5  # for tokenizers, whose output is large
 UNITS = ["a", "Anna ", "a|O ", "1\t", '["a", ']
 
 
@@ -71,9 +71,8 @@ def test_detectors_are_linear(name):
     "unit",
     ["a ", ". ", '" ', "'' ", ") ", "Mr. ", "a-", "a.", "@a.", "http://.", "A. ", "\u200b", "a\u200b", "$ ", ")"],
 )
-@pytest.mark.parametrize("end", ["", "x"])
-def test_tokenizers_are_linear(unit, end):
-    text = (unit * SMALLER)[: SMALLER // 16] + end
+def test_tokenizers_are_linear(unit):
+    text = (unit * SMALLER)[: SMALLER // 16] + "x"
     for tokenizer in (conll_tokens, ud_tokens):
         tokens = tokenizer(text)
         assert rule_sentences(text, tokens)[-1] == line_sentences(text, tokens)[-1] == len(tokens)
@@ -89,7 +88,7 @@ def test_many_empty_lines(line):
 
 
 def test_many_spans_that_overlap_or_do_not_fit():
-    size = 30_000
+    size = 10_000
     text = join_words([["ab"] * size])
     half = size // 2
     long = TextSpan(3 * half, 3 * size - 1, "A")
@@ -103,11 +102,11 @@ def test_many_spans_that_overlap_or_do_not_fit():
 
 def test_webanno_of_many_sentences(tmp_path):
     rows, at = ["#FORMAT=WebAnno TSV 3.3", "#T_SP=webanno.custom.NamedEntity|value", "", ""], 0
-    for number in range(1, 20_001):
+    for number in range(1, 5_001):
         rows += [f"#Text=Anna \U0001f355{number}", f"{number}-1\t{at}-{at + 4}\tAnna\tPER[{number}]\t", ""]
         at += 8 + len(str(number))
     (tmp_path / "many.tsv").write_text("\n".join(rows), encoding="utf-8")
     (row,) = read_standoff(tmp_path / "many.tsv")
     spans = row[1]["spans"]
-    assert len(spans) == 20_000
+    assert len(spans) == 5_000
     assert {row[1]["text"][one["start"] : one["end"]] for one in spans} == {"Anna"}

@@ -53,16 +53,8 @@ def test_labels_without_scheme(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "scheme", "message"),
     [
-        (
-            ["O", "I-A"],
-            "IOB2",
-            "a.txt:3: 'I-A' between 'O' and the end of the sentence is illegal in scheme IOB2",
-        ),
-        (
-            ["O", "", "I-A", "O"],
-            "IOB2",
-            "a.txt:4: 'I-A' between the beginning and 'O' of the sentence is illegal",
-        ),
+        (["O", "I-A"], "IOB2", "a.txt:3: 'I-A' between 'O' and the end of the sentence is illegal in scheme IOB2"),
+        (["O", "", "I-A", "O"], "IOB2", "a.txt:4: 'I-A' between the beginning and 'O' of the sentence is illegal"),
         (["B-A", "I-B"], "IOB2", "a.txt:3: 'I-B' between 'B-A' and the end"),
         (["O", "", "O", "B-A"], "IOBES", "a.txt:5: 'B-A' between 'O' and the end"),
     ],

@@ -105,13 +105,10 @@ def check_notation(name, size, odd):
     ("labels", "scheme", "remark"),
     [
         (["DT", "NN", "I", "-LRB-"], "none", None),
-        (["B", "M", "E", "S"], "BMES", None),  # words of a language without spaces
         (["B-PER"], "IOB2", None),
         (["O", "O"], "IOB2", None),
-        (["PER", "O", "O", "LOC", "O"], "none", "no prefixes"),
         (["PERSON", "PERSON", "O", "LOC", "LOC", "O"], "none", "no prefixes"),
         (["B+PER", "I-PER", "B-PER", "O"], "IOB2", "2 of 3 labels fit IOB2"),
-        (["S-1", "X", "Y", "Z", "X"], "none", "1 of 5 labels have prefixes"),
         (["l-s---mn-", "v3spia---", "u--------", "n-s---mn-", "d--------"], "none", "prefixes"),
     ],
 )

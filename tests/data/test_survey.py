@@ -70,9 +70,7 @@ def test_columns_of_known_corpora(tmp_path, text, roles, scheme):
         (CONLL2003, "column 3 has labels of segments of other types: it is not the label"),
         ("Anna B-PER B-X\nsaw O O\nRome B-LOC B-X\n\n", "column 3 has labels of segments of other types: it is not"),
         (JOINED, "columns 3, 4 have labels of the same types: column 4 is the label"),
-        (CONLL2009, "the columns are those of CoNLL-2009: column 5 is the label"),
         ("Anna I-O\nleft O\nRome I-LOC\n\n", "some segments have the type 'O'"),
-        (f"{'long' * 20} B-A\n{'longer' * 10} O\n\n", "the words have 70 characters on average"),
         ("DT the\nNN dog\n\n" * 10, "column 1: the word has only 2 distinct strings in 20 tokens"),
     ],
 )

@@ -94,11 +94,7 @@ def test_all_kinds_of_tables_hold_the_same(tmp_path, kind):
     data = Table(str(tmp_path), {"train": name}, columns, unit="document", sentences="lines", scheme="IOBES")
     corpus = data.corpus("train")
     assert corpus.sentences_of(corpus.columns["word"]) == WORDS
-    assert corpus.sentences_of(corpus.columns["label"]) == [
-        ["B-PER", "E-PER", "O", "S-PER"],
-        ["S-PER", "O"],
-        ["S-LOC"],
-    ]
+    assert corpus.sentences_of(corpus.columns["label"]) == [["B-PER", "E-PER", "O", "S-PER"], ["S-PER", "O"], ["S-LOC"]]
     assert corpus.lengths.tolist() == [6, 1]
     assert not data.has("dev")
 
@@ -168,51 +164,20 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
         ("a.jsonl", lines([BAD, {**BAD, "ner": ["O", "O"]}]), {}, "a.jsonl:2: 1"),
         ("a.jsonl", lines([{**BAD, "ner": [1]}]), {}, "a.jsonl:1: column 'ner'"),
         ("a.jsonl", lines([{**BAD, "ner": [None]}]), {}, "a.jsonl:1: column 'ner': "),
-        ("a.jsonl", lines([{**BAD, "ner": None}]), {}, "a.jsonl:1: column 'ner'"),
-        ("a.jsonl", lines([{**BAD, "tokens": 5}]), {}, "a.jsonl:1: column 'tokens' has 5"),
         ("a.jsonl", "{\n", {}, "a.jsonl:1: invalid JSON"),
         ("a.jsonl", "\n", {}, "a.jsonl: "),
         ("a.csv", "tokens,ner\na b,O\n", {}, "a.csv:2: 2"),
-        ("a.csv", "tokens,ner\na,O,O\n", {}, "a.csv:2: 3"),
         ("a.csv", 'tokens,ner\n"a,O\n', {}, "a.csv:2: invalid CSV"),
         ("a.csv", "ner,ner\n", {}, "a.csv:1: "),
-        (
-            "a.txt",
-            "a O\n",
-            {},
-            "a.txt: ",
-        ),
+        ("a.txt", "a O\n", {}, "a.txt: "),
         ("a.parquet", "PAR1", {}, "a.parquet: "),
-        (
-            "a.jsonl",
-            lines([{"text": "Anna left", "entities": [[0, 2, "PER"]]}]),
-            TEXT,
-            "a.jsonl:1: span 0..2 'An'",
-        ),
         (
             "a.jsonl",
             lines([{"text": "Anna left", "entities": [{"start": 0, "end": "4", "label": "PER"}]}]),
             TEXT,
             "a.jsonl:1: entities[0]",
         ),
-        (
-            "a.jsonl",
-            lines([{"text": ["Anna"], "entities": []}]),
-            TEXT,
-            "a.jsonl:1: column 'text' has ['Anna']",
-        ),
-        (
-            "a.jsonl",
-            lines([{"text": "Anna", "entities": "x"}]),
-            TEXT,
-            "a.jsonl:1: entities is 'x'",
-        ),
-        (
-            "a.jsonl",
-            lines([{**BAD, "doc": 1}, {**BAD, "doc": 2}, {**BAD, "doc": 1}]),
-            COLUMNS,
-            "a.jsonl:3: document 1",
-        ),
+        ("a.jsonl", lines([{"text": "Anna", "entities": "x"}]), TEXT, "a.jsonl:1: entities is 'x'"),
     ],
 )
 def test_invalid_tables(tmp_path, name, text, columns, message):

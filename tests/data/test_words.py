@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_hashes, word_kind, word_numbers, word_shape
+from structperc.data.words import DIGIT, LOWER, UPPER, word_hashes, word_kind, word_numbers, word_shape
 
 
 @given(st.lists(st.text(max_size=3), max_size=20))
@@ -36,17 +36,12 @@ def test_same_in_another_process():
     [
         ("Animal", "Aa", UPPER),
         ("G.M.", "A.A.", UPPER),
-        ("1996", "0", DIGIT),
         ("1996-08-22", "0-0-0", DIGIT),
         ("iPod", "aAa", LOWER),
-        ("...", ".", 0),
         ("École", "Éa", UPPER),
         ("été", "éaé", LOWER),
-        ("-x", "-a", 0),
         ("'s", "'a", 0),
-        ("\n\n", "\n", 0),
         ("", "", 0),
-        *((mark, shape, QUOTE) for mark, shape in (('"', '"'), ("``", "`"), ("''", "'"), ("“", "“"), ("”", "”"))),
         ("'", "'", 0),
     ],
 )

@@ -7,11 +7,10 @@ from structperc.chain import KBest
 from structperc.criteria import CRFLoss, LocalAndNonlocal, PerceptronLoss
 from structperc.datamodules.sources import Conll
 from structperc.features import FeatureExtractor, OtherMentions
-from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear
-from structperc.taggers import GuidedTagger, Tagger
+from structperc.taggers import Tagger
 from tests.nested import assert_same, assert_same_training
 from tests.tiny import fit
 
@@ -25,15 +24,10 @@ def tagger(criterion, optimizer, k=1, edge=(), node=NODE, nonlocal_features=(), 
 
 
 KINDS = {
-    "online perceptron": lambda: (tagger(PerceptronLoss(), Perceptron), {}),
     "full batch": lambda: (tagger(CRFLoss(), LBFGS, edge=NODE), {"shuffle": False, "unit": "sentence"}),
     "non-local": lambda: (tagger(LocalAndNonlocal(C=1), Perceptron, 4, nonlocal_features=[PhraseConsistency()]), {}),
     "reads documents of sentences": lambda: (
         tagger(PerceptronLoss(), Perceptron, node=[*NODE, "e[0]"], documents={"e": OtherMentions("w", -1)}),
-        {"unit": "sentence"},
-    ),
-    "guided": lambda: (
-        GuidedTagger(FeatureExtractor(NODE, progress=False), ContextFeatures(["t[-1]"])),
         {"unit": "sentence"},
     ),
 }

@@ -64,6 +64,7 @@ def test_numbers_of_words():
 def test_sentence_numbers():
     rows, _ = encoded("document")
     assert rows[[0, 1]].sentences.tolist() == [[0, 0, 0, 1], [0, 0, 1, 1]]
+    assert rows.flat([0]).first.tolist() == [True, False, False, True]
     rows, _ = encoded("sentence")
     assert not rows[[0, 1, 2, 3]].sentences.any()
 

@@ -127,10 +127,8 @@ def test_dropout_only_in_training():
     ("make", "message"),
     [
         (lambda: BiLSTM([]), "token embedder"),
-        (lambda: BiLSTM([CharCNN()], hidden=0), "hidden "),
         (lambda: BiLSTM([CharCNN()], layers=0), "layers "),
         (lambda: BiLSTM([CharCNN()], within="document"), "within "),
-        (lambda: BiLSTM([CharCNN()], dropout=1.0), "dropout "),
         (lambda: Window([CharCNN()], window_size=-1), "window_size "),
     ],
 )

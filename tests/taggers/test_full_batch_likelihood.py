@@ -13,12 +13,7 @@ from structperc.datamodules.encoded import PrecomputedBatches
 from structperc.optim import LBFGS
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
-from structperc.taggers.full_batch_likelihood import (
-    FullBatchLikelihood,
-    add_gradients,
-    likelihood,
-    supports_likelihood,
-)
+from structperc.taggers.full_batch_likelihood import FullBatchLikelihood, add_gradients, likelihood, supports_likelihood
 from structperc.taggers.learning import FullBatchTraining
 
 SENTENCES = [

@@ -87,13 +87,6 @@ def test_a_saved_model_labels_as_the_trained_one(config, tmp_path):
     assert files == {"model.json", "model.safetensors", "README.md"}
 
 
-def test_interrupted_run_ends_in_the_same_bits(config, tmp_path):
-    whole = fitted(config, tmp_path / "whole")
-    fitted(config, tmp_path / "parts", "--trainer.max_epochs=1")
-    resumed = fitted(config, tmp_path / "parts", "--ckpt_path=last")
-    assert same(weights(whole.model), weights(resumed.model))
-
-
 def test_the_size_of_mini_batches_changes_nothing(config, tmp_path):
     one, many = (fitted(config, tmp_path / size, f"--data.batch_size={size}") for size in ("1", "5"))
     assert same(weights(one.model), weights(many.model))

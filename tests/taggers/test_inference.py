@@ -126,23 +126,17 @@ class ByHand:
 # -- training by likelihood -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "lr", "sparse"),
-    [("torch.optim.Adam", 0.1, "false"), ("torch.optim.SGD", 0.3, "false"), ("torch.optim.SGD", 0.3, "true")],
-)
-def test_crf_with_optimizers_of_torch(tmp_path, optimizer, lr, sparse):
-    tagger = fit(tmp_path, optimizer, lr, sparse)
-    assert tagger.tag(SENTENCES) == [[label for _, label in sentence] for sentence in GOLD]
-    likelihood = sum(found[0].log_probability for found in tagger.kbest(SENTENCES, 1))
-    untrained = sum(-math.log(len(ByHand(tagger).ranked(words))) for words in SENTENCES)
-    assert likelihood > untrained / 2
-
-
-def test_sgd_with_sparse_gradients(tmp_path):
+def test_crf_with_optimizers_of_torch(likely, tmp_path):
+    """Adam, and SGD with dense and with sparse gradients."""
     folders = [tmp_path / name for name in ("dense", "sparse")]
     for folder in folders:
         folder.mkdir()
     dense, sparse = (fit(f, "torch.optim.SGD", 0.3, s) for f, s in zip(folders, ("false", "true"), strict=True))
+    for tagger in (likely, dense):
+        assert tagger.tag(SENTENCES) == [[label for _, label in sentence] for sentence in GOLD]
+        likelihood = sum(found[0].log_probability for found in tagger.kbest(SENTENCES, 1))
+        untrained = sum(-math.log(len(ByHand(tagger).ranked(words))) for words in SENTENCES)
+        assert likelihood > untrained / 2
     for a, b in zip(dense.scorer.parameters(), sparse.scorer.parameters(), strict=True):
         torch.testing.assert_close(a, b)
         assert a.abs().sum() > 0
@@ -277,7 +271,7 @@ def test_kbest_by_hand(likely, k):
             assert one.score == pytest.approx(ByHand(likely).score(words, one.labels), abs=1e-4)
 
 
-@pytest.mark.parametrize("k", [1, 5, 100_000])
+@pytest.mark.parametrize("k", [5, 100_000])
 def test_sum_of_log_probabilities(likely, k):
     for words, found in zip(SENTENCES, likely.kbest(SENTENCES, k), strict=True):
         total = sum(math.exp(one.log_probability) for one in found)
@@ -314,14 +308,6 @@ def test_marginals_by_hand(likely):
                 wanted[t, likely.labels.index(name)] += math.exp(log_p)
         torch.testing.assert_close(table.double(), wanted, atol=1e-5, rtol=0)
         torch.testing.assert_close(table.sum(1), torch.ones(len(words)), atol=1e-5, rtol=0)
-
-
-def test_marginals_agree_with_kbest_over_all(likely):
-    table, found = likely.marginals([UNSEEN])[0], likely.kbest([UNSEEN], 100_000)[0]
-    for t in range(len(UNSEEN)):
-        for y, name in enumerate(likely.labels.names):
-            total = sum(math.exp(one.log_probability) for one in found if one.labels[t] == name)
-            assert float(table[t, y]) == pytest.approx(total, abs=1e-5)
 
 
 def test_marginals_of_a_perceptron(perceptron, text):

@@ -101,7 +101,7 @@ def named_weights(tagger):
 
 
 @pytest.mark.parametrize("bits", [None, 16])
-@pytest.mark.parametrize("edge", [(), NODE, EDGE])
+@pytest.mark.parametrize("edge", [(), EDGE])
 def test_new_features_and_labels(bits, edge, tmp_path):
     """Weights are kept by name, others are zero, and label sequences of the saved model keep their scores."""
     old = Sentences(sentences(5))

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from structperc.chain import entropy
-from structperc.criteria import CRFLoss, HingeLoss, Logistic, MarginLoss, MCEFLoss, MCELoss, PerceptronLoss
+from structperc.criteria import CRFLoss, MarginLoss, MCEFLoss
 from tests.tiny import Sentences, make_tagger
 
 TYPES, TOKENS = 20, 150
@@ -43,14 +43,7 @@ def text(n: int) -> list[list[tuple[str, str]]]:
     return made
 
 
-CRITERIA = {
-    "perceptron": PerceptronLoss(),
-    "margin": MarginLoss(C=1.0),
-    "hinge": HingeLoss(),
-    "likelihood": CRFLoss(),
-    "MCELoss": MCELoss(smoothing=Logistic()),
-    "MCE-F": MCEFLoss(),
-}
+CRITERIA = {"margin": MarginLoss(C=1.0), "likelihood": CRFLoss(), "MCE-F": MCEFLoss()}
 
 
 @pytest.fixture(params=["sentence", "document"])

@@ -20,18 +20,7 @@ from structperc.chain import (
     viterbi,
 )
 from structperc.chain.lattices import map_scores
-from structperc.criteria import (
-    CRFLoss,
-    ExponentialLoss,
-    HingeLoss,
-    LocalAndNonlocal,
-    MarginLoss,
-    MCEFLoss,
-    MCELoss,
-    MEMMLoss,
-    PerceptronLoss,
-    SoftMaxMeasure,
-)
+from structperc.criteria import CRFLoss, LocalAndNonlocal, MarginLoss, MCEFLoss, MCELoss, SoftMaxMeasure
 from structperc.data.labels import LabelSet
 from structperc.features import FeatureExtractor
 from structperc.optim import QuickProp
@@ -41,14 +30,9 @@ from structperc.taggers.tagger import Tagger
 from tests.tiny import EDGE, NODE, Sentences, make_tagger, sentences
 
 CRITERIA = {
-    "perceptron": PerceptronLoss,
     "margin": lambda: MarginLoss(1000.0),
-    "hinge": lambda: HingeLoss(0.1),
-    "exponential": ExponentialLoss,
     "local and non-local": lambda: LocalAndNonlocal(1000.0),
     "likelihood": CRFLoss,
-    "local likelihood": MEMMLoss,
-    "mce": MCELoss,
     "soft mce": lambda: MCELoss(SoftMaxMeasure(psi=2.0)),
     "mce-f": MCEFLoss,
 }
@@ -132,7 +116,7 @@ def test_losses_and_gradients_in_half_precision(name):
         torch.testing.assert_close(gradient, right, rtol=2e-2, atol=2e-2 * float(right.abs().max()))
 
 
-@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize("name", ["margin", "mce-f"])
 def test_training_in_mixed_precision(name):
     tagger, data = tagger_of(CRITERIA[name]())
     tagger.optimizer = lambda p: torch.optim.Adam(p, lr=1e-3)

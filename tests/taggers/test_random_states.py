@@ -67,14 +67,6 @@ def test_network_resumed_from_last_or_best(neural):
         assert_same_training(neural.root / resumed, neural.root / "1")
 
 
-def test_dropout_resumed_within_an_epoch(neural):
-    neural(2)
-    neural(2, "--trainer.max_steps=5")
-    neural(2, "--ckpt_path=last")
-    assert checkpoint(neural.root / "1")["global_step"] == 6  # three mini-batches an epoch
-    assert_same_training(neural.root / "2", neural.root / "1")
-
-
 def test_resumed_with_rare_validation(neural):
     settled = "--trainer.callbacks=[{class_path: structperc.training.StopWhenConverged}]"
     rare = ["--trainer.check_val_every_n_epoch=2", "--checkpoint.mode=max", settled]

@@ -14,7 +14,6 @@ from tests.tiny import Sentences, fit, make_tagger, sentences
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, options of the tagger, how equal the weights are
     "sparse": (PerceptronLoss(), PerceptronSteps, {"sparse_grad": True}, EXACT),
-    "dense": (PerceptronLoss(), PerceptronSteps, {}, EXACT),
     "loss": (HingeLoss(), lambda p: PassiveAggressive(p, C=10), {"sparse_grad": True}, CLOSE),
     "prior": (CRFLoss(), lambda p: torch.optim.SGD(p, lr=0.1), {"prior": Prior(1.0)}, CLOSE),
     "closure": (CRFLoss(), lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=2), {}, CLOSE),

@@ -76,19 +76,6 @@ def test_files(project, file, content, facts):
     assert [fact for fact in facts if fact.format(folder=project.folder) not in message] == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("max_epochs", "max_epoch"),
-        ("structperc.criteria.PerceptronLoss", "structperc.criteria.Percepton"),
-        ("structperc.criteria.PerceptronLoss", "structperc.criterion.Perceptron"),
-    ],
-)
-def test_names_in_the_configuration(project, old, new):
-    project.config.write_text(project.config.read_text().replace(old, new))
-    assert new in project.fails()
-
-
 def test_unknown_label_in_test_data_is_missed(project, caplog):
     project.write("bad.txt", "Anna B-PER\nACME B-ORG\n")
     files = {"train": "train.txt", "dev": "dev.txt", "test": "bad.txt"}
@@ -110,24 +97,14 @@ def test_repair_and_strict(project, caplog):
     [
         (["--model.search.k=0"], "k "),
         (["--data.batch_size=0"], "data.batch_size must"),
-        (["--data.eval_batch_size=0"], "data.eval_batch_size must"),
         (["--data.files={train: train.txt, valid: dev.txt}"], "did you mean dev?"),
         (["--data.columns=[word, tag]"], "train.txt:1: "),
-        (
-            ["--model.criterion=structperc.criteria.MarginLoss", "--model.criterion.C=-1", "--model.search.k=2"],
-            "C must",
-        ),
         (["--model.criterion=structperc.criteria.MarginLoss", "--model.criterion.C=1"], "search.k"),
-        (["--model.optimizer=structperc.optim.Perceptron", "--model.optimizer.lr=0"], "lr must"),
-        (["--data.unit=paragraph"], "unit"),
         (["--data.unit=document"], "data.unit: sentence"),
         (["--data.path=$NO_SUCH_PLACE/corpus"], "NO_SUCH_PLACE"),
-        (["--data.scheme=IOB7"], "scheme"),
         (["--model.optimizer=torch.optim.SGD", "--model.optimizer.lr=-1"], "model.optimizer: Invalid"),
-        (["--model.optimizer=torch.optim.Adamm"], "torch.optim.Adamm"),
         (["--model.optimizer=torch.optim.Adam"], "sparse_grad: false"),
         (["--ckpt_path=last"], "ckpt_path"),
-        (["--ckpt_path="], "--ckpt_path : "),
         (["--ckpt_path=no/such.ckpt"], "no/such.ckpt"),
     ],
 )
@@ -149,12 +126,6 @@ def test_roots_below_files(project):
     assert f"{file}/1: " in project.fails(f"--trainer.default_root_dir={file}/1")
     grid = ("--grid", "data.batch_size=1,2")
     assert f"{file}/a: " in project.fails(*grid, "--root", f"{file}/a", command="sweep")
-
-
-def test_unknown_command_and_configuration(tmp_path, capsys):
-    for arguments, fact in ((["fti"], "fti"), (["fit", "-c", str(tmp_path / "none.yaml")], "none.yaml")):
-        assert main(arguments) == 2
-        assert fact in capsys.readouterr().err
 
 
 def test_weights_of_another_label_set(project):

@@ -37,13 +37,9 @@ SECRET = "a-line-of-the-file"
     ("content", "complaint"),
     [
         (f"Anna B-PER\n{SECRET} O\n", "o.yaml: "),
-        (f"- {SECRET}\n", "o.yaml: "),
-        ("", "o.yaml: "),
         ("# nothing but a comment\n", "o.yaml: "),
         (bytes(range(128, 256)), "o.yaml:1: byte 0x80"),
-        ("trainer: {max_epochs: 1}".encode("utf-16"), "o.yaml: "),
         ("trainer:\n  max_epochs: [1, 2\nseed_everything: 3\n", "o.yaml:3: expected ',' or ']'"),
-        ("trainer:\n\tmax_epochs: 1\n", "o.yaml:2: found character '\\t'"),
         ("trainer:\n  max_epochs: 1\n  max_epochs: 2\n", "o.yaml:3: "),
         ("a: 1\nb:\n  c: !!python/object/apply:os.system [echo]\n", "o.yaml:3: "),
     ],
@@ -54,22 +50,10 @@ def test_other_files(refused, content, complaint):
     assert SECRET not in line
 
 
-def test_missing_file_of_an_option(refused):
-    assert "none.yaml" in refused("-c", "none.yaml")
-
-
 # -- keys -----------------------------------------------------------------------------------------------------
 
 
-def places(value, above=()):
-    """All mappings within a value, as keys from its top."""
-    if isinstance(value, dict):
-        yield above
-        for key in value:
-            yield from places(value[key], (*above, key))
-
-
-@pytest.mark.parametrize("place", places(yaml.safe_load(QUICKSTART.read_text())), ids=".".join)
+@pytest.mark.parametrize("place", [(), ("trainer",), ("model", "search", "init_args")], ids=".".join)
 def test_unknown_keys(refused, place):
     config = yaml.safe_load(QUICKSTART.read_text())
     inner = config
@@ -85,64 +69,26 @@ def test_unknown_keys(refused, place):
 @pytest.mark.parametrize(
     ("overlay", "complaint"),
     [
-        (
-            "trainer:\n  max_epoch: 3",
-            "o.yaml:2: trainer.max_epoch: ",
-        ),
-        ("modle: {}", "o.yaml:1: modle: "),
+        ("trainer:\n  max_epoch: 3", "o.yaml:2: trainer.max_epoch: "),
         ("trainer: [1]", "trainer: "),
-        ("trainer: -1", "trainer: "),
-        ("trainer: 1", "trainer: "),
-        (
-            "model:\n  search:\n    init_args:\n      kk: 3",
-            "o.yaml:4: model.search.kk: ",
-        ),
-        (
-            "model:\n  features:\n    init_args: {cutof: 3}",
-            "o.yaml:3: model.features.cutof: ",
-        ),
-        (
-            "model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}",
-            "o.yaml:2: model.search: ",
-        ),
+        ("model:\n  search:\n    init_args:\n      kk: 3", "o.yaml:4: model.search.kk: "),
+        ("model:\n  search: {class_path: structperc.chain.KBest, init_arg: {k: 3}}", "o.yaml:2: model.search: "),
         (
             "model:\n  nonlocal_features: [{class_path: structperc.nonlocal_features.Majority, x: 3}]",
             "o.yaml:2: model.nonlocal_features.0: ",
         ),
-        (
-            "model:\n  criterion: MarginLoss",
-            "o.yaml:2: model.criterion: structperc.criteria.MarginLoss",
-        ),
-        (
-            "model:\n  criterion: {class_path: structperc.criteria.Percepton}",
-            "model.criterion: ",
-        ),
+        ("model:\n  criterion: MarginLoss", "o.yaml:2: model.criterion: structperc.criteria.MarginLoss"),
         ("model:\n  criterion: {class_path: structperc.chain.KBest}", "model.criterion: structperc.chain.KBest "),
         ("model:\n  optimizer: {class_path: os.getcwd}", "model.optimizer: os.getcwd "),
-        (
-            "model:\n  criterion: {class_path: structperc.criteria.Criterion}",
-            " is abstract; use a subclass of it",
-        ),
-        (
-            "data: {class_path: structperc.datamodules.base.SequenceDataModule}",
-            " is abstract; use a subclass of it",
-        ),
+        ("model:\n  criterion: {class_path: structperc.criteria.Criterion}", " is abstract; use a subclass of it"),
         ("model: {search: {class_path: [a]}}", "o.yaml:1: model.search: class_path"),
         ("model: {search: {init_args: 3}}", "o.yaml:1: model.search.init_args: "),
         ("model: {criterion: ''}", "o.yaml:1: model.criterion: class_path"),
         ("data:\n  init_args: {eval_batch_size: null}", "o.yaml:2: data.eval_batch_size: "),
-        ("model:\n  search: {init_args: {k: many}}", "o.yaml:2: model.search.k: "),
-        ("data:\n  init_args: {unit: word}", "o.yaml:2: data.unit: "),
-        ("seed_everything: -1", "o.yaml:1: seed_everything: "),
         ("0: 1", "o.yaml:1: 0: "),
-        ("null: 1", "None: "),
-        ("2024-01-01: 1", "o.yaml:1: 2024-01-01: "),
         ("trainer:\n  1: 2", "o.yaml:2: trainer.1: "),
         ("checkpoint:\n  1: 2", "o.yaml:2: checkpoint.1: "),
-        ("data:\n  7: x", "o.yaml:2: data.7: "),
         ("data:\n  types: {PER: A,\n    NO: B}", "data.types.False: expected a str"),
-        ("model:\n  search:\n    init_args: {0: 1}", "o.yaml:3: model.search.0: "),
-        ("model: {search: {class_path: structperc.chain.KBest, 0: 1}}", "o.yaml:1: model.search: "),
         (
             "model: {features: {gazetteers: {\n  1: {class_path: structperc.features.Gazetteer}}}}",
             "o.yaml:2: model.features.gazetteers.1: expected a str",
@@ -160,23 +106,12 @@ def test_errors_name_file_and_line(refused, overlay, complaint):
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
-        (
-            "--trainer.max_epoch=3",
-            "trainer.max_epoch: ",
-        ),
-        (
-            "--model.serch.k=3",
-            "model.serch.k: ",
-        ),
-        ("--model.search.kk=3", "model.search.kk: "),
+        ("--trainer.max_epoch=3", "trainer.max_epoch: "),
         ("--trainer.max_epochs=many", "trainer.max_epochs: "),
         ("--model.search.k=null", "model.search.k: "),
-        ("--model.search.dict_kwargs={foo: 3}", "model.search.dict_kwargs: "),
         ("--lr_scheduler=StepLR", "lr_scheduler: "),
-        ("--model.lr_scheduler.warmup=0.1", "model.lr_scheduler: specify the class_path"),
         ("--data.types={PER: A, PER: B}", "data.types: "),
         ("stray", "stray is not an option; write --KEY=VALUE"),
-        ("own.yaml", "own.yaml"),
         ("quickstart", "quickstart is not an option; write -c pkg:quickstart"),
         (__file__, f"{__file__} is not an option; "),
     ],
@@ -190,31 +125,19 @@ def test_errors_of_options(refused, option, complaint):
     [
         ("--lr=0.1", "model.optimizer.lr"),
         ("--model.lr=0.1", "model.optimizer.lr"),
-        ("--epochs=3", "trainer.max_epochs"),
-        ("--batch-size=4", "data.batch_size"),
-        ("--seed=3", "seed_everything or data.seed"),
         ("--k=4", "model.search.k"),
         ("--optimiser.average=false", "model.optimizer.average"),
-        ("--data.max_epochs=3", "trainer.max_epochs"),
     ],
 )
 def test_suggested_options(refused, option, meant):
     assert refused(option).endswith(f"; did you mean {meant}?")
 
 
-def test_suggested_options_without_file(refused):
-    line = refused(overlay="seed_everything: 3\nlr: 3")
-    assert line.startswith("o.yaml:2: lr: ")
-    assert line.endswith("did you mean model.optimizer.lr?")
-
-
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
         ("quickstart", "; did you mean pkg:quickstart?"),
-        ("elsewhere/quickstart.yaml", "; did you mean pkg:quickstart?"),
         ("expriment.yaml", "; did you mean experiment.yaml?"),
-        ("experiment.yml", "; did you mean experiment.yaml?"),
         ("nothing.yaml", ""),
     ],
 )

@@ -43,19 +43,10 @@ from structperc.training.callbacks import StopWhenConverged
 from tests.zygote import at_once, printing, run_file
 
 ROOT = Path(__file__).parents[2]
-ONLINE = ("perceptron", "seldom", "nonlocal", "passive-aggressive")
+ONLINE = ("perceptron", "nonlocal", "passive-aggressive")
 EXACT, CLOSE = {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e-4, "atol": 1e-5}
 CASES = {  # criterion, optimizer, length of lists, options of scorer, tagger and data, tolerance
     "perceptron": (PerceptronLoss(), PerceptronSteps, 1, {}, {}, {}, EXACT),
-    "seldom": (
-        PerceptronLoss(),
-        PerceptronSteps,
-        1,
-        {},
-        {},
-        {"train": 51},
-        EXACT,
-    ),  # 13 mini-batches, mixed 8, 4, 3 and 2 times
     "nonlocal": (LocalAndNonlocal(5), PerceptronSteps, 5, {}, {"nonlocal_features": 1}, {}, EXACT),
     "passive-aggressive": (HingeLoss(), PassiveAggressive, 1, {}, {}, {}, CLOSE),
     "sgd": (CRFLoss(), lambda p: torch.optim.SGD(p, lr=0.01), 1, {}, {}, {}, CLOSE),
@@ -104,7 +95,7 @@ def trained(case, devices):
     """What is learned, what is logged, and the counts of the development data."""
     tagger, data = build(case, 4 // devices)
     starts = [Unequal()] if case == "mce-f" else []
-    epochs = 4 if case in ONLINE else 2
+    epochs = 3 if case in ONLINE else 2
     trainer = trainer_of(devices, epochs, StopWhenConverged(threshold=0.1, patience=1), *starts)
     trainer.fit(tagger, datamodule=data)
     if online := hasattr(trainer.optimizers[0], "use_training_weights"):
@@ -377,10 +368,8 @@ def test_the_program_on_two_processes(program, launched, tmp_path):
     left = {str(p.relative_to(theirs)) for p in theirs.rglob("*") if p.is_file() and "logs" not in p.parts}
     assert left == {str(p.relative_to(own)) for p in own.rglob("*") if p.is_file() and "logs" not in p.parts}
 
-    validated = program("validate", tmp_path / "two", "--ckpt_path=best")
     (theirs / "predictions" / "dev.conll").unlink()
     program("predict", tmp_path / "two", "--ckpt_path=best")
-    assert tables.partition("\n\n")[0].removeprefix("dev:\n") in validated
     assert (theirs / "predictions" / "dev.conll").read_bytes() == (own / "predictions" / "dev.conll").read_bytes()
 
 
@@ -390,14 +379,8 @@ CONFIGS = ROOT / "configs" / "embedded"
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (
-            ["fit", "-c", CONFIGS / "guided.yaml"],
-            "GuidedTagger cannot be trained by several processes: ",
-        ),
-        (
-            ["rerank", "-c", CONFIGS / "reranking1.yaml"],
-            "Reranker cannot be trained by several processes: ",
-        ),
+        (["fit", "-c", CONFIGS / "guided.yaml"], "GuidedTagger cannot be trained by several processes: "),
+        (["rerank", "-c", CONFIGS / "reranking1.yaml"], "Reranker cannot be trained by several processes: "),
         (["fit", "-c", CONFIGS / "margin.yaml", "--trainer.strategy=ddp_spawn"], "trainer.strategy: "),
     ],
     ids=["guided", "re-ranker", "spawned"],

@@ -66,7 +66,7 @@ def best_epoch(run):
 
 
 def test_resumed_run(fit, tmp_path):
-    """Interrupted in the first epoch, after its last step, in the second, and after the last evaluation of all.
+    """Interrupted after the last step of the first epoch, and after the last evaluation of all.
 
     Each epoch trains more layers than the one before. It has five mini-batches, and an evaluation after three of them.
     """
@@ -77,7 +77,7 @@ def test_resumed_run(fit, tmp_path):
     steps = checkpoint(fit.root / "1")["global_step"] // 2
     assert steps > 1
     whole = fit.root / "2"
-    for number, step in enumerate((1, steps, steps + 1, 2 * steps - 1), 3):
+    for number, step in enumerate((steps, 2 * steps - 1), 3):
         assert fit(f"--ckpt_path={tmp_path}/step={step}.ckpt") == 0
         assert_same_training(fit.root / str(number), whole)
         assert best_epoch(fit.root / str(number)) == best_epoch(whole)

@@ -81,13 +81,13 @@ def map_model(make_runs):
 
 def test_lbfgs_converges(runs, caplog):
     with caplog.at_level("INFO", logger="pytorch_lightning.structperc"):
-        options = ["--trainer.max_epochs=300", "--model.optimizer.tolerance=1e-4"]
+        options = ["--trainer.max_epochs=100", "--model.optimizer.tolerance=1e-2"]
         assert runs("fit", *FULL, *MAP, *LBFGS, *LOWEST, *options) == 0
     run = runs.root / "1"
     epochs = json.loads((run / "results.json").read_text())["epochs"]
     values = logged(run, "train/objective")
-    assert epochs == len(values) < 300
-    assert f"epoch {epochs}: converged: in 10 iterations the objective fell by less than 0.0001" in caplog.messages
+    assert epochs == len(values) < 100
+    assert f"epoch {epochs}: converged: in 10 iterations the objective fell by less than 0.01" in caplog.messages
     assert values[-1] < values[0] / 10
     assert objective(run / "model", 1) == pytest.approx(min(values), rel=1e-5)
 
@@ -105,6 +105,12 @@ def test_quickprop_keeps_the_lowest_objective(runs):
     assert_weights(run / "model", last["state_dict"])
     assert_weights(run / "model", best_weights(last))
 
+    scores = logged(run, "dev/score")  # the second phase starts again; without a lower objective the score stays
+    worse = [i for i in range(3, 11) if values[i] > min(values[2:i])]
+    assert worse
+    assert all(scores[i] == scores[i - 1] for i in worse)
+    assert len(set(scores)) > 1
+
 
 def test_epoch_by_development_score(runs):
     assert runs("fit", *FULL, *MAP, *LBFGS, "--trainer.max_epochs=8", "--checkpoint.mode=min") == 0
@@ -118,23 +124,10 @@ def test_epoch_by_development_score(runs):
     assert_weights(run / "model", best_weights(best))
 
 
-def test_development_score_of_the_lowest_objective(runs):
-    """Where an evaluation has found no lower objective, the score is the one before; the second phase starts anew."""
-    assert runs("fit", *FULL, *MCE_F, *SEQUENTIAL, *LOWEST, "--trainer.max_epochs=12") == 0
-    values, scores = (logged(runs.root / "1", name) for name in ("train/objective", "dev/score"))
-    worse = [i for i in range(3, 12) if values[i] > min(values[2:i])]
-    assert worse
-    assert all(scores[i] == scores[i - 1] for i in worse)
-    assert len(set(scores)) > 1
-
-
-RESUMED = {"lbfgs": [*MAP, *LBFGS], "phases, then quickprop": [*MCE_F, *SEQUENTIAL]}
-
-
-@pytest.mark.parametrize("options", RESUMED.values(), ids=RESUMED)
-def test_resumed_after_any_evaluation(runs, options):
+def test_resumed_after_any_evaluation(runs):
     """Four epochs, or two and two; the first phase ends after the second."""
-    first, second = [*FULL, *options, "--trainer.max_epochs=2"], [*FULL, *options, "--trainer.max_epochs=4"]
+    options = [*FULL, *MCE_F, *SEQUENTIAL]
+    first, second = [*options, "--trainer.max_epochs=2"], [*options, "--trainer.max_epochs=4"]
     assert runs("fit", *second) == 0
     assert runs("fit", *first) == 0
     assert runs("fit", *second, "--ckpt_path=last") == 0
@@ -160,10 +153,9 @@ def test_finished_run(runs, caplog):
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("monitor", ["null", "dev/score"])
-def test_last_with_rare_checkpoints(runs, monitor):
+def test_last_with_rare_checkpoints(runs):
     """A run goes on from there as if it had never ended."""
-    options = [*FULL, *MAP, *LBFGS, f"--checkpoint.monitor={monitor}"]
+    options = [*FULL, *MAP, *LBFGS, "--checkpoint.monitor=dev/score"]
     assert runs("fit", *options, "--trainer.max_epochs=6") == 0
     rare = [*options, "--checkpoint.every_n_epochs=3"]
     assert runs("fit", *rare, "--trainer.max_epochs=5") == 0
@@ -232,46 +224,15 @@ def complaint(runs, capsys):
     return complaint
 
 
-MCELoss = [f"--model.criterion={CRITERIA}MCELoss", "--model.search.k=2"]
-SOFT = [f"--model.criterion={CRITERIA}MCELoss", f"--model.criterion.measure={CRITERIA}SoftMaxMeasure"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([*MAP, "--model.prior.C=0"], "Prior: C "),
-        ([*MAP, "--model.prior.C=-1"], "Prior: C "),
-        ([*MAP, "--model.prior.phi=3"], "Prior: phi "),
-        (
-            [*MCELoss, f"--model.criterion.smoothing={CRITERIA}Sigmoid", "--model.criterion.smoothing.alpha=0"],
-            "Sigmoid: alpha ",
-        ),
-        (
-            [*MCELoss, f"--model.criterion.smoothing={CRITERIA}Logistic", "--model.criterion.smoothing.alpha=-2"],
-            "Logistic: alpha ",
-        ),
-        ([*SOFT, "--model.criterion.measure.psi=0"], "SoftMaxMeasure: psi "),
-        ([*MCE_F, "--model.criterion.beta=0"], "MCEFLoss: beta "),
-        ([*MCE_F, "--model.criterion.memory=1"], "MCEFLoss: memory "),
-        (
-            [*MCELoss, "--model.search.k=1"],
-            "model.search.k is 1, but MCELoss",
-        ),
-        (
-            [*MCE_F, "--model.search.k=1"],
-            "model.search.k is 1, but MCEFLoss",
-        ),
-        (
-            [*MCE_F, "--data.scheme=none", "--data.labels=none"],
-            "MCEFLoss counts segments, but the labels have none: use MCE",
-        ),
+        ([*MCE_F, "--model.search.k=1"], "model.search.k is 1, but MCEFLoss"),
+        ([*MCE_F, "--data.scheme=none", "--data.labels=none"], "MCEFLoss counts segments, but the labels have none: "),
         (["--model.beta=0"], "beta "),
-        ([*MAP, *QUICKPROP, "--model.optimizer.lr=0"], "QuickProp: lr "),
         (["--model.init_from=no/such/model"], "--model.init_from: no/such/model: "),
-        (
-            [*MAP, *LBFGS, "--trainer.accumulate_grad_batches=2"],
-            "trainer.accumulate_grad_batches: ",
-        ),
+        ([*MAP, *LBFGS, "--trainer.accumulate_grad_batches=2"], "trainer.accumulate_grad_batches: "),
     ],
 )
 def test_options_out_of_range(complaint, runs, options, message):
@@ -280,28 +241,11 @@ def test_options_out_of_range(complaint, runs, options, message):
     assert not list(runs.root.rglob("model.json"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--model.features.node=[bias]"], "node templates"),
-        (["--model.features.edge=[bias]"], "edge templates"),
-        (["--data.unit=document"], "data.unit: "),
-        (["--model.scorer.init_args.transitions=false"], "scorer.transition"),
-    ],
-)
-def test_mismatched_init_from(complaint, map_model, options, message):
-    given = [*MAP, *LBFGS, f"--model.init_from={map_model}", *options]
-    found = complaint(*given)
-    assert found.startswith(f"model.init_from: {map_model} ")
-    assert message in found
-
-
 # -- divergence ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", [MAP, [*MCELoss, "--model.prior.C=1000"], MCE_F], ids=["map", "mce", "mce_f"])
-def test_divergence_of_full_batch_training(complaint, runs, criterion, caplog):
-    message = complaint(*criterion, *QUICKPROP, "--model.optimizer.lr=1e38", "--trainer.max_epochs=5")
+def test_divergence_of_full_batch_training(complaint, runs, caplog):
+    message = complaint(*MCE_F, *QUICKPROP, "--model.optimizer.lr=1e38", "--trainer.max_epochs=5")
     assert re.fullmatch("epoch 2: QuickProp, evaluation 2: the objective is (nan|inf): set a smaller lr", message)
     model = runs.root / "1" / "model"
     assert f"model with the last good weights: {model}" in caplog.messages

@@ -15,19 +15,10 @@ from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from structperc.chain import KBest
-from structperc.criteria import (
-    CRFLoss,
-    Criterion,
-    HingeLoss,
-    MCELoss,
-    PerceptronLoss,
-    Prior,
-    SoftMaxMeasure,
-)
+from structperc.criteria import CRFLoss, Criterion, HingeLoss, MCELoss, Prior
 from structperc.encoders import BiLSTM, CharCNN, WordEmbedding
 from structperc.features import FeatureExtractor
 from structperc.optim import GPD, PassiveAggressive
-from structperc.optim import Perceptron as PerceptronSteps
 from structperc.scorers import Neural, SparseLinear
 from structperc.taggers import Tagger
 from structperc.taggers import tagger as tagger_module
@@ -50,10 +41,7 @@ def sparse(criterion: Criterion, optimizer: Callable, sparse_grad: bool = True) 
 
 CASES = {
     "neural likelihood": lambda: neural(CRFLoss()),
-    "all rivals": lambda: sparse(MCELoss(SoftMaxMeasure()), torch.optim.Adam, sparse_grad=False),
-    "perceptron": lambda: sparse(PerceptronLoss(), PerceptronSteps),
     "PA-I": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA-I", C=0.1)),
-    "PA-II": lambda: sparse(HingeLoss(), lambda p: PassiveAggressive(p, "PA-II")),
     "GPD": lambda: sparse(MCELoss(), lambda p: GPD(p, 1.0, 10.0)),
 }
 

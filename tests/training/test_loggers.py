@@ -2,7 +2,6 @@
 
 import csv
 
-import pytest
 from lightning_fabric.loggers import tensorboard
 
 from structperc.training.program import log_into
@@ -41,9 +40,7 @@ def test_missing_tensorboard(runs, fails, monkeypatch):
     assert "pip install" in message
 
 
-@pytest.mark.parametrize("logger", ["TensorBoardLogger", "[CSVLogger,TensorBoardLogger]"])
-def test_tensorboard(runs, logger):
-    assert runs("fit", "--trainer.max_epochs=1", f"--trainer.logger={logger}") == 0
-    events = list((runs.root / "1" / "logs").glob("version_*/events.out.tfevents.*"))
-    assert events
-    assert len(list((runs.root / "1" / "logs").glob("version_*/metrics.csv"))) == logger.count("CSV")
+def test_two_loggers(runs):
+    assert runs("fit", "--trainer.max_epochs=1", "--trainer.logger=[CSVLogger,TensorBoardLogger]") == 0
+    assert list((runs.root / "1" / "logs").glob("version_*/events.out.tfevents.*"))
+    assert len(list((runs.root / "1" / "logs").glob("version_*/metrics.csv"))) == 1

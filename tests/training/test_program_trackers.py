@@ -72,23 +72,18 @@ def curve(tracker, name):
     return [(row["epoch"], step, row[name]) for step, row in tracker.rows if name in row]
 
 
-def test_learning_curves_arrive_with_their_epochs(tracked):
+def test_curves_configuration_and_scores_of_the_saved_model(tracked, runs):
     tracker = tracked("--trainer.max_epochs=2")
     for name in ("dev/score", "train/objective"):
         assert [epoch for epoch, *_ in curve(tracker, name)] == [0, 1]
 
-
-def test_configuration_as_plain_values(tracked):
-    options = tracked("--trainer.max_epochs=1").options
+    options = tracker.options  # as plain values
     assert options["data"]["init_args"]["unit"] == "document"
     assert options["model"]["init_args"]["optimizer"]["class_path"] == "structperc.optim.Perceptron"
-    assert options["trainer"]["max_epochs"] == 1
+    assert options["trainer"]["max_epochs"] == 2
     assert not {"logger", "default_root_dir"} & options["trainer"].keys()
     json.dumps(options)
 
-
-def test_the_scores_of_the_saved_model_arrive(tracked, runs):
-    tracker = tracked("--trainer.max_epochs=2")
     results = json.loads((runs.root / "1" / "results.json").read_text())
     told = tracker.rows[-1][1]
     assert {name: told[f"model/test/{name}"] for name in results["test"]} == results["test"]

@@ -115,15 +115,3 @@ def test_results_have_scores_by_type(trained, results, split):
 def test_types_need_segments(runs):
     assert runs("fit", "--trainer.max_epochs=1", "--data.scheme=none") == 0
     assert json.loads((runs.root / "1" / "results.json").read_text())["types"] == {"dev": {}, "test": {}}
-
-
-def test_seconds_of_a_resumed_run(runs):
-    assert runs("fit", "--trainer.max_epochs=1") == 0
-    path = runs.root / "1" / "checkpoints" / "last.ckpt"
-    checkpoint = torch.load(path, weights_only=True)
-    assert 0 < checkpoint["callbacks"]["Stopwatch"]["seconds"] < 1000
-    checkpoint["callbacks"]["Stopwatch"]["seconds"] = 5000.0
-    path.unlink()
-    torch.save(checkpoint, path)
-    assert runs("fit", "--trainer.max_epochs=2", "--ckpt_path=last") == 0
-    assert 5000 < json.loads((runs.root / "1" / "results.json").read_text())["seconds"] < 6000

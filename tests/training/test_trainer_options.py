@@ -16,29 +16,21 @@ from structperc.training.callbacks import CheckTermination, StopWhenConverged
 
 REFUSED = {
     "accelerator=gpuu": "trainer.accelerator: ",
-    "accelerator=tpu": "trainer.accelerator: ",
     "devices=0": "trainer.devices: ",
     "devices=99": "trainer.devices is 99, ",
     "strategy=nonsense": "trainer.strategy: ",
     "precision=8": "trainer.precision: expected one of 64, 32, 16 or one of 'transformer-engine', ",
-    "max_epochs=-5": "trainer.max_epochs: ",
     "max_epochs=-1": "trainer.max_epochs is -1 ",
-    "max_epochs=99999999999999999999": "trainer.max_epochs must be <= 1000000, got 99999999999999999999: ",
     "max_time=soon": "trainer.max_time: ",
     "limit_train_batches=-1": "trainer.limit_train_batches: ",
-    "val_check_interval=3.5": "trainer.val_check_interval: ",
-    "val_check_interval=50": "trainer.val_check_interval: ",  # more than there are mini-batches
+    "val_check_interval=50": "trainer.val_check_interval: ",
     "gradient_clip_algorithm=most": "trainer.gradient_clip_algorithm: ",
     "gradient_clip_val=-1": "trainer.gradient_clip_val must be >= 0, got -1",
-    "accumulate_grad_batches=0": "trainer.accumulate_grad_batches must be >= 1, got 0",
-    "check_val_every_n_epoch=0": "trainer.check_val_every_n_epoch must be >= 1, got 0",
     "limit_train_batches=0": "trainer.limit_train_batches must be > 0, got 0",
     "val_check_interval=0": "trainer.val_check_interval must be > 0, got 0",
-    "profiler=none": "trainer.profiler: ",
 }
 OTHERS = {
     "--seed_everything=-1": "seed_everything",
-    "--seed_everything=4294967296": "seed_everything",
     "--data.seed=-1": "data.seed must be >= 0, got -1",
     "--checkpoint.every_n_epochs=-1": "every_n_epochs=-1",
     "--checkpoint.monitor=luck": "monitor='luck'",
