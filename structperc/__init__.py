@@ -21,7 +21,8 @@ guided              easiest-first tagging without a lattice: labels one by one
 reports             tables, pages and figures
 metrics             labels against gold -> scores
 datamodules         corpora -> mini-batches: data modules
-taggers             Lightning modules of these parts: training, prediction, saved models
+models              parts -> labels and probabilities of text; saved models
+taggers             Lightning modules that train models
 loading             a saved model as a predictor
 tagging             files read as corpora, labelled block by block, and written
 reranking           candidate lists -> re-rankers, and the training of both models
@@ -32,8 +33,8 @@ serving             a saved tagger behind HTTP
 sklearn             taggers as estimators of scikit-learn
 cli                 the command line
 
-Packages before `datamodules` need neither Lightning nor datasets. `import structperc` imports none of the packages.
-`structperc.load` returns a saved model, and imports PyTorch only if the model needs it.
+Packages before `datamodules`, `models` and `loading` need neither Lightning nor datasets. `import structperc` imports
+none of the packages. `structperc.load` returns a saved model, and imports PyTorch only if the model needs it.
 """
 
 import lazy_loader

@@ -34,7 +34,7 @@ def score(lattice: Lattice, row: int, path: tuple[int, ...]) -> float:
     return total
 
 
-def ranked(lattice: Lattice, row: int) -> list[tuple[float, tuple[int, ...]]]:
+def sorted_paths(lattice: Lattice, row: int) -> list[tuple[float, tuple[int, ...]]]:
     """Score and labels of all possible paths of a sequence, best first, ties in lexicographic order."""
     size = lattice.unary.shape[2]
     scored = [(score(lattice, row, y), y) for y in label_sequences(int(lattice.lengths[row]), size)]
@@ -42,13 +42,13 @@ def ranked(lattice: Lattice, row: int) -> list[tuple[float, tuple[int, ...]]]:
 
 
 def log_partition(lattice: Lattice, row: int) -> float:
-    scores = torch.tensor([s for s, _ in ranked(lattice, row)], dtype=torch.float64)
+    scores = torch.tensor([s for s, _ in sorted_paths(lattice, row)], dtype=torch.float64)
     return float(scores.logsumexp(0)) if len(scores) else -math.inf
 
 
 def probabilities(lattice: Lattice, row: int) -> list[tuple[float, tuple[int, ...]]]:
     log_z = log_partition(lattice, row)
-    return [(math.exp(s - log_z), y) for s, y in ranked(lattice, row)]
+    return [(math.exp(s - log_z), y) for s, y in sorted_paths(lattice, row)]
 
 
 def best(scored: list[tuple[float, tuple[int, ...]]]) -> float:

@@ -35,7 +35,7 @@ from structperc.nonlocal_features import (
     WholeEntity,
     format_strings,
 )
-from structperc.reports.html_pages import COLOURS, page_title, type_colours
+from structperc.reports.html_pages import COLOURS, type_colours
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.tagging.writing import text_page
@@ -109,16 +109,6 @@ def test_hand_worked_changes(worked):
     assert context(second) == ("Lind waits in Rome &", "Lind", "")
 
 
-def test_place_of_gold(worked):
-    (gold,) = [one for one in worked.candidates if one.is_gold]
-    assert gold.labels == [label for _, labels in STORY for label in labels.split()]
-    assert gold.local == 54 + 5 + 1 + 1.25
-    # one of three pairs is PER, PER, two are LOC, PER
-    assert gold.total == gold.local + 0.5 - 4
-    ranks = [one.local_rank for one in worked.candidates]
-    assert ranks == sorted(set(ranks))
-
-
 def test_adjacent_changes():
     parts = [{"word": ["Mr.", "Lind"], "label": ["O", "B-PER"]}, {"word": ["Lind", "Lind"], "label": ["B-PER", "O"]}]
     explanation = explain(by_hand(), Corpus.from_sentences(parts, [0, 0], "document"), 0, 100)
@@ -162,15 +152,6 @@ def test_a_list_of_one_changes_nothing():
     assert explanation.changes == []
     assert (explanation.after, len(explanation.candidates)) == (0, 1)
     assert "stays the best" in next(explanation_lines(explanation))
-
-
-def test_more_candidates_than_paths():
-    corpus = Corpus.from_sentences(
-        [{"word": ["Lind"], "label": ["O"]}, {"word": ["Lind"], "label": ["O"]}], [0, 0], "document"
-    )
-    explanation = explain(by_hand(), corpus, 0, 5000)
-    assert explanation.n_candidates == 9
-    assert {one.rank for one in explanation.candidates} <= set(range(1, 10))
 
 
 # -- strings --------------------------------------------------------------------------------------------------
@@ -313,9 +294,8 @@ def test_one_document_is_explained_as_among_all(tagger, dev, changed):
         assert explain(tagger, dev, one.row, 40) == one
 
 
-@pytest.mark.parametrize("unit", ["document", "sentence"])
-def test_numbers_add_up_exactly(tagger, unit):
-    corpus = documents(1, 6, unit)
+def test_numbers_add_up_exactly(tagger):
+    corpus = documents(1, 6)
     for row in range(len(corpus)):
         one = explain(tagger, corpus, row, 40)
         for i, candidate in enumerate(one.candidates):
@@ -345,7 +325,7 @@ def test_scores_equal_those_of_the_tagger(tagger, dev, changed):
                 assert alone.index(candidate.labels) + 1 == candidate.local_rank
 
 
-@pytest.mark.parametrize("row", range(12))
+@pytest.mark.parametrize("row", range(3))
 def test_candidates_between(tagger, dev, row):
     batch = tagger.encode(dev)[[row]]
     with torch.no_grad():
@@ -357,16 +337,6 @@ def test_candidates_between(tagger, dev, row):
     shown = explain(tagger, dev, row, 40).candidates
     gold = {one.local_rank - 1 for one in shown if one.is_gold}
     assert {one.local_rank - 1 for one in shown} == {0, best, *between} | gold
-
-
-def test_counts_of_other_features(tagger, dev, changed):
-    for one in changed:
-        total_scores = [candidate.total - candidate.local - one.shared_score for candidate in one.candidates]
-        assert total_scores == pytest.approx(
-            [sum(term.products[i] for term in one.terms) for i in range(len(total_scores))]
-        )
-        moves = [abs(term.products[one.after] - term.products[0]) for term in one.terms]
-        assert moves == sorted(moves, reverse=True)
 
 
 def test_changes_cover_all_differences(tagger, dev, changed):
@@ -388,25 +358,6 @@ def test_changes_cover_all_differences(tagger, dev, changed):
         assert {t for t in range(end - start) if before[t] != after[t]} <= covered
         for change in one.changes:
             assert change.before != change.after
-
-
-def test_summary_counts_verdicts(dev, changed):
-    summary = summarise(changed, dev)
-    verdicts = [change.verdict for one in changed for change in one.changes]
-    assert (summary.documents, summary.changed, summary.changes) == (len(dev), len(changed), len(verdicts))
-    assert summary.verdicts == {name: verdicts.count(name) for name in ("repaired", "damaged", "changed")}
-    assert summary.verdicts["repaired"] > summary.verdicts["damaged"]
-
-
-def test_rows_of_the_table_add_up(changed):
-    for one in changed:
-        rows = score_rows(one)
-        assert len({len(row) for row in rows}) == 1
-        cells = {row[0]: [float(cell.split()[0]) for cell in row[1:] if cell] for row in rows[1:]}
-        parts = [values for name, values in cells.items() if name != "total score" and "rank" not in name]
-        sums = [sum(column) for column in zip(*parts, strict=True)]
-        assert sums == pytest.approx(cells["total score"], abs=0.01)
-        assert cells["total score"][-1] > 0 > cells["local score"][-1]
 
 
 def test_rows_without_a_difference_are_added_up(changed):
@@ -446,16 +397,6 @@ def test_page_holds_the_explanations(changed):
     for one in changed:
         for row in score_rows(one):
             assert all(cell in page.text for cell in row if cell)
-
-
-def test_page_is_self_contained(changed):
-    lines = "".join(explanation_html(changed, "title"))
-    page = Page([lines])
-    assert not {"script", "link", "img", "iframe"} & set(page.seen)
-    assert not {"src", "style"} & {name for name, _ in page.attributes}
-    assert "http" not in lines
-    assert "url(" not in lines
-    assert "prefers-color-scheme: dark" in lines
 
 
 def test_page_escapes_all_text(worked):
@@ -522,21 +463,6 @@ def test_colours_of_types(worked):
     assert set(type_colours(map(str, range(50))).values()) == {int(name[1:]) for name in rules}
 
 
-def test_title_of_a_page():
-    title, notes = page_title("Changed", "runs/a/1/model", "/corpora/conll/dev.txt")
-    assert title == "Changed: dev.txt"
-    assert all(path in "".join(notes) for path in ("runs/a/1/model", "/corpora/conll/dev.txt"))
-
-
-def test_scrolling_tables(worked):
-    page = Page(explanation_html([worked], "title"))
-    assert ("class", "wide many") in page.attributes
-
-
-def test_page_of_nothing():
-    assert "section" not in Page(explanation_html([], "title")).seen
-
-
 # -- the command ----------------------------------------------------------------------------------------------
 
 
@@ -585,20 +511,6 @@ def test_command_writes_the_page(run, model, file, dev, changed, tmp_path):
     page = Page([(tmp_path / "page.html").read_text(encoding="utf-8")])
     assert page.seen.count("section") == len(changed)
     assert summarise(changed, dev).line() in page.text
-
-
-def test_command_without_gold(run, model, dev, tmp_path):
-    write_conll(tmp_path / "bare.txt", dev, ["word", "pos"])
-    text = run(model, tmp_path / "bare.txt")
-    assert not re.search(r"^ +gold|, gold ", text, re.MULTILINE)
-    assert "repaired" not in text
-    assert re.search(r"documents changed, in \d+ places$", text.strip())
-
-
-def test_decoder_with_one_candidate(run, tagger, file, tmp_path):
-    tagger.decoder = KBest(1)
-    tagger.save(tmp_path / "model")
-    assert run(tmp_path / "model", file) == run(tmp_path / "model", file, "--n", 100)
 
 
 def test_bad_input(fails, model, file, dev, tmp_path):

@@ -17,11 +17,11 @@ from structperc.data.conll import write_conll
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.data.synthetic import synthetic_corpus
-from structperc.data.tag_schemes import convert, spans
+from structperc.data.tag_schemes import spans
 from structperc.datamodules import encoded as parts
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics import OracleF1, SegmentF1
+from structperc.metrics import SegmentF1
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
@@ -129,30 +129,13 @@ def decoded(tagger, corpus, n):
 # -- the scores -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", ["document", "sentence"])
-def test_lines_equal_decoding(tagger, unit):
-    corpus = documents(1, 9, unit)
-    lists = nbest_scores(tagger, corpus, SIZES)
-    assert [row.n for row in lists.rows] == SIZES
+def test_every_number_by_hand(tagger):
+    corpus = documents(1, 9)
+    lists = nbest_scores(tagger, corpus, [*SIZES, 100])
+    assert [row.n for row in lists.rows] == [*SIZES, 100]
     assert lists.sequences == len(corpus)
     for row in lists.rows:
         assert row.chosen == decoded(tagger, corpus, row.n)
-    assert len({row.chosen.f1 for row in lists.rows}) > 1
-
-
-def test_oracle_equals_the_metric(tagger, dev):
-    for row in nbest_scores(tagger, dev, SIZES).rows:
-        metric = OracleF1(tagger.labels)
-        for batch in tagger.batches(dev):
-            metric.update(kbest(tagger(batch), row.n), batch.gold, batch.lengths, batch.sentences)
-        assert row.oracle == metric.compute()
-
-
-@pytest.mark.parametrize("unit", ["document", "sentence"])
-def test_every_number_by_hand(tagger, unit):
-    corpus = documents(1, 9, unit)
-    lists = nbest_scores(tagger, corpus, [*SIZES, 200])
-    for row in lists.rows:
         hand = ByHand(tagger, corpus, row.n)
         assert tuple(row.oracle.total) == hand.oracle()
         assert row.gold_in_list == hand.gold_in_list()
@@ -163,27 +146,12 @@ def test_every_number_by_hand(tagger, unit):
     assert lists.rows[-1].chosen_place > 1
 
 
-def test_longer_lists_hold_more(tagger, dev):
-    rows = nbest_scores(tagger, dev, [1, 3, 10, 60]).rows
-    for a, b in pairwise(rows):
-        assert a.gold_in_list <= b.gold_in_list
-        assert a.oracle.f1 <= b.oracle.f1
-
-
-@pytest.mark.parametrize(("places", "compared"), [(1, 1), (1000, 300), (10**9, 10**9)])
+@pytest.mark.parametrize(("places", "compared"), [(1, 1), (1000, 300)])
 def test_parts_change_nothing(tagger, dev, monkeypatch, places, compared):
     wanted = nbest_scores(tagger, dev, SIZES).rows
     monkeypatch.setattr(parts, "MAX_PLACES", places)
     monkeypatch.setattr(nbest, "ORACLE_BATCH", compared)
     assert nbest_scores(tagger, dev, SIZES).rows == wanted
-
-
-def test_sizes_in_any_order(tagger, dev):
-    assert nbest_scores(tagger, dev, [7, 1, 7, 2]).rows == nbest_scores(tagger, dev, [1, 2, 7]).rows
-
-
-def test_only_long_lists(tagger, dev):
-    assert nbest_scores(tagger, dev, [30]).rows == nbest_scores(tagger, dev, SIZES).rows[-1:]
 
 
 def test_more_candidates_than_paths(tagger):
@@ -294,11 +262,6 @@ def test_table(run, model, file, tagger, dev):
         assert row == pytest.approx(cells(wanted), abs=0.051, nan_ok=True)
 
 
-def test_unit_of_the_command(run, model, file, tagger):
-    wanted = nbest_scores(tagger, documents(1, 9, "sentence"), [7]).rows[0]
-    assert run(model, file, "--n", 7, "--unit", "sentence")[0] == pytest.approx(cells(wanted), abs=0.051, nan_ok=True)
-
-
 def test_csv_and_plot(run, model, file, tagger, dev, tmp_path):
     run(model, file, "--n", 1, 7, "--csv", tmp_path / "n.csv", "--plot", tmp_path / "n.png")
     with open(tmp_path / "n.csv", newline="", encoding="utf-8") as lines:
@@ -310,21 +273,6 @@ def test_csv_and_plot(run, model, file, tagger, dev, tmp_path):
         assert n == wanted.n
         assert shares == pytest.approx([x / 100 for x in cells(wanted)[1:6]] + places, nan_ok=True)
     assert (tmp_path / "n.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_gold_in_another_scheme(run, model, file, dev, tmp_path):
-    labels = [label for s in dev.sentences_of(dev.columns["label"]) for label in convert(s, "IOB2", "IOBES")]
-    write_conll(tmp_path / "other.txt", dev.replace_column("label", labels))
-    assert run(model, tmp_path / "other.txt", "--n", 5, "--labels", "IOBES") == run(model, file, "--n", 5)
-
-
-def test_gold_after_other_columns(run, model, file, dev, tmp_path):
-    more = dev.replace_column("extra", ["x"] * dev.tokens)
-    write_conll(tmp_path / "a.txt", more, ["word", "pos", "extra", "label"])
-    write_conll(tmp_path / "b.txt", more, ["label", "extra", "pos", "word"])
-    wanted = run(model, file, "--n", 5)
-    assert run(model, tmp_path / "a.txt", "--n", 5) == wanted
-    assert run(model, tmp_path / "b.txt", "--n", 5, "--columns", "label", "_", "pos", "word") == wanted
 
 
 def test_bad_input(fails, model, file, dev, tmp_path):

@@ -14,7 +14,7 @@ from structperc.cli.main import main
 from structperc.criteria import CRFLoss, PerceptronLoss
 from structperc.data import Corpus, LabelSet
 from structperc.errors import InputError
-from tests.oracle import probabilities, ranked
+from tests.oracle import probabilities, sorted_paths
 from tests.tiny import random_tagger
 
 WORDS = [["Anna", "left"], ["Rome"], ["Bo", "met", "Anna"]]
@@ -43,7 +43,7 @@ def test_scores_by_enumeration():
                 gradient = -marginals.copy()
                 gradient[range(len(path)), path] += 1
                 change += p * (gradient**2).sum()
-            (first, _), (second, _) = ranked(lattice, b)[:2]
+            (first, _), (second, _) = sorted_paths(lattice, b)[:2]
             expected = {"entropy": entropy, "margin": second - first, "change": change}
             for by, score in expected.items():
                 assert found[by][row] == pytest.approx(score, abs=1e-4), by

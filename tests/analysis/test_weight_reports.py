@@ -29,7 +29,6 @@ from structperc.nonlocal_features import (
     ConjunctionConsistency,
     LexiconShapes,
     MajorityPhrase,
-    NonlocalFeature,
     PhraseConsistency,
     QuotedTags,
     WholeEntity,
@@ -95,7 +94,7 @@ def check_list(listed, wanted, top):
 # -- the lists ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("top", [1, 4, 20, 10_000])
+@pytest.mark.parametrize("top", [4, 10_000])
 def test_largest_weights(tagger, top):
     known = by_name(tagger)
     groups = weights(tagger, top)
@@ -111,9 +110,8 @@ def test_largest_weights(tagger, top):
             check_list(group.largest, sizes, None)
 
 
-@pytest.mark.parametrize("top", [1, 3, 10_000])
-def test_highest_and_lowest_of_each_label(tagger, top):
-    known = by_name(tagger)
+def test_highest_and_lowest_of_each_label(tagger):
+    known, top = by_name(tagger), 3
     for group in weights(tagger, top):
         values = known[group.sums.name]
         if group.sums.name not in ("node", "edge"):
@@ -205,8 +203,8 @@ def with_strings(feature, n, named=True):
     return feature
 
 
-@pytest.mark.parametrize("top", [1, 5, 1000])
-def test_largest_weights_of_strings(top):
+def test_largest_weights_of_strings():
+    top = 5
     more = [with_strings(WholeEntity(), 60), PhraseConsistency(), with_strings(LexiconShapes(typed=False), 3)]
     tagger = made(more=more)
     known, groups = by_name(tagger), weights(tagger, top)
@@ -256,20 +254,6 @@ def saved(tmp_path):
     return folder
 
 
-class Plain(NonlocalFeature):
-    """A feature without options, as users write them."""
-
-    def names(self, types):
-        return [f"plain({kind})" for kind in types]
-
-    def counts(self, segments):
-        return segments.holders.counts.new_zeros(segments.valid.numel(), 1).float()
-
-
-def test_names_of_features():
-    assert title(Plain()) == "Plain"
-
-
 def test_text_names_every_listed_weight(saved, capsys):
     assert main(["weights", str(saved), "--top", "5"]) == 0
     text = capsys.readouterr().out
@@ -286,20 +270,6 @@ def test_text_names_every_listed_weight(saved, capsys):
     shown = {(name, float(value)) for value, name in re.findall(r"^ *([+-]\d+)  (.+)$", text, re.MULTILINE)}
     for group in weights(tagger, 5):
         assert {(weight.name, weight.value) for weight in group.largest} <= shown
-
-
-def test_text_has_a_line_for_each_label_pair(saved, capsys):
-    assert main(["weights", str(saved), "--top", "100"]) == 0
-    text = capsys.readouterr().out
-    lines = text[text.index("label pair") :].split("\n\n")[0].splitlines()[1:]
-    edge = weights(Tagger.load(saved), 100)[1]
-    wanted = {column.sums.name: column for column in edge.columns if column.sums.nonzero}
-    assert len(lines) == len(wanted)
-    for line in lines:
-        a, b, nonzero, mass, high, *_ = line.split()
-        column = wanted[f"{a} {b}"]
-        assert (int(nonzero), float(mass)) == column.sums[2:]
-        assert float(high) == (column.highest or column.lowest)[0].value
 
 
 def test_page_has_all_weights(saved, tmp_path, capsys):
@@ -360,11 +330,7 @@ def test_plot_panels_and_bars():
     assert panels[0].get_yticklabels()[0].get_text() == r"w[0]=\$|w[1]=\$ -> O"
 
 
-def test_plot_of_nothing(tmp_path):
-    plot_weights([]).savefig(tmp_path / "empty.png")
-
-
-@pytest.mark.parametrize("name", ["w[0]=$|w[1]=$", "w[0]=$\\|w[1]=$_", "w[0]=\\", "w[0]=日本"])
+@pytest.mark.parametrize("name", ["w[0]=$\\|w[1]=$_", "w[0]=日本"])
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_plot_of_any_name(tmp_path, name):
     plot_weights([("node", [(name, 1.0)])]).savefig(tmp_path / "name.png")

@@ -38,19 +38,8 @@ def test_equals_viterbi(lattice: Lattice) -> None:
     assert_same(exportable_viterbi(lattice), lattice)
 
 
-def test_equals_viterbi_on_documents(documents: Lattice) -> None:
-    assert_same(exportable_viterbi(documents), documents)
-    single = Lattice(documents.unary.float(), documents.edge.float()[:1, 7:8], documents.lengths)
-    assert_same(exportable_viterbi(single), single)
-
-
 def test_marginals_equal_the_operators(lattice: Lattice) -> None:
     torch.testing.assert_close(exportable_marginals(lattice), (log_partition(lattice), marginals(lattice)))
-
-
-def test_no_sequences() -> None:
-    nothing = Lattice(torch.zeros(0, 4, 3), torch.zeros(0, 4, 3, 3), torch.zeros(0, dtype=torch.int64))
-    assert_same(exportable_viterbi(nothing), nothing)
 
 
 # -- exported ------------------------------------------------------------------------------------------------
@@ -104,18 +93,17 @@ def test_exported_program_equals_viterbi(lattice: Lattice, program) -> None:
     torch.testing.assert_close(sure, probability, equal_nan=True)
     torch.testing.assert_close(each[:, :, : lattice.unary.shape[2]], marginals(lattice))
     for b, n in enumerate(lattice.lengths.tolist()):
-        ranked = oracle.ranked(lattice, b)
+        ranked = oracle.sorted_paths(lattice, b)
         assert float(scores[b]) == pytest.approx(oracle.best(ranked), abs=1e-9)
         if ranked:
             assert oracle.score(lattice, b, tuple(labels[b, :n].tolist())) == pytest.approx(ranked[0][0], abs=1e-9)
         assert not labels[b, n if ranked else 0 :].any()
 
 
-@pytest.mark.parametrize("T", [1, 2, 61])
-@pytest.mark.parametrize("B", [1, 17])
+@pytest.mark.parametrize(("B", "T"), [(1, 2), (17, 61)])
 def test_program_of_any_shape(B: int, T: int, program) -> None:
     torch.manual_seed(B * T)
-    for _ in range(3):
+    for _ in range(2):
         whole = torch.randint(-2, 3, (B, T, L)).double(), torch.randint(-2, 3, (B, T, L, L)).double()
         lattice = Lattice(*whole, torch.randint(0, T + 1, (B,)))
         assert_same(program(*oracle.tables(lattice))[:2], lattice)

@@ -11,7 +11,6 @@ from structperc.chain import (
     divergence,
     edge_marginals,
     entropy,
-    kbest,
     log_partition,
     marginals,
     next_marginals,
@@ -23,13 +22,9 @@ from structperc.structures import Lattice
 from tests import oracle
 
 
-def test_log_partition_matches_enumeration(lattice: Lattice) -> None:
-    for b, value in enumerate(log_partition(lattice).tolist()):
-        assert value == pytest.approx(oracle.log_partition(lattice, b), abs=1e-9)
-
-
-def test_marginals_match_enumeration(lattice: Lattice) -> None:
+def test_sums_match_enumeration(lattice: Lattice) -> None:
     nodes, edges = marginals(lattice), edge_marginals(lattice)
+    log_z, entropies = log_partition(lattice), entropy(lattice)
     for b in range(len(nodes)):
         expected_nodes, expected_edges = torch.zeros_like(nodes[b]), torch.zeros_like(edges[b])
         for p, labelling in oracle.probabilities(lattice, b):
@@ -37,15 +32,12 @@ def test_marginals_match_enumeration(lattice: Lattice) -> None:
                 expected_nodes[t, y] += p
                 if t > 0:
                     expected_edges[t, labelling[t - 1], y] += p
+        assert log_z[b].item() == pytest.approx(oracle.log_partition(lattice, b), abs=1e-9)
+        wanted = -sum(p * math.log(p) for p, _ in oracle.probabilities(lattice, b))
+        assert entropies[b].item() == pytest.approx(wanted, abs=1e-9)
         torch.testing.assert_close(nodes[b], expected_nodes)
         torch.testing.assert_close(edges[b], expected_edges)
         assert ((nodes[b] == 0) == (expected_nodes == 0)).all()
-
-
-def test_entropy_matches_enumeration(lattice: Lattice) -> None:
-    for b, value in enumerate(entropy(lattice).tolist()):
-        expected = -sum(p * math.log(p) for p, _ in oracle.probabilities(lattice, b))
-        assert value == pytest.approx(expected, abs=1e-9)
 
 
 def test_gradients_are_the_marginals(lattice: Lattice) -> None:
@@ -56,26 +48,6 @@ def test_gradients_are_the_marginals(lattice: Lattice) -> None:
     torch.testing.assert_close(unary.grad, marginals(lattice) * weights.view(-1, 1, 1))
     pairs = edge_marginals(lattice) * weights.view(-1, 1, 1, 1)
     torch.testing.assert_close(edge.grad, pairs.sum_to_size(edge.shape))
-
-
-@pytest.mark.parametrize("stationary", [True, False])
-def test_gradcheck(stationary: bool) -> None:
-    torch.manual_seed(0)
-    unary = torch.randn(3, 4, 3, dtype=torch.float64, requires_grad=True)
-    edge = torch.randn((1, 1, 3, 3) if stationary else (3, 4, 3, 3), dtype=torch.float64, requires_grad=True)
-    lengths = torch.tensor([4, 1, 3])
-    assert torch.autograd.gradcheck(lambda u, e: log_partition(Lattice(u, e, lengths)), (unary, edge))
-
-
-def test_gradient_without_legal_path() -> None:
-    unary = torch.full((1, 3, 2), -torch.inf, requires_grad=True)
-    lattice = Lattice(unary, torch.zeros(1, 3, 2, 2), torch.tensor([3]))
-    log_z = log_partition(lattice)
-    assert log_z.item() == -torch.inf
-    log_z.sum().backward()
-    assert not unary.grad.any()
-    assert entropy(lattice).item() == 0
-    assert not sample(lattice, 3).any()
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 2, 2), (2, 3, 2, 2)])
@@ -102,15 +74,15 @@ def test_second_derivatives_with_impossible_labels() -> None:
 def test_divergence_with_impossible_paths() -> None:
     """Labels that nothing may follow, that cannot be reached, or that the other lattice lacks; by enumeration."""
     torch.manual_seed(0)
-    unary, edge = torch.randn(400, 4, 3).double(), torch.randn(400, 4, 3, 3).double()
+    unary, edge = torch.randn(80, 4, 3).double(), torch.randn(80, 4, 3, 3).double()
     unary[torch.rand(unary.shape) < 0.2] = -torch.inf
     edge[torch.rand(edge.shape) < 0.3] = -torch.inf
-    lengths = torch.randint(0, 5, (400,))
+    lengths = torch.randint(0, 5, (80,))
     unary[torch.arange(4) >= lengths.unsqueeze(1)] = torch.nan
-    p, q = (Lattice(unary[part], edge[part], lengths[part]) for part in (slice(200), slice(200, None)))
+    p, q = (Lattice(unary[part], edge[part], lengths[part]) for part in (slice(40), slice(40, None)))
     q = q._replace(unary=q.unary.where(p.unary.isnan() | ~q.unary.isnan(), 0), lengths=p.lengths)
     crossed, diverging = cross_entropy(p, q), divergence(p, q)
-    for b in range(200):
+    for b in range(40):
         ps, qs = ({y: x for x, y in oracle.probabilities(each, b) if x > 0} for each in (p, q))
         infinite = any(y not in qs for y in ps)
         expected = torch.inf if infinite else -sum(x * math.log(qs[y]) for y, x in ps.items())
@@ -118,7 +90,7 @@ def test_divergence_with_impossible_paths() -> None:
         expected = torch.inf if infinite else sum(x * math.log(x / qs[y]) for y, x in ps.items())
         assert diverging[b].item() == pytest.approx(expected, abs=1e-9)
     assert crossed.isinf().any()
-    assert crossed.isfinite().sum() > 50
+    assert crossed.isfinite().sum() > 10
     leaves = p.unary.requires_grad_(), q.unary.requires_grad_()
     found = divergence(p, q)
     gradients = torch.autograd.grad(found.where(found < torch.inf, 0).sum(), leaves)
@@ -129,12 +101,6 @@ def test_divergence_and_cross_entropy() -> None:
     torch.manual_seed(0)
     lengths = torch.tensor([4, 0, 2])
     p, q = (Lattice(torch.randn(3, 4, 2).double(), torch.randn(3, 4, 2, 2).double(), lengths) for _ in range(2))
-    both = torch.stack([cross_entropy(p, q), divergence(p, q)])
-    for b in range(3):
-        ps, qs = ({y: x for x, y in oracle.probabilities(each, b)} for each in (p, q))
-        crossed = -sum(ps[y] * math.log(qs[y]) for y in ps)
-        assert both[0, b].item() == pytest.approx(crossed)
-        assert both[1, b].item() == pytest.approx(sum(ps[y] * math.log(ps[y] / qs[y]) for y in ps))
     torch.testing.assert_close(divergence(p, p), torch.zeros(3).double())
     torch.testing.assert_close(cross_entropy(p, p), entropy(p))
     barred = q._replace(unary=q.unary.masked_fill(torch.tensor([True, False]), -torch.inf))
@@ -160,7 +126,7 @@ def test_long_sequences_in_float32(documents: Lattice) -> None:
 def test_samples_follow_the_distribution() -> None:
     torch.manual_seed(2)
     lattice = Lattice(torch.randn(3, 3, 2).double(), torch.randn(3, 3, 2, 2).double(), torch.tensor([3, 0, 2]))
-    n = 20000
+    n = 4000
     drawn = sample(lattice, n, torch.Generator().manual_seed(1))
     assert drawn.shape == (3, n, 3)
     for b, length in enumerate(lattice.lengths.tolist()):
@@ -170,22 +136,6 @@ def test_samples_follow_the_distribution() -> None:
             assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / n) + 1e-12
     again = sample(lattice, n, torch.Generator().manual_seed(1))
     assert drawn.equal(again)
-
-
-def test_samples_are_possible(lattice: Lattice) -> None:
-    drawn = sample(lattice, 20)
-    for b, n in enumerate(lattice.lengths.tolist()):
-        possible = {y for _, y in oracle.ranked(lattice, b)}
-        if possible:
-            assert {tuple(y) for y in drawn[b, :, :n].tolist()} <= possible
-        assert not drawn[b, :, n:].any()
-
-
-def test_kbest_probabilities_sum_to_one() -> None:
-    torch.manual_seed(2)
-    lattice = Lattice(torch.randn(1, 4, 3).double(), torch.randn(1, 4, 3, 3).double(), torch.tensor([4]))
-    probability = (kbest(lattice, 81).scores - log_partition(lattice).unsqueeze(1)).exp()
-    assert probability.sum().item() == pytest.approx(1)
 
 
 module = import_module("structperc.chain.marginals")  # the package exports the function of this name

@@ -42,7 +42,7 @@ from structperc.data.tag_schemes import Span, spans
 from structperc.errors import InputError
 from structperc.metrics.counts import sentence_boundaries
 from structperc.structures import Lattice, SegmentScores, SpanStates
-from tests.oracle import ranked
+from tests.oracle import sorted_paths
 
 B, T, D = 3, 4, 3
 
@@ -65,7 +65,7 @@ def with_scores(lattice, scores):
 def all_paths(labels, lattice, row):
     """Score and labels of all label sequences, best first."""
     found, table = [], lattice.segments.scores
-    for score, path in ranked(lattice, row):
+    for score, path in sorted_paths(lattice, row):
         segments = spans(labels.decode(path))
         if all(end - start <= D for _, start, end in segments):
             kinds = [labels.type_names.index(kind) for kind, _, _ in segments]

@@ -61,7 +61,7 @@ def test_gold_in_another_scheme(run, begun_with_columns, held_out):
         ("Anna B-PER O\nBo B-PER O\n", (), "column 2 contains labels of the model"),
         ("Anna NNP O\n", ("--json", "nowhere/s.json"), "nowhere"),
         ("Anna NNP O\n", ("--lables", "IOB1"), "--labels?"),
-        ("Anna NNP O\n", ("--train", "train.txt"), "--errors"),
+        ("Anna NNP O\n", ("--train", __file__), "--errors"),
     ],
 )
 def test_mistakes(fails, begun_with_columns, tmp_path, text, options, complaint):

@@ -1,17 +1,19 @@
 """Costs against an alignment written out in Python, and losses with costs against all label sequences."""
 
 import itertools
+import json
 import math
 
 import pytest
 import torch
 
-from structperc import Corpus, FeatureExtractor
-from structperc.chain import KBest, kbest
+from structperc.builder import Builder, describe
+from structperc.chain import kbest
 from structperc.chain.lattices import map_scores
 from structperc.criteria import (
     Costs,
     CRFLoss,
+    Criterion,
     EntityRatio,
     HingeLoss,
     NBestRiskLoss,
@@ -20,15 +22,12 @@ from structperc.criteria import (
     SoftmaxMarginLoss,
     TokenCosts,
     TokenCrossEntropyLoss,
-    empty_candidates,
     score_candidates,
 )
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.scorers import SparseLinear
 from structperc.structures import Lattice
-from structperc.taggers import Tagger
 from tests import oracle
 from tests.criteria.batches import random_gold, random_lattice, row, scored_of
 
@@ -98,13 +97,6 @@ def test_terms_equal_alignment_for_single_errors():
         assert Costs.forward(costs, right, found[None], torch.ones(1, 6).bool(), 5).item() == cost
 
 
-def test_terms_are_exact_in_double_precision():
-    costs = SegmentCosts(missed=0.1, wrong_boundary=0.7)
-    costs.allocate(TWO_TYPES)
-    right, found = torch.tensor([[1, 0]]), torch.tensor([[[1, 2], [0, 0]]])
-    assert Costs.forward(costs, right, found, torch.ones(1, 2).bool(), 5).tolist() == [[0.7, 0.1]]
-
-
 def test_token_costs_by_label_and_type():
     costs = TokenCosts(1.0, {"X": 2.0, "O,Y": 3.0, "B-X,O": 4.0})
     costs.allocate(TWO_TYPES)
@@ -142,7 +134,9 @@ def by_cost(lattice, gold, b, costs):
     n = int(lattice.lengths[b])
     real, L = torch.ones(1, n).bool(), lattice.unary.shape[2]
     terms = costs.terms(gold[b : b + 1, :n], real, L)[0]
-    return [(score, sum(float(terms[t, y]) for t, y in enumerate(path))) for score, path in oracle.ranked(lattice, b)]
+    return [
+        (score, sum(float(terms[t, y]) for t, y in enumerate(path))) for score, path in oracle.sorted_paths(lattice, b)
+    ]
 
 
 COSTS = [TokenCosts(0.7), TokenCosts(0.5, {"X": 2.0, "B-X,O": 4.0}), SegmentCosts(2.0, 1.0, 3.0, 0.5)]
@@ -185,27 +179,7 @@ def test_gradients(criterion):
     assert torch.autograd.gradcheck(loss, inputs)
 
 
-def test_limits_of_the_softmax_margin():
-    lattice = random_lattice(2)
-    gold = random_gold(lattice, 2)
-    plain = CRFLoss()(score_candidates(lattice, gold, empty_candidates(lattice)))
-    torch.testing.assert_close(
-        SoftmaxMarginLoss(0.0)(score_candidates(lattice, gold, empty_candidates(lattice))), plain, rtol=0, atol=0
-    )
-    scale = 1e5
-    large = Lattice(lattice.unary * scale, lattice.edge * scale, lattice.lengths)
-    soft = SoftmaxMarginLoss(2.0 * scale)(score_candidates(large, gold, empty_candidates(large))) / scale
-    torch.testing.assert_close(soft, HingeLoss(2.0)(scored_of(lattice, gold, HingeLoss(2.0), 1)), rtol=0, atol=1e-3)
-
-
-def test_risk_of_sequences_without_a_path_is_zero():
-    lattice = Lattice(torch.full((1, 2, 3), -torch.inf), torch.zeros(1, 1, 3, 3), torch.tensor([2]))
-    for criterion in (SoftmaxMarginLoss(), RiskLoss(), NBestRiskLoss()):
-        scored = score_candidates(lattice, torch.zeros(1, 2).long(), kbest(lattice, 3))
-        assert criterion(scored).tolist() == [0.0]
-
-
-# -- saved taggers --------------------------------------------------------------------------------------------
+# -- saved options -----------------------------------------------------------------------------------------------------
 
 SAVED = {
     "token costs": lambda: HingeLoss(TokenCosts(1.0, {"X,O": 5.0})),
@@ -218,14 +192,8 @@ SAVED = {
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_saved_and_loaded(name, tmp_path):
-    features, words = FeatureExtractor(["w[0]"], cutoff=1), ["Anna", "saw"]
-    features.fit(Corpus.from_sentences([{"word": words}]))
-    scorer = SparseLinear(transitions=name != "class weights")
-    tagger = Tagger(features, scorer, SAVED[name](), KBest(2))
-    tagger.allocate(TWO_TYPES)
-    torch.nn.init.normal_(tagger.scorer.node)
-    tagger.save(tmp_path)
-    loaded = Tagger.load(tmp_path)
-    assert loaded.tag([words]) == tagger.tag([words])
-    assert loaded.description()["criterion"] == tagger.description()["criterion"]
+def test_described_in_json(name):
+    description = json.loads(json.dumps(describe(SAVED[name]())))
+    again = Builder().part(description, Criterion, "criterion")
+    again.allocate(TWO_TYPES)
+    assert describe(again) == description

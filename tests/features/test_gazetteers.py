@@ -79,11 +79,3 @@ def test_empty_list_and_missing_file(tmp_path):
         Gazetteer(tmp_path / "empty.txt")
     with pytest.raises(InputError, match="nowhere"):
         Gazetteer(str(tmp_path / "nowhere"))
-
-
-def test_real_lists_equal_the_walk(corpora):
-    lines = (corpora / "conll2003" / "eng.testa").read_text(encoding="utf-8").split("\n\n")[1:400]
-    sentences = [[line.split()[0].lower() for line in text.split("\n") if line] for text in lines]
-    path = corpora / "gazetteers" / "loc.txt"
-    known = {tuple(line.split()) for line in path.read_text(encoding="utf-8").split("\n")}
-    assert tags(Gazetteer(path), *sentences) == [walk(known, words) for words in sentences]

@@ -14,7 +14,7 @@ from structperc.features import Clusters, FeatureExtractor, format_weighted_feat
 from structperc.features.hashing import BucketCounter, string_hash
 
 NODE = ["bias", {"of": ["w", "p2", "ic", "c3"], "at": [-1, 0, 2]}, {"of": ["pos"], "at": [[-1, 0]]}, "w[-2]|ic[0]"]
-REACH, FULL = 2, 2**64 - 1
+FULL = 2**64 - 1
 CLUSTERS = {"ab": "0110", "12": "10"}
 
 

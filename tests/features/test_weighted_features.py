@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structperc import Corpus, FeatureExtractor, InputError
@@ -34,6 +34,7 @@ def read(features, *tokens):
     return [pairs[a:b] for a, b in itertools.pairwise(ends)]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.tuples(st.text(max_size=5), numbers), max_size=4), min_size=1, max_size=4))
 def test_write_and_read(tokens):
     strings = [format_weighted_features(token) for token in tokens]

@@ -1,6 +1,5 @@
 """Weights, averages and states that are saved."""
 
-import contextlib
 import copy
 
 import pytest
@@ -27,18 +26,6 @@ def test_a_checkpoint_resumes_to_the_same_bits():
     assert through.steps == resumed.steps
     for p, q in zip(through.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(through.sums(p), resumed.sums(q))
-
-
-def test_raw_weights_come_back_after_an_error():
-    model = model_of(["shen2007_c"], 3)
-    with model.updates.evaluation_weights():  # before the first decision there is no average
-        assert not any(p.any() for p in model.parameters())
-    model.learn(batch_of(sentences(2, 4, 3)))
-    raw = [p.detach().clone() for p in model.parameters()]
-    with contextlib.suppress(KeyError), model.updates.evaluation_weights():
-        assert not any(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
-        raise KeyError
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), raw, strict=True))
 
 
 def test_labels_and_features_out_of_range():

@@ -28,29 +28,6 @@ def test_separable_sentences():
         assert torch.equal(model.decode(batch).labels, batch.gold.where(batch.gold < 999, 0))
 
 
-@pytest.mark.parametrize("margin", [1, 20])
-def test_margin_is_kept_after_convergence(margin):
-    """Without context a decision compares the labels of one token."""
-    made = separable(4)
-    model = model_of([], 3, beam=1, rule=Aggressive(margin=margin, limit=100))
-    batch = batch_of(made)
-    while model.learn(batch).updates:
-        pass
-    for sentence in made:
-        for features, gold in zip(sentence.static, sentence.gold, strict=True):
-            scores = model.static.node[list(map(int, features))].sum(0).tolist()
-            assert scores.pop(gold) - max(scores) > margin
-
-
-def test_a_label_without_gold_loses_only():
-    """Label 2 occurs nowhere: nothing ever promotes it."""
-    made = sentences(3, 8, 2)
-    model = model_of(["shen2007_c"], 3)
-    assert model.learn(batch_of(made)).updates > 0
-    for p in model.parameters():
-        assert (p[:, 2] <= 0).all()
-
-
 def test_gold_below_a_hypothesis_of_its_state():
     """Token 2 closes the gap between 0, 1 and 3, 4; its label is not seen from outside, so that the wrong one, which
     scores higher, is the state's only hypothesis. That there is room for more states changes nothing."""

@@ -20,12 +20,13 @@ def weighted(templates, L, beam, order, seed, most=2):
     return model, reference
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("beam", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("beam", "order"), [(1, "easiest"), (2, "left-to-right"), (7, "easiest"), (40, "left-to-right")]
+)
 @pytest.mark.parametrize("templates", TEMPLATES.values(), ids=TEMPLATES)
 def test_same_decisions_as_the_reference(templates, beam, order):
-    for seed in range(3):
-        L, made = 3 + seed % 2, sentences(seed, 5, 3)
+    for seed, L in enumerate((3, 1)):
+        made = sentences(seed, 5, L)
         model, reference = weighted(templates, L, beam, order, seed, most=1 + seed)
         found = model.decode(batch_of(made, spare=seed))
         for row, sentence in enumerate(made):
@@ -62,48 +63,6 @@ def test_a_beam_may_change_its_mind_about_a_label(beam, labels, U):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_batches_equal_single_sentences(order):
-    """To the same bits, with any weights."""
-    made = sentences(11, 16, 4, longest=16)
-    model = model_of(["shen2007_c"], 4, order=order)
-    torch.manual_seed(0)
-    for p in model.parameters():
-        torch.nn.init.normal_(p)
-    together = model.decode(batch_of(made))
-    for row, sentence in enumerate(made):
-        alone = model.decode(batch_of([sentence]))
-        T = len(sentence.words)
-        for one, among_others in zip(alone[:-1], together[:-1], strict=True):
-            assert torch.equal(one[0], among_others[row, :T])
-        assert torch.equal(alone.scores[0], together.scores[row])
-
-
-def test_all_scores_equal():
-    """The first token comes first, and the first label, whatever the beam."""
-    made = sentences(3, 5, 3)
-    for beam in (1, 3, 50):
-        found = model_of(["shen2007_c"], 3, beam=beam).decode(batch_of(made))
-        for row, sentence in enumerate(made):
-            assert found.order[row, : len(sentence.words)].tolist() == list(range(len(sentence.words)))
-        assert not found.labels.any()
-        assert not found.scores.any()
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("beam", [2, 40])
-def test_one_label_and_wide_beams(beam, order):
-    for L in (1, 2):
-        made = sentences(5, 6, L)
-        model, reference = weighted(["shen2007_c"], L, beam, order, 1)
-        found = model.decode(batch_of(made))
-        for row, sentence in enumerate(made):
-            top, steps, _ = reference.decode(sentence)
-            assert found.labels[row, : len(steps)].tolist() == list(top.labels)
-            assert found.order[row, : len(steps)].tolist() == steps
-            assert found.scores[row].item() == top.V
-
-
-@pytest.mark.parametrize("order", ORDERS)
 def test_nothing_to_label(order):
     model = model_of(["shen2007_c"], 3, order=order)
     empty = Sentence([], [], [])
@@ -126,16 +85,6 @@ def test_weights_not_finite(order, weight):
     for row, sentence in enumerate(made):
         assert sorted(found.order[row, : len(sentence.words)].tolist()) == list(range(len(sentence.words)))
     assert model.learn(batch_of(made)).decisions > 0
-
-
-def test_without_context():
-    made = sentences(9, 8, 4)
-    model, reference = weighted([], 4, 3, "easiest", 2)
-    found = model.decode(batch_of(made))
-    for row, sentence in enumerate(made):
-        scores = [[sum(reference.weights[f, y] for f in features) for y in range(4)] for features in sentence.static]
-        assert found.labels[row, : len(scores)].tolist() == [own.index(max(own)) for own in scores]
-        assert found.scores[row].item() == sum(map(max, scores))
 
 
 def test_example_of_the_paper():

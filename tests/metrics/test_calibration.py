@@ -10,7 +10,7 @@ from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
-from structperc.metrics import Calibration, bin_sums
+from structperc.metrics import Calibration
 from structperc.metrics.counts import opened_segments, sentence_boundaries
 from structperc.structures import Lattice
 from tests.oracle import probabilities
@@ -70,22 +70,6 @@ def test_every_probability_by_enumeration(scheme, seed, scale):
         assert p == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_longer_segment_is_not_the_same():
-    """B-P on the first token is certain, where its segment ends is not."""
-    labels = SETS["IOB2"]
-    unary = torch.full((1, 2, 5), -torch.inf)
-    unary[0, 0, labels.index("B-P")] = 0
-    unary[0, 1, [labels.index("O"), labels.index("I-P")]] = torch.tensor([1.0, 0.0])
-    lattice = Lattice(unary, torch.zeros(1, 1, 5, 5), torch.tensor([2]))
-    path = torch.tensor([[labels.index("B-P"), labels.index("O")]])
-    boundaries = sentence_boundaries(torch.tensor([2]), 2)
-    one = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-    assert token_confidence(lattice, path)[0].tolist() == pytest.approx([1.0, torch.tensor(1.0).sigmoid().item()])
-    assert float(segment_confidence(lattice, path, one, boundaries, labels)) == pytest.approx(
-        torch.tensor(1.0).sigmoid().item()
-    )
-
-
 def test_without_segments():
     labels = SETS["IOB2"]
     lattice, boundaries = constrained(labels, 0, 1.0)
@@ -103,7 +87,7 @@ def naive(confidence, right, bins):
     return rows, sum((c - r) ** 2 for c, r in zip(confidence, right, strict=True))
 
 
-@pytest.mark.parametrize("bins", [1, 3, 10, 16])
+@pytest.mark.parametrize("bins", [1, 10])
 def test_bins_and_errors_by_plain_arithmetic(bins):
     generator = torch.Generator().manual_seed(bins)
     confidence = torch.rand(500, generator=generator, dtype=torch.float64)
@@ -118,24 +102,6 @@ def test_bins_and_errors_by_plain_arithmetic(bins):
     assert result.brier == pytest.approx(squares / 500)
     assert result.all.accuracy == int(right.sum()) / 500
     assert result.all.confidence == pytest.approx(float(confidence.mean()))
-
-
-def test_boundaries_belong_to_the_lower_bin():
-    confidence = torch.tensor([0.0, 0.25, 0.26, 0.5, 1.0], dtype=torch.float64)
-    counts, _ = bin_sums(confidence, torch.tensor([True, True, False, True, False]), 4)
-    assert counts.tolist() == [[2, 2, 0, 1], [2, 1, 0, 0]]
-
-
-def test_always_right_and_sure_is_perfect():
-    metric = Calibration()
-    metric.update(torch.ones(3), torch.ones(3, dtype=torch.bool))
-    assert (metric.compute().ece, metric.compute().brier) == (0.0, 0.0)
-
-
-def test_sure_and_always_wrong_is_the_worst():
-    metric = Calibration()
-    metric.update(torch.ones(3), torch.zeros(3, dtype=torch.bool))
-    assert (metric.compute().ece, metric.compute().brier) == (1.0, 1.0)
 
 
 def test_nothing_is_zero():

@@ -41,13 +41,12 @@ def test_recorded_output(corpora, padded):
         assert (printed == expected) == (name not in READ_AS_IOBES), (name, printed, expected)
 
 
-@pytest.mark.parametrize(("file", "tokens", "segments"), [("eng.testa", 51362, 5942), ("eng.train", 203621, 23499)])
-def test_real_labels_against_themselves(file, tokens, segments, corpora, padded):
-    path = corpora / "conll2003" / file
+def test_real_labels_against_themselves(corpora, padded):
+    path = corpora / "conll2003" / "eng.testa"
     if not path.is_file():
         pytest.skip(f"no {path}")
     blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
     rows = [[line.split()[-1] for line in block.splitlines() if "-DOCSTART-" not in line] for block in blocks]
     scores = metric_of([(row, row) for row in rows], padded).compute()
-    assert (scores.total, scores.tokens) == ((segments,) * 3, tokens)
+    assert (scores.total, scores.tokens) == ((5942,) * 3, 51362)
     assert scores.f1 == 1.0

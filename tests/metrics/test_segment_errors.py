@@ -35,7 +35,7 @@ def best_counts(gold, predicted):
 def test_best_of_all_matchings():
     """Segments may overlap and occur twice; their order has no influence."""
     draw = np.random.default_rng(1)
-    for _ in range(150):
+    for _ in range(60):
         sides = []
         for n in draw.integers(0, 5, 2):
             starts, lengths = draw.integers(0, 5, n).tolist(), draw.integers(1, 4, n).tolist()

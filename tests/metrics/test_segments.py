@@ -6,10 +6,7 @@ import matplotlib
 import pytest
 import pytorch_lightning as pl
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
-from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.metrics import classification_report
 from torch.utils.data import DataLoader
 from torchmetrics import MetricCollection, MetricTracker
 
@@ -133,7 +130,7 @@ def counted(gold, predicted, kind):
 
 @pytest.mark.parametrize("scheme", PREFIX_SCHEMES)
 def test_agrees_with_spans_in_every_row(scheme, padded):
-    gold, predicted = random_rows(scheme, 400, 1), random_rows(scheme, 400, 2)
+    gold, predicted = random_rows(scheme, 100, 1), random_rows(scheme, 100, 2)
     predicted = [[*(p + g)][: len(g)] for p, g in zip(predicted, gold, strict=True)]
     labels = LabelSet.from_corpus(["B-A", "B-B"] if scheme != "IOB1" else ["I-A", "I-B"], scheme)
     wanted, lengths = padded(labels, gold)
@@ -163,38 +160,6 @@ def test_documents_count_as_their_sentences_do(scheme, padded):
     metric.reset()
     metric.update(guessed, wanted, lengths)
     assert metric.compute() != scored(padded, gold, predicted, scheme)  # so the boundaries did matter
-
-
-def sequences(letters):
-    names = ["O", *(f"{letter}-{kind}" for letter in letters for kind in ("A", "B-1"))]
-    pair = st.tuples(st.sampled_from(names), st.sampled_from(names))
-    return st.lists(st.lists(pair, min_size=1, max_size=12), min_size=1, max_size=4)
-
-
-def check_seqeval(rows, scheme, padded):
-    gold, predicted = ([[pair[i] for pair in row] for row in rows] for i in (0, 1))
-    scores = scored(padded, gold, predicted, scheme)
-    g, p = set(get_entities(gold)), set(get_entities(predicted))
-    assert scores.total == (len(g & p), len(p), len(g))
-    for kind, score in scores.types.items():
-        of_kind = [{entity for entity in entities if entity[0] == kind} for entities in (g & p, p, g)]
-        assert score == tuple(map(len, of_kind))
-    if g and p:
-        assert scores.precision == pytest.approx(precision_score(gold, predicted), abs=1e-12)
-        assert scores.recall == pytest.approx(recall_score(gold, predicted), abs=1e-12)
-        assert scores.f1 == pytest.approx(f1_score(gold, predicted), abs=1e-12)
-
-
-@settings(max_examples=150)
-@given(rows=sequences("BI"))
-def test_agrees_with_seqeval_on_iob(rows, padded):
-    check_seqeval(rows, "IOB2", padded)
-
-
-@settings(max_examples=150)
-@given(rows=sequences("BIES"))
-def test_agrees_with_seqeval_on_iobes(rows, padded):
-    check_seqeval(rows, "IOBES", padded)
 
 
 def random_batch(padded, scheme="IOB2", count=30):
@@ -230,13 +195,6 @@ def test_batched_is_one_by_one_is_candidates(padded):
         assert torch.equal(counts.found[:, k], alone.found)
         assert torch.equal(counts.improper[:, k], alone.improper)
         assert torch.equal(counts.gold[:, 0], alone.gold)
-
-
-def test_arguments_are_not_changed(padded):
-    labels, *batch = random_batch(padded)
-    copies = [tensor.clone() for tensor in batch]
-    segment_counts(*batch, labels)
-    assert all(map(torch.equal, batch, copies))
 
 
 def test_length_zero_and_one(padded):
@@ -296,31 +254,13 @@ def test_plot_has_a_bar_per_type_and_one_for_all(padded):
 COUNTS = [(c, f, g) for f in range(4) for g in range(4) for c in range(min(f, g) + 1)]
 
 
-@pytest.mark.parametrize("beta", [0.25, 0.5, 1.0, 2.0, 10.0])
-@pytest.mark.parametrize(("correct", "found", "gold"), COUNTS)
-def test_equation_13_in_fractions(correct, found, gold, beta):
-    tp, fn, fp, square = correct, gold - correct, found - correct, Fraction(beta) ** 2
-    denominator = square * fn + fp + (square + 1) * tp
-    expected = (square + 1) * tp / denominator if denominator else 0
-    assert f_measure(correct=correct, found=found, gold=gold, beta=beta) == pytest.approx(float(expected), abs=1e-15)
-
-
-@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
-def test_weighted_harmonic_mean(beta):
-    score = SegmentScore(6, 8, 15)
-    p, r = score.precision, score.recall
-    assert score.f(beta) == pytest.approx((beta**2 + 1) * p * r / (beta**2 * p + r))
-
-
-def test_gamma_one_is_f1():
-    for counts in COUNTS:
-        assert f_measure(**SegmentScore(*counts)._asdict()) == SegmentScore(*counts).f1
-
-
-def test_extreme_gammas_are_precision_and_recall():
-    score = SegmentScore(6, 8, 15)
-    assert score.f(1e-6) == pytest.approx(score.precision)
-    assert score.f(1e6) == pytest.approx(score.recall)
+@pytest.mark.parametrize("beta", [0.25, 1.0, 10.0])
+def test_equation_13_in_fractions(beta):
+    for correct, found, gold in COUNTS:
+        tp, fn, fp, square = correct, gold - correct, found - correct, Fraction(beta) ** 2
+        denominator = square * fn + fp + (square + 1) * tp
+        wanted = (square + 1) * tp / denominator if denominator else 0
+        assert f_measure(correct=correct, found=found, gold=gold, beta=beta) == pytest.approx(float(wanted), abs=1e-15)
 
 
 def test_sums_over_types_come_before_the_division():

@@ -5,7 +5,7 @@ from structperc.nonlocal_features import segments
 from tests.nonlocal_features.labelled import WORDS, Case, make_case
 
 
-@pytest.fixture(params=[(seed, WORDS) for seed in (0, 3, 7, 10)], ids=lambda param: str(param[0]))
+@pytest.fixture(params=[(seed, WORDS) for seed in (0, 10)], ids=lambda param: str(param[0]))
 def case(request: pytest.FixtureRequest) -> Case:
     """Random documents with candidates, of a few words that often return."""
     return make_case(*request.param)

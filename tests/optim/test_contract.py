@@ -150,7 +150,7 @@ def test_sparse_gradients(name):
 
 
 @leaves
-@pytest.mark.parametrize("stop", range(9))
+@pytest.mark.parametrize("stop", [0, 2, 5])
 def test_resume_equals_going_on(name, stop):
     params = parameters()
     optimizer = make(name, params)
@@ -223,8 +223,7 @@ def test_best_weights_after_the_last_step(name):
 
 
 @full_batch
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("where", ["objective", "gradient"])
+@pytest.mark.parametrize(("bad", "where"), [(math.nan, "objective"), (-math.inf, "objective"), (math.inf, "gradient")])
 def test_divergence_restores_the_best_weights(name, bad, where):
     params = parameters()
     optimizer = make(name, params)
@@ -267,7 +266,7 @@ def test_full_batch_needs_closure_and_one_group(name):
 @full_batch
 def test_many_parameters_in_float32(name):
     generator = torch.Generator().manual_seed(0)
-    n = 100_000
+    n = 20_000
     target, scale = torch.randn(n, generator=generator), torch.rand(n, generator=generator) + 0.5
     p = torch.nn.Parameter(torch.zeros(n))
     optimizer = make(name, [p], tolerance=1e-6, **({"C": 1e6} if name == "OWLQN" else {}))

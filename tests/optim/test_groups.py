@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from transformers import AutoModel, BertConfig, DebertaConfig, DistilBertConfig, ElectraConfig, RobertaConfig
+from transformers import AutoModel, BertConfig, DebertaConfig, DistilBertConfig
 from transformers.models.xlm.configuration_xlm import XLMConfig
 
 from structperc.encoders import Transformer
@@ -17,8 +17,6 @@ from tests.encoders.tiny_models import SIZES, save_bert
 SMALL = {"vocab_size": 50, "max_position_embeddings": 16}
 FAMILIES = {  # configuration, and the first parts of names of the embeddings and of layer number i
     "bert": (BertConfig(**SMALL, **SIZES), "embeddings", "encoder.layer.{}."),
-    "roberta": (RobertaConfig(**SMALL, **SIZES), "embeddings", "encoder.layer.{}."),
-    "electra": (ElectraConfig(embedding_size=8, **SMALL, **SIZES), "embeddings", "encoder.layer.{}."),
     "deberta": (
         DebertaConfig(relative_attention=True, pos_att_type=["c2p", "p2c"], **SMALL, **SIZES),
         "e",  # embeddings and encoder.rel_embeddings

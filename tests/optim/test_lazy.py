@@ -55,21 +55,6 @@ def test_all_rows_touched_equals_adamw():
     assert torch.equal(p, q)
 
 
-def test_without_decay_equals_sparse_adam():
-    p, q = table(), table()
-    lazy = LazyAdamW([p], lr=0.1, eps=1e-300, weight_decay=0.0)  # SparseAdam has another scale of eps
-    sparse_adam = torch.optim.SparseAdam([q], lr=0.1, eps=1e-300)
-    for gradient in gradients(5, [0, 1, 4]):
-        whole = gradient.coalesce()
-        rows = torch.unique(whole.indices()[0])
-        values = whole.to_dense()[rows]
-        values[values == 0] = 0.5  # no 0 / 0
-        p.grad = q.grad = torch.sparse_coo_tensor(rows[None], values, (ROWS, WIDTH), check_invariants=True)
-        lazy.step()
-        sparse_adam.step()
-    torch.testing.assert_close(p, q)
-
-
 @pytest.mark.parametrize("fused", [False, True])
 def test_dense_gradients_as_adamw(fused):
     ours, theirs = [table(), table()], [table(), table()]

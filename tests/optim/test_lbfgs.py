@@ -69,9 +69,8 @@ class Rosenbrock(torch.autograd.Function):
         return grad * torch.tensor(rosen_der(ctx.saved_tensors[0].detach().numpy()))
 
 
-@pytest.mark.parametrize("n", [2, 5, 30])
-def test_rosenbrock_as_scipy(n):
-    start = [-1.2, 1.0] * (n // 2) + [-1.2] * (n % 2)
+def test_rosenbrock_as_scipy():
+    start = [-1.2, 1.0] * 15
     p = parameter(start)
     optimizer = LBFGS([p], tolerance=0, epsilon=1e-9)
     points = solve(optimizer, p, Rosenbrock.apply)
@@ -81,7 +80,7 @@ def test_rosenbrock_as_scipy(n):
     assert "gradient" in optimizer.stop_reason
 
 
-@pytest.mark.parametrize("history", [1, 3, 10, 100])
+@pytest.mark.parametrize("history", [3, 100])
 def test_logistic_regression_as_scipy(history):
     objective = gaussian(logistic(), 10.0)
     p = parameter([0.0] * 40)
@@ -168,8 +167,7 @@ def test_failed_line_search():
     torch.testing.assert_close(down, -gradient / gradient.norm())
 
 
-@pytest.mark.parametrize("pairs", [0, 1, 3, 4, 7])
-@pytest.mark.parametrize("n", [6, CHUNK + 5])
+@pytest.mark.parametrize(("pairs", "n"), [(0, 6), (3, 6), (7, 6), (4, CHUNK + 5)])
 def test_two_loop_recursion(pairs, n):
     generator = torch.Generator().manual_seed(pairs)
     memory = LimitedMemory(torch.zeros(10, n, dtype=torch.float64), torch.zeros(10, 10, dtype=torch.float64), 0)
@@ -237,8 +235,8 @@ def proximal(objective, size, strength, steps=4_000):
     return w
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0])
-def test_l1_as_a_proximal_gradient_method(C):
+def test_l1_as_a_proximal_gradient_method():
+    C = 1.0
     objective = logistic(5, N=100, D=20)  # the curvature is greatest at 0, where FISTA takes its step size from
     p = parameter([0.0] * 20)
     optimizer = OWLQN([p], C=C, tolerance=1e-14, epsilon=1e-8)
@@ -250,7 +248,7 @@ def test_l1_as_a_proximal_gradient_method(C):
     assert optimizer.lowest == pytest.approx(objective(p).item() + p.abs().sum().item() / C)
 
 
-@pytest.mark.parametrize("start", [0.0, 1.0, -1.0])
+@pytest.mark.parametrize("start", [0.0, -1.0])
 def test_no_step_leaves_the_orthant(start):
     objective = logistic(6)
     p = parameter([start] * 40)
@@ -262,14 +260,6 @@ def test_no_step_leaves_the_orthant(start):
         uphill = pseudo_gradient(kept, optimizer.state[p]["gradient"], 1.0)
         assert not ((kept == 0) & (p.detach() * uphill > 0)).any() or optimizer.stop_reason
     assert optimizer.objective < objective(torch.full((40,), start, dtype=torch.float64)).item() + 40 * abs(start)
-
-
-def test_strong_l1_leaves_nothing():
-    p = parameter([0.5] * 40)
-    optimizer = OWLQN([p], C=1e-4)
-    solve(optimizer, p, logistic())
-    assert not p.any()
-    assert "gradient" in optimizer.stop_reason
 
 
 def test_pseudo_gradient_by_hand():

@@ -36,7 +36,7 @@ def run(search, phi, slope):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("c2", [0.9, 0.1])
-@pytest.mark.parametrize("first", [1e-3, 0.1, 1.0, 10.0, 1000.0])
+@pytest.mark.parametrize("first", [1e-3, 1.0, 1000.0])
 def test_strong_wolfe_conditions_hold(name, c2, first):
     phi, slope = FUNCTIONS[name]
     outcome, steps = run(StrongWolfe(C1, c2, 40, 0.0, phi(0.0), slope(0.0), first), phi, slope)
@@ -45,11 +45,6 @@ def test_strong_wolfe_conditions_hold(name, c2, first):
     assert abs(slope(steps[-1])) <= c2 * abs(slope(0))
     assert len(set(steps)) == len(steps)  # nothing is tried twice
     assert len(steps) <= 25
-
-
-def test_good_first_step():
-    phi, slope = FUNCTIONS["parabola"]
-    assert run(StrongWolfe(C1, 0.9, 20, 0.0, 9.0, -6.0, 2.5), phi, slope) == (Outcome.ACCEPTED, [2.5])
 
 
 def test_the_cubic_finds_the_minimum_of_a_cubic():

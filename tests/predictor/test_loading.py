@@ -28,20 +28,18 @@ from structperc.taggers import Tagger
 from tests.errors import refusal
 from tests.tiny import Sentences, make_tagger, sentences
 
-CHILD = """
+LIGHT = """
 import sys
 def heavy():
     return sorted({"torch", "pytorch_lightning", "datasets", "pyarrow", "matplotlib"} & set(sys.modules))
-"""
-FROM_PYTHON = """
+
 import structperc
-for model in sys.argv[1:]:
-    tagger = structperc.load(model)
+model, segments, text, columns, probable = sys.argv[1:]
+for folder in (model, segments):
+    tagger = structperc.load(folder)
     print(tagger.tag([["Anna", "saw", "Rome"]]), [span.type for span in tagger.annotate("Anna saw Rome.")], heavy())
-"""
-FROM_SHELL = """
+
 from structperc.cli.main import main
-model, text, columns, probable = sys.argv[1:]
 for form in ("columns", "jsonl", "html", "brat"):
     assert main(["tag", model, text, "--input", "text", "--format", form]) == 0
     print(form, heavy())
@@ -49,7 +47,6 @@ assert main(["tag", model, columns]) == 0
 print(heavy())
 assert main(["tag", probable, columns, "--probabilities"]) == 0
 from starlette.testclient import TestClient
-import structperc
 from structperc.serving import application
 with TestClient(application(structperc.load(probable))) as client:
     print(sorted(client.post("/tag", json={"sentences": [["Rome"]]}).json()), heavy())
@@ -118,29 +115,27 @@ def model(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "model")
 
 
-def child(program, *arguments):
-    command = [sys.executable, "-c", CHILD + program, *map(str, arguments)]
+def child(*arguments):
+    command = [sys.executable, "-c", LIGHT, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_imports_of_loading_and_tagging(saved, with_segments):
-    lines = []
+def test_imports_of_light_models(saved, with_segments, tmp_path):
+    """In Python; in commands, whatever the form of input and output, also with probabilities; in a service."""
+    wanted = []
     for folder in (saved, with_segments):
         whole = Tagger.load(folder)
         found = whole.tag([["Anna", "saw", "Rome"]]), [span.type for span in whole.annotate("Anna saw Rome.")]
-        lines.append(f"{found[0]} {found[1]} []")
-    assert child(FROM_PYTHON, saved, with_segments).splitlines() == lines
-
-
-def test_imports_of_command_and_service(saved, tmp_path):
-    """Whatever the form of what is read and written, probabilities included."""
+        wanted.append(f"{found[0]} {found[1]} []")
     text, columns, probable = tmp_path / "text.txt", tmp_path / "columns.txt", tmp_path / "probable"
     text.write_text("Anna saw Rome.\n")
     columns.write_text("Anna x\nsaw y\n\nRome x\n")
     make_tagger(Sentences(sentences(8)), CRFLoss()).save(probable)
-    *lines, names, _, first, second, _, third, service = child(FROM_SHELL, saved, text, columns, probable).splitlines()
+    lines = child(saved, with_segments, text, columns, probable).splitlines()
+    assert lines[:2] == wanted
+    *lines, names, _, first, second, _, third, service = lines[2:]
     assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
     assert [line.split()[:2] for line in lines[-5:-3]] == [["Anna", "x"], ["saw", "y"]]
     assert lines[-1] == "[]"

@@ -181,14 +181,6 @@ def test_sentences_and_documents(folder, light):
     assert light.tag([[]]) == [[]]
 
 
-def test_text_is_annotated_alike(folder, light):
-    text = "Anna Bo saw Rome. The ROME in 1996."
-    spans = light.annotate(text)
-    assert spans == Tagger.load(folder / "plain").annotate(text)
-    assert spans
-    assert {span.confidence for span in spans} == {None}
-
-
 @pytest.mark.parametrize("case", LIKELY.values(), ids=list(LIKELY))
 def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
     tagger = tagger_of(case)
@@ -212,7 +204,7 @@ def test_probabilities_equal_those_of_the_tagger(case, tmp_path):
     assert (nothing.labels, nothing.tokens.tolist(), nothing.segments.tolist()) == ([], [], [])
 
 
-@pytest.mark.parametrize("name", ["documents", "documents of one table", "segments of documents"])
+@pytest.mark.parametrize("name", ["documents of one table", "segments of documents"])
 def test_biases_and_temperatures_equal_those_of_the_tagger(name, tmp_path):
     tagger, corpus = tagger_of(CASES[name]), corpus_of(CASES[name], 1)
     without = tagger.label(corpus)

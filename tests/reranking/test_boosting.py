@@ -2,7 +2,6 @@
 
 import math
 import random
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,7 +9,6 @@ import torch
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples
 from structperc.reranking.boosting import best_w0
-from tests.nested import assert_same
 
 HISTORY = ("chosen", "steps", "losses", "touched")
 
@@ -99,32 +97,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("shape", "options"), CASES.values(), ids=CASES)
-def test_rounds_by_definition(shape, options, seed):
+def test_rounds_by_definition(shape, options):
     shape = {"K": 5, "F": 15, **shape}
-    lists = drawn(seed, **shape)
-    ranker = Boosting(rounds=40, **options)
+    lists = drawn(0, **shape)
+    ranker = Boosting(rounds=20, **options)
     ranker.start(examples_of(lists, shape["F"], shape["K"]))
     naive = Naive(lists, shape["F"], ranker.smoothing, ranker.first_weight)
     assert ranker.objective == pytest.approx(sum(naive.shares()), rel=1e-12)
     for _ in range(5):
         ranker.epoch()
-    assert_same_history(ranker, naive, 200)
-
-
-@pytest.mark.parametrize("smoothing", [1e-9, 0.0025, 1.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_loss_never_increases(seed, smoothing):
-    ranker = Boosting(rounds=50, smoothing=smoothing)
-    ranker.start(examples_of(drawn(seed, S=30, F=8), 8, 5))
-    losses = [ranker.objective]
-    for _ in range(6):
-        ranker.epoch()
-        assert ranker.objective == (ranker.losses[-1] if len(ranker.losses) else losses[0])
-    losses += ranker.losses.tolist()
-    assert len(losses) > 2
-    assert all(after <= before * (1 + 1e-13) for before, after in pairwise(losses))
+    assert_same_history(ranker, naive, 100)
 
 
 def test_a_weight_counts_a_list_several_times():
@@ -198,22 +181,10 @@ def test_vanishing_loss():
     assert ranker.stop_reason
 
 
-def test_sequences_without_correct_candidate():
-    lists = drawn(3)
-    kept = [x for x in lists if x[2] is not None]
-    assert 2 < len(kept) < len(lists)
-    both = [Boosting(), Boosting()]
-    for ranker, given in zip(both, (lists, kept), strict=True):
-        ranker.start(examples_of(given, 15, 5))
-        ranker.epoch()
-    assert_same(*(ranker.state_dict() for ranker in both))
-
-
 # -- w0 -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("seed", "scale"), [(0, 1e-3), (1, 1.0), (2, 1e4)])
 def test_w0_is_the_best_of_a_fine_grid(seed, scale):
     differences = torch.randn(40, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
     w0 = best_w0(scale * differences.numpy(), torch.ones(len(differences)).numpy()) * scale
@@ -223,18 +194,6 @@ def test_w0_is_the_best_of_a_fine_grid(seed, scale):
     assert 0 < best < len(grid) - 1
     assert w0 == pytest.approx(float(grid[best]), abs=1e-4)
     assert float(torch.exp(-w0 * differences).sum()) <= float(losses[best])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_w0_is_chosen_at_the_start(seed):
-    lists = drawn(seed)
-    ranker = Boosting()
-    ranker.start(examples_of(lists, 15, 5))
-    losses = [sum(Naive(lists, 15, 1, w / 100).shares()) for w in range(300)]
-    assert ranker.first_weight == pytest.approx(losses.index(min(losses)) / 100, abs=0.01)
-    chosen = ranker.first_weight
-    ranker.epoch()
-    assert ranker.first_weight == chosen
 
 
 @pytest.mark.parametrize("differences", [[-1.0, -2.0], [-1.0, 0.5], [1.0, -1.0], [0.0], []], ids=str)

@@ -79,24 +79,12 @@ def test_take_and_concat():
         assert torch.equal(getattr(whole, name), getattr(kept, name))
 
 
-def test_sequences_without_lists():
-    empty = CandidateLists.collect([2, 0], 3, 4, ())
-    assert not empty.valid.any()
-    assert empty.scores.isneginf().all()
-
-
 def test_contain():
     rows = made(3, [4, 2, 3, 0], 3, 4)
     rows[1] = (torch.tensor([[1, 2], [0, 0], [0, 0]]), rows[1][1], torch.tensor([True, False, False]), rows[1][3])
     gold = [rows[0][0][0], torch.tensor([0, 0]), rows[2][0][0].add(1), torch.tensor([], dtype=torch.int64)]
     rows[2] = (rows[2][0][:1].expand(3, -1), *rows[2][1:])
     assert collected(rows, 3, 4).contains(torch.cat(gold)).tolist() == [True, False, False, True]
-
-
-def test_misshapen_arrays():
-    kept = collected(made(4, [2, 3], 2, 3), 2, 3)
-    with pytest.raises(InputError, match="labels"):
-        CandidateLists(kept.labels[:-1], kept.scores, kept.valid, kept.gold_scores, kept.starts)
 
 
 # -- files ----------------------------------------------------------------------------------------------------
@@ -149,10 +137,5 @@ def test_damaged_file(kept, tmp_path, damage):
 
 def test_other_tensors_are_no_lists(tmp_path):
     save_file({"labels": torch.zeros(2)}, tmp_path / "lists")
-    with pytest.raises(InputError, match=str(tmp_path / "lists")):
-        CandidateLists.load(tmp_path / "lists")
-
-
-def test_missing_file(tmp_path):
     with pytest.raises(InputError, match=str(tmp_path / "lists")):
         CandidateLists.load(tmp_path / "lists")

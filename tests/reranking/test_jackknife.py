@@ -11,7 +11,6 @@ import torch
 
 from structperc.chain import KBest, kbest, path_score
 from structperc.criteria import MarginLoss, MEMMLoss, Prior
-from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.datamodules.sources import Synthetic
 from structperc.errors import InputError
@@ -75,8 +74,7 @@ def files(plan):
 # -- folds ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("documents", "folds"), [(5, 5), (7, 3), (40, 2), (23, 5)])
+@pytest.mark.parametrize(("documents", "folds", "seed"), [(5, 5, 0), (23, 5, 1)])
 def test_folds_partition_the_documents_evenly(documents, folds, seed):
     of = fold_numbers(np.arange(documents) * 3, folds, seed)
     sizes = np.bincount(of, minlength=folds)
@@ -85,27 +83,8 @@ def test_folds_partition_the_documents_evenly(documents, folds, seed):
     assert np.array_equal(of, fold_numbers(np.arange(documents) * 3, folds, seed))
 
 
-def test_folds_depend_on_the_seed():
-    assert len({tuple(fold_numbers(np.arange(30), 5, seed)) for seed in range(5)}) == 5
-
-
-def test_no_document_is_split():
-    documents = np.repeat(np.arange(11), np.arange(1, 12))
-    of = fold_numbers(documents, 4, 0)
-    assert all(len(set(of[documents == d])) == 1 for d in range(11))
-    assert len(set(of)) == 4
-
-
-def test_folds_keep_documents():
-    corpus = make_data(unit="sentence").corpus("train")
-    of = fold_numbers(corpus.documents, FOLDS, 1)
-    assert len(of) == len(corpus) > 5
-    assert all(len(set(of[corpus.documents == d])) == 1 for d in set(corpus.documents))
-
-
-@pytest.mark.parametrize("unit", ["sentence", "document"])
-def test_subset(unit):
-    corpus = make_data(unit=unit).corpus("train")
+def test_subset():
+    corpus = make_data().corpus("train")
     keep = np.random.default_rng(0).random(len(corpus)) < 0.4
     part = corpus.subset(keep)
     texts = [corpus.columns["word"][a:b] for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True)]
@@ -116,18 +95,6 @@ def test_subset(unit):
     document_of = [corpus.starts.searchsorted(a, "right") - 1 for a in corpus.sentences[:-1]]
     assert part.sentences_of(part.columns["word"]) == [s for s, d in zip(whole, document_of, strict=True) if keep[d]]
     assert all(len(values) == part.tokens for values in part.columns.values())
-
-
-def test_subset_keeps_empty_sequences_and_lines():
-    rows = [{"word": words} for words in (["a", "b"], [], ["c"], [])]
-    corpus = Corpus.from_sentences(rows)
-    corpus = Corpus(corpus.columns, corpus.starts, corpus.sentences, corpus.documents, "x", np.array([3, 4, 9]))
-    part = corpus.subset(np.array([False, True, True, True]))
-    assert part.lengths.tolist() == [0, 1, 0]
-    assert part.sentences_of(part.columns["word"]) == [["c"]]
-    assert part.where(0) == "x:9"
-    assert part.starts.dtype == part.sentences.dtype == np.int64
-    assert corpus.subset(np.zeros(4, bool)).tokens == 0
 
 
 # -- lists ----------------------------------------------------------------------------------------------------
@@ -228,13 +195,6 @@ def test_labels_missing_from_a_fold(tmp_path):
     assert int(models.lists.labels.max()) < len(models.tagger.labels)
 
 
-def test_model_is_unchanged(whole):
-    first = whole[2]
-    assert not first.fitted
-    with pytest.raises(RuntimeError, match="no index"):
-        first.features.feature_names("node")
-
-
 def test_callbacks_are_copied_for_each_training(tmp_path):
     seen = []
 
@@ -313,13 +273,7 @@ def test_fingerprint_without_other_splits(tmp_path):
     assert make_plan(tmp_path / "elsewhere").fingerprint(first, data, N) == name
 
 
-def test_lists_of_another_configuration(cached, trainings):
-    trainings.stop_before = 0
-    with pytest.raises(KeyboardInterrupt):
-        cached(make_first(criterion=MarginLoss(C=6)), make_data(), N, **TRAINER)
-
-
-@pytest.mark.parametrize("damaged", ["fold-1.safetensors", "first/model.safetensors", "first/model.json", "first.json"])
+@pytest.mark.parametrize("damaged", ["fold-1.safetensors", "first/model.json"])
 def test_damaged_files_are_computed_again(whole, cached, trainings, caplog, damaged):
     folder = files(cached)["first"].parent
     (folder / damaged).write_bytes((folder / damaged).read_bytes()[:-1] + b"]")
@@ -339,14 +293,6 @@ def test_lists_of_other_sequences(cached, trainings, caplog):
     cached(make_first(), make_data(), N, **TRAINER)
     assert len(trainings) == 1
     assert "fold-1.safetensors: the lists belong to" in caplog.text
-
-
-def test_nothing_but_safetensors_json_and_cards(cached):
-    assert {path.suffix for path in files(cached)["first"].parent.rglob("*") if path.is_file()} == {
-        ".safetensors",
-        ".json",
-        ".md",
-    }
 
 
 # -- bad input ------------------------------------------------------------------------------------------------
@@ -372,12 +318,3 @@ def test_callbacks_with_private_options(tmp_path):
 
     with pytest.raises(InputError, match=r"Opaque .* 'option'"):
         make_plan(tmp_path, callbacks=[Opaque(1)])(make_first(), make_data(), N, **TRAINER)
-
-
-def test_options_of_other_types(tmp_path):
-    class Holder(pl.Callback):
-        def __init__(self, option):
-            self.option = option
-
-    with pytest.raises(InputError, match="plain values"):
-        make_plan(tmp_path, callbacks=[Holder(object())])(make_first(), make_data(), N, **TRAINER)

@@ -8,7 +8,7 @@ import torch
 
 from structperc.criteria import Criterion, ExponentialLoss, PerceptronLoss
 from structperc.errors import InputError
-from structperc.reranking import Boosting, Examples, Ranker, VotedPerceptron
+from structperc.reranking import Boosting, Examples, VotedPerceptron
 from tests.nested import assert_same
 
 S, K, F = 15, 4, 40
@@ -21,7 +21,6 @@ RANKERS = {
 }
 
 each_ranker = pytest.mark.parametrize("made", RANKERS.values(), ids=RANKERS)
-each_seed = pytest.mark.parametrize("seed", range(4))
 
 
 def drawn(seed, S=S, step=2):
@@ -58,16 +57,6 @@ def features_of(ranker):
 
 
 @each_ranker
-@each_seed
-def test_used_are_the_features_of_some_vector(made, seed):
-    ranker = trained(made, seed)
-    assert ranker.used_mask.dtype == torch.bool
-    assert set(ranker.used_mask.nonzero()[:, 0].tolist()) == features_of(ranker)
-    assert 0 < len(features_of(ranker)) < F
-    assert not ranker.weights[~ranker.used_mask].any()
-
-
-@each_ranker
 def test_before_the_first_epoch_nothing_is_used(made):
     ranker = trained(made, 0, epochs=0)
     assert ranker.used_mask.tolist() == [False] * F
@@ -78,10 +67,11 @@ def test_before_the_first_epoch_nothing_is_used(made):
 
 
 @each_ranker
-@each_seed
 @pytest.mark.parametrize("more", [0, 5])
-def test_pruning_renumbers_and_changes_no_total(made, seed, more):
-    ranker, new = trained(made, seed), drawn(seed + 100, 9, 1)
+def test_pruning_renumbers_and_changes_no_total(made, more):
+    ranker, new = trained(made, 1), drawn(101, 9, 1)
+    assert 0 < len(features_of(ranker)) < F
+    assert not ranker.weights[~ranker.used_mask].any()
     keep = ranker.used_mask.clone()
     keep[(~keep).nonzero()[:more, 0]] = True
     numbers, place = [-1] * F, 0
@@ -97,16 +87,6 @@ def test_pruning_renumbers_and_changes_no_total(made, seed, more):
     loaded = made()
     loaded.load_state_dict(ranker.state_dict())
     assert torch.equal(totals_of(loaded, new, torch.tensor(numbers)), before)
-
-
-@each_ranker
-def test_pruning_after_votes_were_counted(made):
-    """What a ranker keeps for new lists goes with the old numbers."""
-    ranker, new = trained(made, 1), drawn(101, step=1)
-    before = totals_of(ranker, new)
-    keep = ranker.used_mask
-    ranker.prune(keep)
-    assert torch.equal(totals_of(ranker, new, (keep.cumsum(0) - 1).where(keep, -1)), before)
 
 
 @each_ranker
@@ -129,7 +109,7 @@ def test_second_fit_of_the_same_examples(made):
 
 
 @each_ranker
-@pytest.mark.parametrize("stop", [0, 1, 3])
+@pytest.mark.parametrize("stop", [0, 1])
 def test_restored_state_ends_in_the_same_bits(made, stop, tmp_path):
     through, resumed, loaded, new = trained(made, 1, epochs=4), made(), made(), drawn(101, step=1)
     torch.save(trained(made, 1, epochs=stop).state_dict(), tmp_path / "state")
@@ -159,28 +139,12 @@ def test_bad_options(kind, options):
         kind(**options)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (Boosting, {"rounds": 7, "smoothing": 0.5, "w0": 2.0}),
-        (VotedPerceptron, {"predict": "last", "unit": 2.0, "seed": 5, "shuffle": True}),
-    ],
-)
-def test_options_are_kept(kind, options):
-    assert {name: getattr(kind(**options), name) for name in options} == options
-
-
 @each_ranker
 def test_criteria_compare_candidates(made):
     criterion = made().criterion
     assert isinstance(criterion, Criterion)
     assert type(criterion) is (ExponentialLoss if isinstance(made(), Boosting) else PerceptronLoss)
     assert not criterion.needs_lattice
-
-
-def test_the_base_has_no_algorithm():
-    with pytest.raises(TypeError, match="abstract"):
-        Ranker()
 
 
 # -- examples ---------------------------------------------------------------------------------------------------
@@ -245,10 +209,9 @@ def test_concat():
         assert torch.equal(getattr(whole, name).nan_to_num(), wanted.nan_to_num())
 
 
-@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [4, 2, 0], [1], [3, 3, 0, 3], []], ids=str)
-@pytest.mark.parametrize("seed", range(3))
-def test_take(seed, rows):
-    given, sets = random_pairs(seed, 5, 3, 7)
+@pytest.mark.parametrize("rows", [[4, 2, 0], [3, 3, 0, 3], []], ids=str)
+def test_take(rows):
+    given, sets = random_pairs(0, 5, 3, 7)
     examples = Examples.from_pairs(*given)
     taken = examples.take(torch.tensor(rows).long())
     assert sets_of(taken) == [sets[s] for s in rows]
@@ -258,20 +221,6 @@ def test_take(seed, rows):
         assert (found.dtype, found.shape[1:]) == (wanted.dtype, wanted.shape[1:])
         assert found.nan_to_num().tolist() == [wanted[s].nan_to_num().tolist() for s in rows]
     assert sets_of(examples) == sets  # which stay as they were
-
-
-def test_take_puts_parts_back_in_order():
-    given, sets = random_pairs(6, 6, 2, 5)
-    whole, order = Examples.from_pairs(*given), torch.tensor([4, 0, 5, 1, 3, 2])
-    back = Examples.concat([whole.take(order[:2]), whole.take(order[2:])]).take(order.argsort())
-    for name in ("valid", "correct"):
-        assert torch.equal(getattr(back, name), getattr(whole, name))
-    assert sets_of(back) == sets
-
-
-def test_take_without_features():
-    given, _ = random_pairs(4, 2, 3, 0)
-    assert sets_of(Examples.from_pairs(*given).take(torch.tensor([1, 0, 1]))) == [[set()] * 3] * 3
 
 
 def test_mismatched_parts():

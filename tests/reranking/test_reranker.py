@@ -1,7 +1,6 @@
 """Re-rankers: scores against naive sums, training and decoding."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import pytorch_lightning as pl
@@ -10,12 +9,13 @@ from safetensors.torch import load_file
 
 from structperc.analysis.explanation import explain
 from structperc.analysis.nbest import nbest_scores
-from structperc.chain import KBest, LabelBias, kbest, path_score
-from structperc.criteria import CRFLoss, HingeLoss, LocalAndNonlocal, MarginLoss
+from structperc.chain import KBest, kbest, path_score
+from structperc.criteria import CRFLoss, LocalAndNonlocal, MarginLoss
 from structperc.data.tag_schemes import spans
 from structperc.datamodules.sources import Conll, Synthetic
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
+from structperc.models import ChainModel, Model
 from structperc.nonlocal_features import ConjunctionConsistency, PhraseConsistency
 from structperc.optim import Perceptron
 from structperc.reranking import FirstScore, LocalFeatures, LocalSum
@@ -26,15 +26,16 @@ from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
 from structperc.training.report import evaluate
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
-LOCAL = {
-    "first score": partial(FirstScore, unit=4.0),
-    "local features": lambda: LocalFeatures(SparseLinear()),
-    "both": lambda: LocalSum([FirstScore(unit=4.0), LocalFeatures(SparseLinear())]),
-}
+first_score = partial(FirstScore, unit=4.0)
 
-each_local = pytest.mark.parametrize("local", LOCAL.values(), ids=LOCAL)
+
+def local_features():
+    return LocalFeatures(SparseLinear())
+
+
+def both():
+    return LocalSum([first_score(), local_features()])
 
 
 def make_first(**options):
@@ -43,7 +44,7 @@ def make_first(**options):
     return Tagger(features, SparseLinear(transitions=False), **options)
 
 
-def make_reranker(cache, local=LOCAL["first score"], **options):
+def make_reranker(cache, local=first_score, **options):
     parts = {
         "first": make_first(),
         "criterion": MarginLoss(C=5),
@@ -67,10 +68,10 @@ def data():
     return Synthetic(unit="document", train=5, dev=3, test=2, batch_size=1)
 
 
-@pytest.fixture(params=LOCAL.values(), ids=LOCAL)
-def reranker(request, cache, data):
+@pytest.fixture
+def reranker(cache, data):
     """With its first model, and random weights for the second."""
-    made = make_reranker(cache, request.param)
+    made = make_reranker(cache, both)
     made.train_first(data, **TRAINER)
     data.encode(made.encode, "fit")
     torch.manual_seed(1)
@@ -80,54 +81,13 @@ def reranker(request, cache, data):
     return made
 
 
-def nonlocal_score(reranker, words, sentences, labels):
-    """Counts by hand of same phrases and of lists, for the two features of `make_reranker`."""
-    phrase, conjunction = reranker.nonlocal_features
-    names = phrase.names(reranker.labels.type_names), conjunction.names(reranker.labels.type_names)
-    mentions, start = [], 0
-    while start < len(words):
-        end = start
-        while end < len(words) and sentences[end] == sentences[start]:
-            end += 1
-        mentions += [(s.type, start + s.start, start + s.end) for s in spans(labels[start:end])]
-        start = end
-    total = 0.0
-    for i, (kind, a, b) in enumerate(mentions):
-        for other, c, d in mentions[i + 1 :]:
-            pair = ",".join(sorted([kind, other], key=reranker.labels.type_names.index))
-            if words[a:b] == words[c:d]:
-                total += float(phrase.weight[names[0].index(f"phrase({pair})")])
-    chains = []
-    for mention in mentions:
-        between = words[chains[-1][-1][2] : mention[1]] if chains else []
-        near = chains and sentences[chains[-1][-1][1]] == sentences[mention[1]]
-        joined = near and between and all(w.casefold() in conjunction.connectors for w in between)
-        if joined:
-            chains[-1].append(mention)
-        else:
-            chains.append([mention])
-    for chain in chains:
-        for i, (kind, *_) in enumerate(chain):
-            for other, *_ in chain[i + 1 :]:
-                pair = ",".join(sorted([kind, other], key=reranker.labels.type_names.index))
-                total += float(conjunction.weight[names[1].index(f"conjunction({pair})")])
-    return total
-
-
-def text_of(data, split, row):
-    corpus = data.corpus(split)
-    a, b = corpus.starts[row], corpus.starts[row + 1]
-    return corpus.columns["word"][a:b]
-
-
-def total_by_hand(reranker, batch, words, labels, first):
+def total_by_hand(reranker, batch, labels, first):
     """One labelling (1, 1, T) of a batch of one sequence."""
-    local = 0.0
+    total = float(reranker.nonlocal_scores(batch, labels, torch.ones(1, 1, dtype=torch.bool)))
     for part in reranker.scorer.parts if isinstance(reranker.scorer, LocalSum) else [reranker.scorer]:
         by_first = isinstance(part, FirstScore)
-        local += float(part.weight) * first / 4.0 if by_first else float(path_score(part.scorer(batch), labels))
-    names = reranker.labels.decode(labels[0, 0])
-    return local + nonlocal_score(reranker, words, batch.sentences[0].tolist(), names)
+        total += float(part.weight) * first / 4.0 if by_first else float(path_score(part.scorer(batch), labels))
+    return total
 
 
 # -- scores ---------------------------------------------------------------------------------------------------
@@ -141,16 +101,16 @@ def test_training_with_total_scores(reranker, data):
         scored = reranker.score_list(batch, listed)
         total, gold = scored.candidate_scores + scored.candidate_nonlocal, scored.gold_scores + scored.gold_nonlocal
         for b, row in enumerate(order):
-            one, words = rows[[row]], text_of(data, "train", row)
-            T = len(words)
-            wanted = total_by_hand(reranker, one, words, one.gold[:, None], float(listed.gold_scores[b]))
+            one = rows[[row]]
+            T = int(one.lengths)
+            wanted = total_by_hand(reranker, one, one.gold[:, None], float(listed.gold_scores[b]))
             assert float(gold[b]) == pytest.approx(wanted, rel=1e-4, abs=1e-3)
             for k in range(reranker.lists.k):
                 labels, first = (
                     listed.candidates.labels[b : b + 1, k : k + 1, :T],
                     float(listed.candidates.scores[b, k]),
                 )
-                wanted = total_by_hand(reranker, one, words, labels, first)
+                wanted = total_by_hand(reranker, one, labels, first)
                 assert float(total[b, k]) == pytest.approx(wanted, rel=1e-4, abs=1e-3)
 
 
@@ -160,9 +120,8 @@ def f1(labels, wanted):
     return 1.0 if found == gold else 2 * len(found & gold) / (len(found) + len(gold))
 
 
-@each_local
-def test_closest_candidate_as_gold(cache, data, local):
-    made = make_reranker(cache, local, correct="closest")
+def test_closest_candidate_as_gold(cache, data):
+    made = make_reranker(cache, both, correct="closest")
     made.train_first(data, **TRAINER)
     data.encode(made.encode, "fit")
     rows, outside = data.encoded("train"), 0
@@ -199,12 +158,12 @@ def test_commands_on_rerankers(reranker, data):
 def test_decoding_takes_the_best_total(reranker, data):
     rows = data.encoded("dev")
     for row in range(len(rows)):
-        batch, words = rows[[row]], text_of(data, "dev", row)
+        batch = rows[[row]]
         with torch.no_grad():
             candidates = kbest(reranker.first(batch), 6)
         paths = [candidates.labels[:, k : k + 1] for k in range(6)]
         total_scores = [
-            total_by_hand(reranker, batch, words, path, float(first))
+            total_by_hand(reranker, batch, path, float(first))
             for path, first in zip(paths, candidates.scores[0], strict=True)
         ]
         assert torch.equal(reranker.decode(batch)[0], paths[max(range(6), key=total_scores.__getitem__)][0, 0])
@@ -225,9 +184,8 @@ def test_independence_of_the_batch(reranker, data):
         assert torch.equal(together[row, : len(alone)], alone)
 
 
-@each_local
-def test_without_weights_the_first_model_decides(cache, data, local):
-    made = make_reranker(cache, local)
+def test_without_weights_the_first_model_decides(cache, data):
+    made = make_reranker(cache, both)
     made.train_first(data, **TRAINER)
     corpus = data.corpus("dev")
     assert made.label(corpus) == made.first.label(corpus)
@@ -328,9 +286,8 @@ def test_training_is_the_margin_rule_on_the_lists(cache, data):
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3)
 
 
-@each_local
-def test_first_model_is_frozen(cache, data, local):
-    made = make_reranker(cache, local)
+def test_first_model_is_frozen(cache, data):
+    made = make_reranker(cache, both)
     made.train_first(data, **TRAINER)
     before = {name: p.clone() for name, p in made.named_parameters()}
     trainer = fit(made, data, 1)
@@ -344,40 +301,20 @@ def test_first_model_is_frozen(cache, data, local):
     assert changed == {"scorer", "nonlocal_features"}
 
 
-def test_order_of_parameters(cache, data):
-    """Averages in checkpoints are found by the numbers that the optimizer gives its parameters."""
-    made = make_reranker(cache, LOCAL["local features"])
-    made.train_first(data, **TRAINER)
-    learns = [p.requires_grad for p in made.parameters()]
-    assert learns == sorted(learns, reverse=True)
-    assert set(learns) == {True, False}
-
-
-@pytest.mark.parametrize("criterion", [LocalAndNonlocal(C=5), HingeLoss()], ids=lambda c: type(c).__name__)
-def test_other_criteria_on_candidates(cache, data, criterion):
-    made = make_reranker(cache, LOCAL["local features"], criterion=criterion)
+def test_another_criterion_on_candidates(cache, data):
+    made = make_reranker(cache, local_features, criterion=LocalAndNonlocal(C=5))
     made.train_first(data, **TRAINER)
     fit(made, data, 1)
     assert made.scorer.scorer.node.any()
 
 
 def test_starts_from_its_bayes_point(cache, data):
-    made = make_reranker(cache, LOCAL["local features"])
+    made = make_reranker(cache, local_features)
     made.train_first(data, **TRAINER)
     first = made.first.scorer.node.clone()
     fit(made, data, 1, callbacks=[BayesPoint(passes=2)])
     assert torch.equal(made.first.scorer.node, first)
     assert made.scorer.scorer.node.any()
-
-
-def test_trained_again(cache, data):
-    made = make_reranker(cache)
-    made.train_first(data, **TRAINER)
-    name = made.fingerprint
-    fit(made, data, 1)
-    made.train_first(data, **TRAINER)
-    assert made.fingerprint == name
-    assert not made.scorer.weight.any()
 
 
 # -- bad input ------------------------------------------------------------------------------------------------
@@ -419,15 +356,6 @@ def test_labels_of_development_data(tmp_path, data):
     assert not list(tmp_path.iterdir())
 
 
-def test_fit_without_lists_or_with_others(cache, data):
-    made = make_reranker(cache)
-    with pytest.raises(InputError, match="candidate lists"):
-        fit(made, data, 1)
-    made.train_first(data, **TRAINER)
-    with pytest.raises(InputError, match="training data"):
-        fit(made, Synthetic(unit="document", train=4, dev=3, test=2), 1)
-
-
 # -- saved models ---------------------------------------------------------------------------------------------
 
 
@@ -445,18 +373,10 @@ def test_loaded_equals_saved(reranker, data, tmp_path):
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_saved_biases(reranker, data, tmp_path):
-    reranker.add_bias("recall", LabelBias({"O": -50.0}, k=3))
-    reranker.use_bias("recall")
-    reranker.save(tmp_path / "model")
-    loaded = Tagger.load(tmp_path / "model")
-    assert loaded.default_bias == "recall"
-    assert loaded.label(data.corpus("dev")) == reranker.label(data.corpus("dev"))
-
-
-def test_a_tagger_is_no_reranker(reranker, tmp_path):
+def test_a_model_of_chains_is_no_reranker(reranker, tmp_path):
     reranker.first.save(tmp_path / "model")
-    assert type(Tagger.load(tmp_path / "model")) is Tagger
+    kinds = [type(kind.load(tmp_path / "model")) for kind in (Tagger, ChainModel, Model)]
+    assert kinds == [Tagger, ChainModel, ChainModel]
     with pytest.raises(InputError, match=r"ChainModel.*Reranker"):
         Reranker.load(tmp_path / "model")
 
@@ -465,7 +385,7 @@ def test_a_tagger_is_no_reranker(reranker, tmp_path):
 def test_same_lists_and_choices_on_cuda(tmp_path, data):
     found = []
     for accelerator in ("cpu", "cuda"):
-        made = make_reranker(tmp_path / accelerator, LOCAL["local features"])
+        made = make_reranker(tmp_path / accelerator, local_features)
         made.train_first(data, accelerator=accelerator, enable_progress_bar=False)
         fit(made, data, 1, accelerator=accelerator)
         found.append(made.cpu().label(data.corpus("dev")))

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import yaml
 from safetensors.torch import load_file
 
 from structperc.chain import KBest
-from structperc.cli.main import main
 from structperc.criteria import MarginLoss
 from structperc.data.conll import write_conll
 from structperc.datamodules.sources import Synthetic
@@ -25,13 +23,10 @@ from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
 from structperc.training.curves import read_curve
 from structperc.training.overlays import read_configuration
-from structperc.training.program import Program
 from structperc.training.report import evaluate
 from structperc.training.reranking import TABLE, check_trainer, rerank
 from tests.nested import assert_same
-from tests.ranked import QUIET, Naive, decisions, make_first, make_reranker, total_scores
-from tests.tiny import without_names
-from tests.zygote import printing
+from tests.ranked import QUIET, make_first, make_reranker
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 STAGE = "structperc.nonlocal_features"
@@ -147,18 +142,6 @@ def test_results_are_those_of_the_best_epoch(runs, name):
         assert torch.equal(getattr(model.ranker, history), best["state_dict"][f"ranker.{history}"])
 
 
-@pytest.mark.parametrize("name", STRINGS)
-def test_decisions_by_strings(runs, name):
-    model, data = Tagger.load(runs.run(name) / "model"), data_of(name)
-    by_hand, corpus = Naive(model, data.corpus("train").columns["word"]), data.corpus("test")
-    decided = decisions(model, corpus, model.decoder.k)
-    assert model.decoder.k == 6
-    for row in range(len(corpus)):
-        listed = by_hand.listed(corpus, row, 6)
-        wanted = total_scores(model, listed)
-        assert decided[row] == listed[wanted.index(max(wanted))][0]
-
-
 def test_logged_objective(runs):
     with open(runs.run("boosting") / TABLE, newline="") as file:
         rows = list(csv.DictReader(file))
@@ -217,7 +200,7 @@ def test_resumed_run_ends_in_the_same_bits(runs, tmp_path):
     assert_same_runs(whole.run("reranking2"), resumed.run("reranking2"))
 
 
-@pytest.mark.parametrize("name", STRINGS)
+@pytest.mark.parametrize("name", ["boosting"])
 def test_interrupted_run_ends_in_the_same_bits(runs, tmp_path, name, monkeypatch):
     made = Runs(tmp_path, runs.candidates)
     kind = {"boosting": Boosting, "voted": VotedPerceptron}[name]
@@ -267,18 +250,12 @@ def test_no_resuming_with_other_lists(runs, name, option, fact):
 
 @pytest.mark.parametrize(
     ("name", "command", "split"),
-    [("reranking1", "validate", "dev"), ("boosting", "validate", "dev"), ("voted", "test", "test")],
+    [("reranking1", "validate", "dev"), ("voted", "test", "test")],
 )
 def test_checkpoints_are_scored_as_the_model(runs, capsys, name, command, split):
     runs(name, "--ckpt_path=best", command=[command])
     found = capsys.readouterr().out.split("FB1:")[1].split()[0]
     assert found == f"{100 * results_of(runs.run(name))[split]['score']:.2f}"
-
-
-def test_scores_of_other_numbers_of_candidates(runs, capsys):
-    """n' is varied without training."""
-    runs("reranking1", "--ckpt_path=best", "--model.decoder.k=1", command=["test"])
-    assert "FB1:" in capsys.readouterr().out
 
 
 def test_checkpoints_predict_as_the_model(runs):
@@ -298,7 +275,7 @@ def file(tmp_path):
     return file
 
 
-@pytest.mark.parametrize("name", [*STRINGS, NEURAL])
+@pytest.mark.parametrize("name", ["voted", NEURAL])
 def test_commands_take_the_model(runs, run, name, file):
     model, data, path = runs.run(name) / "model", data_of(name), file(name)
     tagger, corpus = Tagger.load(model), data.corpus("test")
@@ -323,32 +300,6 @@ def test_commands_take_the_model(runs, run, name, file):
 def test_explain_the_model(runs, run, fails, file):
     assert "total score" in run("explain", runs.run("boosting") / "model", file("boosting"), "--document", "3")
     assert "predict: average" in fails("explain", runs.run("voted") / "model", file("voted"))
-
-
-def test_runs_are_compared(runs, run):
-    assert "McNemar" in run("compare", *(runs.run(name) for name in STRINGS), "--split", "test")
-
-
-def test_a_new_process_tags_with_both_models(runs, zygote, tmp_path):
-    corpus, model = data_of("reranking2").corpus("test"), runs.run("reranking2") / "model"
-    tagger = Tagger.load(model)
-    roles = tagger.features.columns
-    lines, number = [], 0
-    for a, b in pairwise(corpus.starts.tolist()):
-        lines.append("-DOCSTART- " + "x " * (len(roles) - 1) + "\n")
-        for t in range(a, b):
-            new = t == int(corpus.sentences[number])
-            number += new
-            lines.append("\n" * new + " ".join(corpus.columns[role][t] for role in roles))
-        lines.append("")
-    (tmp_path / "text.txt").write_text("\n".join(lines))
-    command, (log, out) = ["tag", str(model), str(tmp_path / "text.txt")], (tmp_path / "log", tmp_path / "out")
-    assert zygote(log, printing, out, main, command).status == 0, log.read_text()
-    tokens = [line.split() for line in without_names(out.read_text()).splitlines() if line and "DOCSTART" not in line]
-    assert [token[0] for token in tokens] == corpus.columns["word"]
-    wanted = labels_of(corpus, tagger)
-    assert [token[-1] for token in tokens] == wanted
-    assert set(wanted) > {"O"}
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------
@@ -382,15 +333,6 @@ def test_mistakes_are_one_line(tmp_path, name, option, fact, refused):
 def test_command_of_the_program(tmp_path, fails):
     root = f"--trainer.default_root_dir={tmp_path}"
     assert "model.search.k is 1" in fails("rerank", "-c", CONFIGS / "reranking1.yaml", root, "--model.search.k=1")
-
-
-@pytest.mark.parametrize(("name", "kind"), [("boosting", GlobalReranker), ("reranking1", Reranker)])
-def test_both_kinds_of_rerankers_are_built(monkeypatch, tmp_path, name, kind):
-    built = []
-    monkeypatch.setattr(Program, "run", lambda self: self.build(tmp_path) or built.append(self.model))
-    root = f"--trainer.default_root_dir={tmp_path}"
-    rerank(["-c", str(CONFIGS / f"{name}.yaml"), root, "--trainer.accelerator=cpu"])
-    assert [type(model) for model in built] == [kind]
 
 
 def test_options_of_the_trainer_about_gradients(tmp_path):

@@ -82,8 +82,7 @@ def trained(lists, passes, **options):
     return ranker
 
 
-@pytest.mark.parametrize("unit", [1.0, 4.0, 0.3])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("seed", "unit"), [(0, 1.0), (1, 4.0), (2, 0.3)])
 def test_vote_of_all_vectors(seed, unit):
     lists, new = drawn(seed), drawn(seed + 100, S=20, correct=False)
     for passes in (1, 4):
@@ -114,20 +113,7 @@ def test_state_of_an_older_version():
     assert torch.equal(totals_of(loaded, drawn(2)), totals_of(ranker, drawn(2)))
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_survival_counts_every_example_once(seed):
-    lists = drawn(seed)
-    kept, _ = literal_passes(lists, [range(len(lists))] * 3, 1.0)
-    ranker = trained(lists, 3)
-    survival = ranker.survival.tolist()
-    assert sum(survival) == len(kept)
-    assert len(survival) == int(ranker.mistakes.sum()) + 1 == len(ranker.updates.features.offsets)
-    assert survival[0] == sum(not any(vector) and w0 == 0 for vector, w0 in kept[: survival[0] + 1])
-    assert all(n > 0 for n in survival[1:])  # a vector counts for the example that made it
-
-
-@pytest.mark.parametrize("unit", [1.0, 4.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "unit"), [(0, 1.0), (1, 4.0)])
 def test_average_and_last(seed, unit):
     lists = drawn(seed)
     kept, _ = literal_passes(lists, [range(len(lists))] * 3, unit)
@@ -140,25 +126,6 @@ def test_average_and_last(seed, unit):
     last = trained(lists, 3, predict="last", unit=unit)
     assert last.weights.tolist() == kept[-1][0]
     assert last.first_weight == pytest.approx(kept[-1][1] / unit, rel=1e-12)
-
-
-@pytest.mark.parametrize("predict", ["average", "last"])
-def test_totals_of_linear_models(predict):
-    lists, new = drawn(1), drawn(2, correct=False)
-    ranker = trained(lists, 2, predict=predict)
-    weights, w0 = ranker.weights.tolist(), ranker.first_weight
-    for row, (features, first, _) in zip(totals_of(ranker, new).tolist(), new, strict=True):
-        wanted = [w0 * x + sum(weights[f] for f in own) for own, x in zip(features, first, strict=True)]
-        assert row == pytest.approx([*wanted, *[-math.inf] * (K - len(wanted))])
-
-
-def test_before_the_first_pass():
-    """Only the zero vector is there, and it has not survived anything."""
-    ranker = trained(drawn(0), 0)
-    assert math.isnan(ranker.objective)
-    assert ranker.stop_reason is None
-    assert ranker.first_weight == 0
-    assert set(totals_of(ranker, drawn(5)).flatten().tolist()) == {0, -math.inf}
 
 
 def test_ties_go_to_the_higher_first_score():
@@ -191,29 +158,13 @@ def test_finished_after_a_pass_without_mistakes():
     assert "no mistake" in ranker.stop_reason
 
 
-def test_dropping_shared_features_changes_nothing():
-    lists = drawn(4, S=30)
-    ranker = VotedPerceptron()
-    ranker.start(examples_of(lists).drop_shared())
-    ranker.epoch()
-    assert_same(ranker.state_dict(), trained(lists, 1).state_dict())
-
-
-@pytest.mark.parametrize(("width", "cells"), [(1, 10**6), (3 * K, 10**6), (10**6, 1), (10**6, 400)])
+@pytest.mark.parametrize(("width", "cells"), [(3 * K, 10**6), (10**6, 400)])
 def test_how_many_at_a_time_does_not_matter(width, cells, monkeypatch):
     ranker, new = trained(drawn(2), 3), drawn(3, S=30, correct=False)
     whole = totals_of(ranker, new)
     monkeypatch.setattr(votes, "WIDTH", width)
     monkeypatch.setattr(votes, "CELLS", cells)
     assert torch.equal(totals_of(ranker, new), whole)
-
-
-def test_no_sequences():
-    ranker = trained(drawn(2), 1)
-    empty = torch.zeros(0, dtype=torch.int64)
-    for predict in ("vote", "last"):
-        ranker.predict = predict
-        assert ranker.total_scores(empty, empty, torch.zeros(0, K), torch.zeros(0, K).bool()).shape == (0, K)
 
 
 def test_a_list_without_candidates_gets_no_votes():

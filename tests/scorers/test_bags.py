@@ -88,13 +88,6 @@ def test_weighted_sums_and_gradients(bags):
         torch.testing.assert_close(weight.grad.to_dense(), weights[0].grad)
 
 
-def test_gradient_of_absent_features():
-    weight = table()
-    sum_features(weight, ragged([[1, 4], [4]]).transpose(), sparse_grad=False).sum().backward()
-    assert weight.grad._nnz() == 2
-    assert weight.grad.to_dense()[:, 0].tolist() == [0, 1, 0, 0, 2, 0, 0]
-
-
 @pytest.mark.parametrize("dense", [True, False])
 def test_gradients_of_several_batches_add_up(dense):
     weight, bags = table(), [*BAGS["plain"], *BAGS["repeated ids"]]
@@ -113,12 +106,3 @@ def test_expanded_gradient():
     sum_features(weight, ragged(BAGS["repeated ids"]).transpose(), sparse_grad=False).t().sum().backward()
     naive(other, BAGS["repeated ids"]).sum().backward()
     torch.testing.assert_close(weight.grad.to_dense(), other.grad)
-
-
-def test_features_are_not_changed():
-    features = ragged(BAGS["plain"])
-    before = features.ids.clone(), features.offsets.clone()
-    features.transpose()
-    assert features.transposed is None
-    assert torch.equal(features.ids, before[0])
-    assert torch.equal(features.offsets, before[1])

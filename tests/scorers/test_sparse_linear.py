@@ -99,18 +99,6 @@ def test_gradient_of_equal_paths_is_empty():
     assert module.edge.grad._nnz() == 0
 
 
-def test_gradient_of_dense_tables():
-    upstream_unary, upstream_edge = torch.randn(4, 3, 2), torch.randn(4, 3, 2, 2)
-    grads = []
-    for sparse_grad in (True, False):
-        module = scorer(sparse_grad=sparse_grad)
-        lattice = module(batch())
-        ((lattice.unary * upstream_unary).sum() + (lattice.edge * upstream_edge).sum()).backward()
-        grads.append([p.grad.to_dense() for p in module.parameters()])
-    for a, b in zip(*grads, strict=True):
-        torch.testing.assert_close(a, b)
-
-
 def test_no_tokens_at_all():
     module = scorer()
     none = torch.zeros(2, 0, dtype=torch.int64)
@@ -120,19 +108,6 @@ def test_no_tokens_at_all():
     lattice = module(empty)
     assert lattice.unary.shape == (2, 0, 2)
     assert lattice.edge.shape == (2, 0, 2, 2)
-
-
-@pytest.mark.parametrize("edges", [True, False])
-def test_transposed_features(edges):
-    plain, results = batch(edges), []
-    quick = plain._replace(nodes=plain.nodes.transpose(), edges=plain.edges and plain.edges.transpose())
-    for given in (plain, quick):
-        module = scorer(n_edge=3 if edges else 0, sparse_grad=False)
-        lattice = module(given)
-        (lattice.unary.square().sum() + lattice.edge.square().sum()).backward()
-        results.append([lattice.unary, lattice.edge, *(p.grad.to_dense() for p in module.parameters())])
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
