@@ -53,6 +53,7 @@ with TestClient(application(structperc.load(probable))) as client:
 """
 
 COMMANDS = """
+import sys
 from structperc.cli.main import main
 model, labelled = sys.argv[1:]
 for name, *arguments in (
@@ -115,8 +116,8 @@ def model(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "model")
 
 
-def child(*arguments):
-    command = [sys.executable, "-c", LIGHT, *map(str, arguments)]
+def child(program, *arguments):
+    command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -133,7 +134,7 @@ def test_imports_of_light_models(saved, with_segments, tmp_path):
     text.write_text("Anna saw Rome.\n")
     columns.write_text("Anna x\nsaw y\n\nRome x\n")
     make_tagger(Sentences(sentences(8)), CRFLoss()).save(probable)
-    lines = child(saved, with_segments, text, columns, probable).splitlines()
+    lines = child(LIGHT, saved, with_segments, text, columns, probable).splitlines()
     assert lines[:2] == wanted
     *lines, names, _, first, second, _, third, service = lines[2:]
     assert {f"{form} []" for form in ("columns", "jsonl", "html", "brat")} <= set(lines)
