@@ -15,8 +15,8 @@ from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.resources import Clusters
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex
-from structperc.features.segments import SegmentKeys
-from structperc.kernels.arrays import WeightTables
+from structperc.features.segment_keys import SegmentKeys
+from structperc.kernels.array_types import WeightTables
 from structperc.models.model_format import (
     BIASES,
     DEFAULT_BIAS,
@@ -31,7 +31,7 @@ from structperc.models.model_format import (
     read_configuration,
 )
 from structperc.predictor import Predictor, SparsePredictor
-from structperc.predictor.segments import SegmentWeights
+from structperc.predictor.segment_weights import SegmentWeights
 
 if TYPE_CHECKING:
     from structperc.models import ChainModel, Model

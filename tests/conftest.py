@@ -91,12 +91,12 @@ def pretrained():
 
 
 @pytest.fixture(scope="session")
-def zygote():
+def fork_server():
     """A new interpreter that has imported the library, whose forks are new processes that start at once."""
-    from tests.zygote import Zygote
+    from tests.forks import ForkServer
 
-    with Zygote() as zygote:
-        yield zygote
+    with ForkServer() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from structperc.errors import InputError
 
 
-def refusal(call: Callable[..., Any], *args: Any, **options: Any) -> str:
+def error_message(call: Callable[..., Any], *args: Any, **options: Any) -> str:
     """The message of the InputError that a call must raise: one line."""
     with pytest.raises(InputError) as error:
         call(*args, **options)

@@ -23,7 +23,7 @@ from structperc.errors import InputError
 from structperc.metrics import segment_counts, segment_f1_score
 from structperc.nn import ChainHead, SegmentHead, decode_tokens
 from structperc.sklearn import SequenceTagger
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.oracle import label_sequences
 
 NAMES = ("O", "A", "b-c")
@@ -54,7 +54,7 @@ def test_all_label_sequences_in_another_scheme(other):
 
 def test_names_of_the_notation():
     assert [parse_notation(name).name for name in ("IO", "IO TYPE", "IO TYPE 0")] == ["IO", "IO", "IO TYPE 0"]
-    assert "IO B-TYPE" in refusal(parse_notation, "IO B-TYPE")
+    assert "IO B-TYPE" in error_message(parse_notation, "IO B-TYPE")
     assert convert(["B", "I", "O", "B"], "IOB2", "IO") == ["I", "I", "O", "I"]
     assert convert(["I", "I", "O", "I"], "IO", "IOB2") == ["B", "I", "O", "B"]
 
@@ -80,7 +80,7 @@ def test_counts_and_scores():
     for mode in (None, "strict"):
         own = segment_f1_score([a for a, _ in pairs], [b for _, b in pairs], scheme="IO", mode=mode)
         assert own == pytest.approx(total)
-    assert "scheme='IO'" in refusal(segment_f1_score, [["A"]], [["A"]])
+    assert "scheme='IO'" in error_message(segment_f1_score, [["A"]], [["A"]])
 
 
 def test_sets_of_labels():
@@ -155,7 +155,7 @@ def test_files(tmp_path):
     first, _ = read_annotated(str(tmp_path / "a.txt"))
     assert first.labels == ["B-PER", "I-PER", "O", "B-PER", "O", "B-LOC", "O"]
     wrong = found.corpus.replace_column("label", convert(found.corpus.columns["label"], "IO", "IOB2"))
-    assert "'B-PER'" in refusal(normalise_labels, wrong, "IO", "IOB2")
+    assert "'B-PER'" in error_message(normalise_labels, wrong, "IO", "IOB2")
 
 
 def test_a_file_without_outside_label(tmp_path, caplog):
@@ -190,9 +190,9 @@ def test_chain_head_by_enumeration():
     for span in found.spans:
         own = sum(float(p) for p, segments in zip(shares, read, strict=True) if span[:3] in segments)
         assert span.probability == pytest.approx(own, abs=1e-5)
-    assert "NN" not in refusal(ChainHead, ["NN", "VB"], scheme="IO")
-    assert "'B-A'" in refusal(ChainHead, ["O", "B-A", "I-A"], scheme="IO")
-    assert "IO" in refusal(ChainHead, ["O", "PER"])
+    assert "NN" not in error_message(ChainHead, ["NN", "VB"], scheme="IO")
+    assert "'B-A'" in error_message(ChainHead, ["O", "B-A", "I-A"], scheme="IO")
+    assert "IO" in error_message(ChainHead, ["O", "PER"])
 
 
 def test_parts_that_need_beginnings_of_segments():
@@ -200,7 +200,7 @@ def test_parts_that_need_beginnings_of_segments():
         SegmentCosts().allocate(LABELS)
     with pytest.raises(InputError, match="IO"):
         check_segment_labels(LABELS)
-    assert "IO" in refusal(SegmentHead, LABELS, 4, max_length=2)
+    assert "IO" in error_message(SegmentHead, LABELS, 4, max_length=2)
 
 
 class Words:

@@ -84,12 +84,12 @@ def write_results(calls, file):
 
 
 @pytest.mark.slow
-def test_another_process_can_hold_taggers(taggers, zygote, tmp_path):
+def test_another_process_can_hold_taggers(taggers, fork_server, tmp_path):
     """Taggers, a fitted estimator and one that is fitted there are pickled for it."""
     X, y = [["Anna", "left"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]]
     new = SequenceTagger("averaged_perceptron", max_iterations=2, hash_bits=10)
     fitted = clone(new).fit(X, y)
     calls = [*(partial(tagger.tag, SENTENCES) for tagger in taggers.values()), partial(fitted.predict, X)]
     calls.append(partial(fit_and_predict, new, X, y))
-    assert zygote(tmp_path / "log", write_results, calls, tmp_path / "found").status == 0
+    assert fork_server(tmp_path / "log", write_results, calls, tmp_path / "found").status == 0
     assert json.loads((tmp_path / "found").read_text()) == [call() for call in calls]

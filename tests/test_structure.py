@@ -55,7 +55,7 @@ PACKAGES = (
     ("__main__", "__init__"),
 )
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
-READERS = {"hub"}  # modules of data that need `datasets` where they are imported
+READERS = {"hub_datasets"}  # modules of data that need `datasets` where they are imported
 BARS = {"reports.training_progress", "lightning_internals"}  # of Lightning's trainers
 SECOND_MODELS = ("boosting", "candidate_lists", "local_score", "ranker", "voted_perceptron")
 OWN = f"{PACKAGE.name}."
@@ -73,7 +73,7 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 for name in sys.argv[1:]:
     importlib.import_module(name)
-for name in ("structperc.taggers.tagger", "structperc.data.hub"):
+for name in ("structperc.taggers.tagger", "structperc.data.hub_datasets"):
     try:
         importlib.import_module(name)
     except ImportError as error:
@@ -246,7 +246,7 @@ def test_core_without_lightning_and_datasets():
     assert done.returncode == 0, done.stderr
     tagger, hub = done.stdout.splitlines()
     assert tagger == "structperc.taggers.tagger pytorch_lightning is blocked"
-    assert hub == "structperc.data.hub datasets is blocked"
+    assert hub == "structperc.data.hub_datasets datasets is blocked"
 
 
 def test_names_of_files():

@@ -24,7 +24,7 @@ from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics import SegmentIntervals, SegmentScore, bootstrap_intervals, segment_counts, sum_by_document
 from structperc.metrics.counts import opened_segments, sentence_boundaries
-from structperc.metrics.segments import check_beta
+from structperc.metrics.f_measure import check_beta
 from structperc.models.chain_model import ChainModel
 from structperc.structures import Batch, Lattice
 

@@ -14,7 +14,7 @@ from structperc.chain.confidence import segment_confidence, token_confidence
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.metrics.calibration import Reliability, bin_sums, check_bins
+from structperc.metrics.confidence_bins import Reliability, bin_sums, check_bins
 from structperc.metrics.counts import opened_segments
 from structperc.models.chain_model import ChainModel
 from structperc.progress import bar

@@ -9,7 +9,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import label_type
 from structperc.errors import InputError
 from structperc.guided import Decisions
-from structperc.guided.arrays import UNKNOWN
+from structperc.guided.training_arrays import UNKNOWN
 from structperc.reports.html_pages import render, type_colours
 from structperc.reports.tables import decimal, text_table
 from structperc.taggers.guided_tagger import GuidedTagger

@@ -11,8 +11,8 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.data.tag_schemes import Span, spans
+from structperc.metrics.f_measure import SegmentScore
 from structperc.metrics.segment_errors import ErrorKinds, SegmentPair, match_segments
-from structperc.metrics.segments import SegmentScore
 from structperc.metrics.significance import SegmentIntervals, grouped_bootstrap_intervals, sum_by_document
 from structperc.predictor import Prediction
 

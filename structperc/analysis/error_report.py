@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from structperc.analysis.error_analysis import AnalysedSentence, ErrorAnalysis, FrequentError
 from structperc.analysis.explanation_report import surrounding
+from structperc.metrics.f_measure import SegmentScore
 from structperc.metrics.segment_errors import ERROR_KINDS, ErrorKinds, SegmentPair
-from structperc.metrics.segments import SegmentScore
 from structperc.reports.html_pages import Link, render, type_colours
 from structperc.reports.tables import percent, text_table
 from structperc.spelling import counted

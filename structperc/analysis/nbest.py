@@ -17,7 +17,7 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics import SegmentF1, oracle
-from structperc.metrics.segments import SegmentScores
+from structperc.metrics.f_measure import SegmentScores
 from structperc.models.chain_model import ChainModel
 from structperc.progress import bar
 from structperc.reports.tables import percent, text_table

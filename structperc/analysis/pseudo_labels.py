@@ -10,7 +10,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.label_sets import ALLOWED, is_incomplete, is_label_set
 from structperc.data.possible_labels import POSSIBLE
 from structperc.data.read_options import DEFAULT_READING, ReadOptions
-from structperc.data.tables import table_format
+from structperc.data.table_files import table_format
 from structperc.data.tag_schemes import parse_tag
 from structperc.data.text_files import expand_path, read_lines
 from structperc.errors import InputError

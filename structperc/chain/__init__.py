@@ -1,16 +1,16 @@
 """Exact dynamic programs on a Lattice: constraints, best paths, candidates, probabilities.
 
-lattices.py       checks and conversions of lattices
-constraints.py    impossible labels and transitions
-forbidden.py      label sequences without forbidden spans
-viterbi.py        the best label sequence, scores of given ones, max-marginals
-kbest.py          the k best label sequences
-marginals.py      log-partition, probabilities, samples, entropy, divergence; local normalisation
-segments.py       the best label sequences, and sums over all, with and without a segment
-segment_scores.py scores of segments: lattices as segmentations, probabilities of segments
-confidence.py     probabilities of the labels and segments of a label sequence
-decoders.py       base class of searches for predicted labels, biases of labels
-minimum_risk.py   labels with the highest expected number of correct tokens or segments
+lattices.py        checks and conversions of lattices
+constraints.py     impossible labels and transitions
+forbidden.py       label sequences without forbidden spans
+viterbi.py         the best label sequence, scores of given ones, max-marginals
+kbest.py           the k best label sequences
+marginals.py       log-partition, probabilities, samples, entropy, divergence; local normalisation
+segments.py        the best label sequences, and sums over all, with and without a segment
+segment_scores.py  scores of segments: lattices as segmentations, probabilities of segments
+confidence.py      probabilities of the labels and segments of a label sequence
+decoders.py        base class of searches for predicted labels, biases of labels
+minimum_risk.py    labels with the highest expected number of correct tokens or segments
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain

@@ -2,7 +2,7 @@
 
 Segments of one token and longer ones are different kinds, since they have different labels: the C types of segments of
 one token, then O, then the C types of longer ones. All scores, also those of labels and label pairs, become scores of
-whole segments and of pairs of neighbours, for the operators of `ops.semi_markov`. If sentences are independent, there
+whole segments and of pairs of neighbours, for the operators of `ops`. If sentences are independent, there
 are two kinds in place of each: one for segments within a sentence, and one for those at its end, whose pairs score 0.
 """
 

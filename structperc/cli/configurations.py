@@ -132,7 +132,7 @@ def _split_surveys(found: "Survey", files: Sequence[str], read: "ReadOptions") -
     Raises InputError for a file of another format than the training file.
     """
     from structperc.data.survey import inspect_file, inspect_matching_files
-    from structperc.data.tables import DELIMITERS, table_format
+    from structperc.data.table_files import DELIMITERS, table_format
     from structperc.data.text_files import expand_path
 
     kinds = {file: table_format(expand_path(file)) for file in files}

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from structperc.cli.arguments import FILE, Command, CommandParser, command
-from structperc.cli.output import print_lines
+from structperc.cli.messages import print_lines
 from structperc.cli.train import FIT, HELP_ALL, check_configuration
 
 

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 
 from structperc.cli import COMMANDS
-from structperc.cli.output import complete_output, report_error, show_messages
+from structperc.cli.messages import complete_output, report_error, show_messages
 from structperc.errors import InputError
 from structperc.signals import sigterm_as_interrupt
 from structperc.spelling import did_you_mean

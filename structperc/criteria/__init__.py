@@ -1,14 +1,14 @@
 """Criteria, which compute losses from the scores of the gold sequences and the candidates.
 
-base.py                 contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
-perceptron.py           perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
-local_and_nonlocal.py   margins of local and of total scores on n-best candidates
-crf.py                  negative log-likelihoods: CRF, softmax-margin, MEMM, tokens, distillation; ratio of entities
-risk.py                 expected costs, of all label sequences or of n-best candidates
-costs.py                costs of wrong labels, and of missed, spurious and wrong segments
+base.py                contract of all criteria; CandidateLoss and PairwiseLoss: the gold sequence and one candidate
+perceptron.py          perceptron, margin perceptron, cost-augmented hinge, exponential loss of boosting
+local_and_nonlocal.py  margins of local and of total scores on n-best candidates
+crf.py                 negative log-likelihoods: CRF, softmax-margin, MEMM, tokens, distillation; ratio of entities
+risk.py                expected costs, of all label sequences or of n-best candidates
+costs.py               costs of wrong labels, and of missed, spurious and wrong segments
 mce.py, wrong_paths.py  minimum classification error, and sums over all wrong paths
-mce_f.py                MCE-F: the F score of the corpus
-priors.py               Gaussian and Laplacian priors of weights
+mce_f.py               MCE-F: the F score of the corpus
+priors.py              Gaussian and Laplacian priors of weights
 """
 
 from structperc.criteria.base import (

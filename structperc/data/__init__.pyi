@@ -5,7 +5,7 @@ from .conversion import AnnotatedDocument as AnnotatedDocument
 from .conversion import read_annotated as read_annotated
 from .conversion import write_annotated as write_annotated
 from .corpus import Corpus as Corpus
-from .hub import read_hub as read_hub
+from .hub_datasets import read_hub as read_hub
 from .labels import LabelSet as LabelSet
 from .lexicon import LowerCaseLexicon as LowerCaseLexicon
 from .normalise import normalise_labels as normalise_labels

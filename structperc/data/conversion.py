@@ -17,7 +17,7 @@ from structperc.data.output import check_output_path, make_folder, write_lines
 from structperc.data.read_options import DEFAULT_READING, PREDICTED, ReadOptions
 from structperc.data.standoff import STANDOFF, brat_lines
 from structperc.data.survey import Survey, inspect_file
-from structperc.data.tables import COMPLETE, NOT, SPANS, TEXT, TableSurvey
+from structperc.data.table_files import COMPLETE, NOT, SPANS, TEXT, TableSurvey
 from structperc.data.tag_schemes import Span, encode_spans, spans
 from structperc.errors import InputError
 from structperc.text import SpanConflict, TextSpan, TokenizedText, join_words, token_ranges

@@ -36,7 +36,7 @@ from structperc.data.scheme_detection import (
     fit_scheme,
     is_label,
 )
-from structperc.data.tables import (
+from structperc.data.table_files import (
     COMPLETE,
     DELIMITERS,
     DOCUMENT,

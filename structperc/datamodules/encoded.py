@@ -20,7 +20,7 @@ from structperc.data.weights import sequence_weights, token_weights
 from structperc.data.words import word_numbers
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.features.arrays import IdLists
+from structperc.features.string_arrays import IdLists
 from structperc.process_pool import Workers
 from structperc.progress import bar
 from structperc.ragged import Ragged, boundaries

@@ -14,7 +14,7 @@ from structperc.data.label_sets import ALLOWED, is_incomplete, split_label_set
 from structperc.data.labels import LabelSet
 from structperc.data.read_options import DOCSTART, LineFormat, Separator
 from structperc.data.synthetic import synthetic_splits
-from structperc.data.tables import COMPLETE, NOT, TableOptions, dataset_corpus, read_table
+from structperc.data.table_files import COMPLETE, NOT, TableOptions, dataset_corpus, read_table
 from structperc.data.tag_schemes import Scheme
 from structperc.data.text_files import expand_path
 from structperc.datamodules.base import SPLITS, SequenceDataModule, check_splits
@@ -170,7 +170,7 @@ class Hub(SequenceDataModule):
 
     def read(self, split: str) -> tuple[str, Corpus] | None:
         """Return a name and a split, downloaded from the hub; None if `splits` does not name it."""
-        from structperc.data.hub import load_split  # needs `datasets`
+        from structperc.data.hub_datasets import load_split  # needs `datasets`
 
         if split not in self.splits:
             return None

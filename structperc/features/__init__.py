@@ -2,15 +2,15 @@
 
 extractor.py          the feature extractor: fits a corpus, encodes corpora as ids
 templates.py          templates: attributes at offsets; CRF++ template files
-sources.py            values of attributes: attributes.py (surface), resources.py (gazetteers, clusters), documents/
+attribute_sources.py  values of attributes: attributes.py (surface), resources.py (gazetteers, clusters), documents/
                       (whole documents), columns of a corpus
-arrays.py             attribute values and feature ids of a corpus as arrays; encoded.py cuts mini-batches from ids
+string_arrays.py      attribute values and feature ids of a corpus as arrays; encoded_features.py cuts mini-batches
 exact_index.py        numbering with an id for each feature
 hashed_index.py       numbering with buckets that features share; hashing.py computes the hashes
-segments.py           templates of whole segments; segment_mentions.py majorities of their other mentions;
+segment_keys.py       templates of whole segments; segment_mentions.py majorities of their other mentions;
                       segment_index.py numbers their features, exactly or hashed
 weighted_features.py  features that the data list with weights
-lookup.py             compiled lookup of ids; kernels.py other compiled loops
+lookup.py             compiled lookup of ids; phrase_matching.py other compiled loops
 """
 
 import lazy_loader

@@ -6,7 +6,7 @@ from .documents import LongestMention as LongestMention
 from .documents import OtherMentions as OtherMentions
 from .documents import SuperentityMajority as SuperentityMajority
 from .documents import TokenMajority as TokenMajority
-from .encoded import EncodedFeatures as EncodedFeatures
+from .encoded_features import EncodedFeatures as EncodedFeatures
 from .extractor import FeatureExtractor as FeatureExtractor
 from .resources import Clusters as Clusters
 from .resources import Gazetteer as Gazetteer

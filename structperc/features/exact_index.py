@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
-from structperc.features.sources import Attributes
+from structperc.features.attribute_sources import Attributes
+from structperc.features.string_arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
 from structperc.features.templates import Template, TemplatePart, Templates, template_name
 from structperc.process_pool import Workers
 from structperc.progress import bar

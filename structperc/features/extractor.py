@@ -11,19 +11,19 @@ from structperc.data.corpus import Column, Corpus
 from structperc.data.json_data import check_fields
 from structperc.data.splits import Extent
 from structperc.errors import InputError, errors_at
-from structperc.features.arrays import FeatureIds, View
+from structperc.features.attribute_sources import Attributes, Resources, Sources
 from structperc.features.attributes import attribute_path
 from structperc.features.documents import DocumentAttribute, PartBuilder, restore
 from structperc.features.exact_index import ExactIndex, ExactNumbering, ExplicitVocabulary
 from structperc.features.hashed_index import HashedIndex, HashedNumbering, HashedVocabulary
 from structperc.features.resources import Clusters, Gazetteer
-from structperc.features.sources import Attributes, Resources, Sources
+from structperc.features.string_arrays import FeatureIds, View
 from structperc.features.templates import Template, parse_templates, read_crfpp, template_name
 from structperc.features.weighted_features import WeightedFeatures
 from structperc.process_pool import Workers
 
 if TYPE_CHECKING:
-    from structperc.features.encoded import EncodedFeatures
+    from structperc.features.encoded_features import EncodedFeatures
 
 logger = logging.getLogger("pytorch_lightning.structperc")
 
@@ -486,7 +486,7 @@ def _merge(one: Any, other: Any) -> tuple[Any, np.ndarray]:
 
 
 def _encoded(ids: FeatureIds, corpus: Corpus) -> "EncodedFeatures":
-    from structperc.features.encoded import EncodedFeatures  # needs PyTorch
+    from structperc.features.encoded_features import EncodedFeatures  # needs PyTorch
 
     return EncodedFeatures.from_ids(ids, corpus.starts)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from structperc.data.json_data import check_fields
 from structperc.errors import InputError
-from structperc.features.arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
+from structperc.features.attribute_sources import Attributes
 from structperc.features.hashing import (
     BITS,
     MAX_COUNT,
@@ -25,7 +25,7 @@ from structperc.features.hashing import (
     hashed_keys,
     string_hash,
 )
-from structperc.features.sources import Attributes
+from structperc.features.string_arrays import MIN_CHUNKS, NO_FEATURE, IdLists, StateArrays, View, boundary_names
 from structperc.features.templates import Template, TemplatePart, Templates, template_name
 from structperc.process_pool import Workers
 from structperc.progress import bar

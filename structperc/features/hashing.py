@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structperc.errors import InputError
-from structperc.features.arrays import NO_FEATURE, View, boundary_names
+from structperc.features.string_arrays import NO_FEATURE, View, boundary_names
 from structperc.features.templates import Template, template_name
 
 HashedString = Literal["value", "beyond", "template", "listed"]  # different kinds have different hashes
@@ -123,7 +123,7 @@ class BucketCounter:
 
     def add(self, keys: np.ndarray) -> None:
         """Count keys (n,) uint64, except for NO_KEY."""
-        from structperc.features.kernels import count_keys  # compiled: imported when it is first needed
+        from structperc.features.phrase_matching import count_keys  # compiled: imported when it is first needed
 
         self._marked += count_keys(keys, self._counts, self._seen)
 

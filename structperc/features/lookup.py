@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structperc.features import hashing
-from structperc.features.arrays import NO_FEATURE, IdLists, View
 from structperc.features.hashing import NO_KEY, Buckets, template_seed
+from structperc.features.string_arrays import NO_FEATURE, IdLists, View
 from structperc.features.templates import Template, TemplatePart
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.progress import bar

@@ -65,7 +65,7 @@ class Gazetteer:
             tokens: (N,), index of the word at each token.
             sentences: sentence r is tokens[sentences[r]:sentences[r + 1]]; matches do not cross its boundaries.
         """
-        from structperc.features.kernels import match  # compiled: imported when it is first needed
+        from structperc.features.phrase_matching import match  # compiled: imported when it is first needed
 
         number = np.array([self._words.get(word, UNKNOWN) for word in self._folded(words)], np.int64)
         tags = np.zeros(len(tokens), np.int8)

@@ -9,11 +9,11 @@ import numpy as np
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from structperc.features.arrays import NO_FEATURE
 from structperc.features.exact_index import KeyCounts
 from structperc.features.hashed_index import SAMPLED_NAMES, SAMPLED_TOKENS, NamedBuckets, NameSample
 from structperc.features.hashing import BITS, MAX_COUNT, NO_KEY, BucketCounter, Buckets, bucket_numbers
-from structperc.features.segments import SegmentKeys, find_keys
+from structperc.features.segment_keys import SegmentKeys, find_keys
+from structperc.features.string_arrays import NO_FEATURE
 
 MAX_TEXT = 2**32  # bytes of all names
 
@@ -23,7 +23,7 @@ class SegmentIndex(NamedTuple):
 
     Example:
         >>> from structperc.data import Corpus
-        >>> from structperc.features.segments import SegmentKeys
+        >>> from structperc.features.segment_keys import SegmentKeys
         >>> extractor = SegmentKeys(["w[all]"], 2, np.zeros(0, np.uint64), None)
         >>> corpus = Corpus.from_sentences([{"word": ["New", "York"]}])
         >>> index = SegmentIndex.fit(extractor, corpus, np.ones((2, 2), bool), cutoff=1)

@@ -16,9 +16,9 @@ import numpy as np
 
 from structperc.data.corpus import Column, Corpus, Factorized, StringEncoder, factorize
 from structperc.errors import InputError
-from structperc.features.arrays import NO_FEATURE, IdLists
 from structperc.features.exact_index import ExplicitVocabulary
 from structperc.features.hashed_index import HashedVocabulary
+from structperc.features.string_arrays import NO_FEATURE, IdLists
 
 WeightedName = tuple[str, float]
 _ESCAPES = str.maketrans({"\\": "\\\\", ":": "\\:", "\t": "\\t", "\n": "\\n"})

@@ -1,16 +1,16 @@
 """Guided learning for bidirectional tagging (Shen, Satta & Joshi 2007): tokens are labelled one by one, easiest first.
 
-context.py      features of the labels, and words, next to a token
-model.py        weights, inference and learning; update rules and the averaging optimizer
-arrays.py       arguments and results of the compiled functions
-chart.py        compiled: spans of one sentence, their states, the queue of candidates
-search.py       compiled: Algorithm 1
-learning.py     compiled: Algorithm 2 with either rule
+context_features.py  features of the labels, and words, next to a token
+model.py             weights, inference and learning; update rules and the averaging optimizer
+training_arrays.py   arguments and results of the compiled functions
+chart.py             compiled: spans of one sentence, their states, the queue of candidates
+beam_search.py       compiled: Algorithm 1
+updates.py           compiled: Algorithm 2 with either rule
 """
 
-from structperc.guided.arrays import Decisions
-from structperc.guided.context import ContextFeatures
+from structperc.guided.context_features import ContextFeatures
 from structperc.guided.model import Aggressive, EarlyUpdate, GuidedModel, GuidedOptimizer, GuidedRule, LearningCounts
+from structperc.guided.training_arrays import Decisions
 
 __all__ = [
     "GuidedModel",

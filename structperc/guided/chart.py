@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.guided.arrays import UNKNOWN
+from structperc.guided.training_arrays import UNKNOWN
 from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel, subkernel_no_alloc
 
 

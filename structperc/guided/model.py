@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from structperc.errors import InputError
-from structperc.guided.arrays import (
+from structperc.guided.context_features import ContextFeatures
+from structperc.guided.training_arrays import (
     Decisions,
     TokenArrays,
     TrainingData,
@@ -19,8 +20,7 @@ from structperc.guided.arrays import (
     without_padding,
     writable_arrays,
 )
-from structperc.guided.context import ContextFeatures
-from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, constant_size
+from structperc.optim.averaged import AveragedOptimizer, StepSizeRule, constant_size
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 
@@ -89,9 +89,9 @@ class Aggressive(GuidedRule):
 
     def learn(self, data: TrainingData) -> LearningCounts:
         """Learn from each sentence once."""
-        from structperc.guided import learning  # needs numba
+        from structperc.guided import updates  # needs numba
 
-        return LearningCounts(*learning.learn(data, True, float(self.margin), int(self.limit)))
+        return LearningCounts(*updates.learn(data, True, float(self.margin), int(self.limit)))
 
 
 class EarlyUpdate(GuidedRule):
@@ -111,9 +111,9 @@ class EarlyUpdate(GuidedRule):
 
     def learn(self, data: TrainingData) -> LearningCounts:
         """Learn from each sentence once."""
-        from structperc.guided import learning  # needs numba
+        from structperc.guided import updates  # needs numba
 
-        return LearningCounts(*learning.learn(data, False, 0.0, 0))
+        return LearningCounts(*updates.learn(data, False, 0.0, 0))
 
 
 class GuidedOptimizer(AveragedOptimizer):
@@ -216,14 +216,14 @@ class GuidedModel(nn.Module):
     @torch.no_grad()
     def decode(self, batch: Batch) -> Decisions:
         """Return the best hypothesis of each sentence of a batch and the order of its decisions."""
-        from structperc.guided import search  # needs numba
+        from structperc.guided import beam_search  # needs numba
 
         node, table = to_cpu(self.static.node), to_cpu(self.context.table)
         words = without_padding(batch.words.exact, batch.lengths)
         text, weights = self._text(batch, words), self.context.weights(node.numpy(), table.numpy())
         B, T = batch.words.exact.shape
         found = Decisions.empty(B, T, node.dtype)
-        search.decide(sentence_starts(batch), text, weights, self.beam, self.order == "easiest", found)
+        beam_search.decide(sentence_starts(batch), text, weights, self.beam, self.order == "easiest", found)
         return Decisions(*(values.to(batch.lengths.device) for values in found))
 
     @torch.no_grad()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from structperc.kernels.forward_backward import edge_factors, forward_backward, workspace
 from structperc.kernels.jit import kernel, subkernel_no_alloc
+from structperc.kernels.label_sums import edge_factors, forward_backward, workspace
 from structperc.kernels.scores import in_two_sums, weighted
 from structperc.kernels.slices import longest_sequence
 

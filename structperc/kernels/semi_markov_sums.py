@@ -1,4 +1,4 @@
-"""Sums over the segmentations of one sequence, see `structperc.ops.semi_markov`.
+"""Sums over the segmentations of one sequence, see `structperc.ops.segment_operators`.
 
 Products of factors with scaling, or else logarithms of sums, as in `forward_backward`. A factor is exp(score - level).
 The level of a token is the highest score of the segments that begin there, whose tokens are reduced by their levels: a
@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.kernels.forward_backward import HIGH, LOW, SMALLEST
-from structperc.kernels.jit import subkernel, subkernel_no_alloc
-from structperc.kernels.semi_markov import (
+from structperc.kernels.best_segmentation import (
     WIDTH,
     broadcast,
     load,
@@ -23,6 +21,8 @@ from structperc.kernels.semi_markov import (
     load_masked,
     subtract_levels,
 )
+from structperc.kernels.jit import subkernel, subkernel_no_alloc
+from structperc.kernels.label_sums import HIGH, LOW, SMALLEST
 from structperc.kernels.simd import (
     cast_like,
     exp,

@@ -12,8 +12,8 @@ from structperc.data.labels import LabelSet
 from structperc.data.tag_schemes import spans
 from structperc.errors import InputError
 from structperc.metrics.counts import right_sentences, sentence_boundaries
+from structperc.metrics.f_measure import SegmentScores, check_beta, segment_scores
 from structperc.metrics.segment_errors import ERROR_KINDS, ErrorKinds, match_segments
-from structperc.metrics.segments import SegmentScores, check_beta, segment_scores
 from structperc.metrics.seqeval import LabelLists, check_same_lengths, label_sequences
 from structperc.metrics.significance import Bootstrap, McNemar, mcnemar, paired_bootstrap, sum_by_document
 from structperc.reports.tables import percent, text_table

@@ -11,9 +11,9 @@ from torchmetrics.utilities.plot import plot_single_or_multi_val
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.metrics.calibration import Reliability, bin_sums, check_bins
+from structperc.metrics.confidence_bins import Reliability, bin_sums, check_bins
 from structperc.metrics.counts import check_label_numbers, oracle, segment_counts, sentence_counts, token_counts
-from structperc.metrics.segments import Average, SegmentScores, check_beta
+from structperc.metrics.f_measure import Average, SegmentScores, check_beta
 from structperc.metrics.summary import Summary
 from structperc.nn.inputs import IGNORE_INDEX, TokenPositions
 from structperc.structures import Candidates

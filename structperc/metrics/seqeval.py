@@ -25,7 +25,7 @@ from structperc.data.tag_schemes import (
     starts_segment,
 )
 from structperc.errors import InputError
-from structperc.metrics.segments import Average, SegmentScore, SegmentScores
+from structperc.metrics.f_measure import Average, SegmentScore, SegmentScores
 from structperc.spelling import counted
 
 LabelLists = Iterable[Sequence[str]]  # label names, sentence by sentence

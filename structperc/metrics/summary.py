@@ -8,7 +8,7 @@ import torch
 from structperc.data.corpus import Corpus
 from structperc.data.labels import LabelSet
 from structperc.metrics.counts import sentence_counts, token_counts
-from structperc.metrics.segments import SegmentScore, SegmentScores, segment_scores
+from structperc.metrics.f_measure import SegmentScore, SegmentScores, segment_scores
 from structperc.predictor import Prediction
 from structperc.predictor.base import labelled_spans
 

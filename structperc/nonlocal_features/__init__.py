@@ -1,11 +1,11 @@
 """Features of complete label sequences, whose scores need all labels of a document.
 
-base.py              base class of features and their total score
-segments.py          segments of all candidates of a batch; candidate_text.py parts that candidates share;
-                     strings.py equal words; kernels.py compiled counts for few candidates on a CPU
-consistency.py       equal phrases, phrases inside others, their majority versions, and enumerations
-global_feature.py    base class of global features (Collins 2002), strings with a vocabulary
-entity_templates.py  strings of entities, affixes and boundaries; quotes.py of quoted words
+base.py                base class of features and their total score
+candidate_segments.py  segments of all candidates of a batch; candidate_text.py parts that candidates share;
+                       strings.py equal words; segment_counts.py compiled counts for few candidates on a CPU
+consistency.py         equal phrases, phrases inside others, their majority versions, and enumerations
+global_feature.py      base class of global features (Collins 2002), strings with a vocabulary
+entity_templates.py    strings of entities, affixes and boundaries; quotes.py of quoted words
 """
 
 import lazy_loader

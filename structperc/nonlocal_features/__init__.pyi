@@ -1,5 +1,6 @@
 from .base import NonlocalFeature as NonlocalFeature
 from .base import nonlocal_scores as nonlocal_scores
+from .candidate_segments import CandidateSegments as CandidateSegments
 from .consistency import ConjunctionConsistency as ConjunctionConsistency
 from .consistency import MajorityPhrase as MajorityPhrase
 from .consistency import MajoritySuperphrase as MajoritySuperphrase
@@ -25,4 +26,3 @@ from .global_feature import Vocabulary as Vocabulary
 from .global_feature import format_strings as format_strings
 from .quotes import QuotedEntity as QuotedEntity
 from .quotes import QuotedTags as QuotedTags
-from .segments import CandidateSegments as CandidateSegments

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
-from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.candidate_segments import CandidateSegments
 from structperc.structures import Batch
 from structperc.user_code import class_location
 

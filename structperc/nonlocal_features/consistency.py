@@ -15,8 +15,8 @@ from torch.nn.functional import pad
 from structperc.data.words import word_hashes
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature, ordered_pairs, unordered_column, unordered_pairs
+from structperc.nonlocal_features.candidate_segments import CandidateSegments
 from structperc.nonlocal_features.candidate_text import CandidateText, Spans, build_text, find_spans
-from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import NamePairs, SegmentStrings
 
 
@@ -205,7 +205,7 @@ class ConjunctionConsistency(NonlocalFeature):
         C = len(segments.label_set.type_names)
         connects = torch.isin(segments.batch.words.folded, self.connecting)
         if segments.compiled:
-            from structperc.nonlocal_features.kernels import count_chains  # needs a compiler
+            from structperc.nonlocal_features.segment_counts import count_chains  # needs a compiler
 
             flat = (x.flatten().numpy() for x in (connects, segments.batch.first))
             return torch.from_numpy(count_chains(*segments.lists, *flat, C))

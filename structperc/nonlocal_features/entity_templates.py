@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from structperc.data.words import LOWER, word_kind, word_shape
+from structperc.nonlocal_features.candidate_segments import CandidateSegments
 from structperc.nonlocal_features.global_feature import (
     GlobalFeature,
     LexiconFeature,
@@ -22,7 +23,6 @@ from structperc.nonlocal_features.global_feature import (
     word_shape_with_flag,
     word_shapes_with_flag,
 )
-from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import Hashes, combined
 from structperc.ragged import spread
 

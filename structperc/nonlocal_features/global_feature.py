@@ -18,7 +18,7 @@ from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.words import word_hashes, word_shape
 from structperc.errors import InputError
 from structperc.nonlocal_features.base import NonlocalFeature
-from structperc.nonlocal_features.segments import CandidateSegments
+from structperc.nonlocal_features.candidate_segments import CandidateSegments
 from structperc.nonlocal_features.strings import combined
 from structperc.structures import Words
 

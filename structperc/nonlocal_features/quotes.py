@@ -11,6 +11,7 @@ from structperc.data.lexicon import LowerCaseLexicon
 from structperc.data.tag_schemes import spans
 from structperc.data.words import DIGIT, LOWER, QUOTE, UPPER, word_kind
 from structperc.errors import InputError
+from structperc.nonlocal_features.candidate_segments import CandidateSegments
 from structperc.nonlocal_features.global_feature import (
     LexiconFeature,
     Occurrences,
@@ -19,7 +20,6 @@ from structperc.nonlocal_features.global_feature import (
     token_string,
     word_shapes_with_flag,
 )
-from structperc.nonlocal_features.segments import CandidateSegments
 from structperc.nonlocal_features.strings import BASE, combined
 from structperc.ragged import spread
 

@@ -1,9 +1,9 @@
 """Learning sequence by sequence: each update is made before the next sequence is scored, in one compiled call.
 
-learner.py               learning from a batch with a scorer and an optimizer
-compiled.py              the loop over sequences: scores, rival, changed features, update
-compiled_segments.py     the same with scores of segments
-parameter_averaging.py   means of the weights that several processes have moved
+learner.py              learning from a batch with a scorer and an optimizer
+compiled.py             the loop over sequences: scores, rival, changed features, update
+compiled_segments.py    the same with scores of segments
+parameter_averaging.py  means of the weights that several processes have moved
 """
 
 from structperc.online.learner import BatchResult, OnlineLearner, SequenceLearner, merge_results, update_local_weights

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
+from structperc.kernels.best_path import edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import score
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import edge_blocks, suffix_scores, trace_best_path
 from structperc.optim import where
 
 FREE = -1  # slot of a hash table

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from structperc.kernels.best_segmentation import segment_end
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_two_sums, score
-from structperc.kernels.semi_markov import segment_end
 from structperc.kernels.slices import longest_sequence
 from structperc.online.compiled import (
     add_changes,

@@ -14,7 +14,7 @@ from structperc.chain import Constraints
 from structperc.chain.segment_scores import segment_kinds
 from structperc.criteria import Costs, UpdateRule
 from structperc.criteria.base import ComparisonUnit
-from structperc.kernels.arrays import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
 from structperc.optim import AveragedOptimizer
 from structperc.ragged import Ragged, boundaries
 from structperc.scorers import SegmentLinear, SparseLinear

@@ -1,8 +1,8 @@
 """Dynamic programs on lattices as custom operators of PyTorch.
 
-operators.py               contracts, shapes and derivatives
-semi_markov.py             the same for segments
-registration.py            how an operator is registered, and which implementation runs
+operators.py          contracts, shapes and derivatives
+segment_operators.py  the same for segments
+registration.py       how an operator is registered, and which implementation runs
 reference/, cpu/, cuda/    implementations in tensor operations, numba and Triton, in modules of the same names
 
 They compile and export as one node each. `structperc.chain` checks arguments and is the interface for users.
@@ -22,7 +22,7 @@ from structperc.ops.operators import (
 )
 from structperc.ops.reference.scan import any_invalid
 from structperc.ops.registration import implementation
-from structperc.ops.semi_markov import (
+from structperc.ops.segment_operators import (
     SemiMarkovScores,
     semi_markov_best,
     semi_markov_kbest,

@@ -1,23 +1,23 @@
 """Optimizers. Each one is a torch.optim.Optimizer.
 
-base.py                                 what training needs of an optimizer beyond torch's contract
-perceptron.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
-full_batch.py                           contract of steps after each pass over the corpus
+base.py        what training needs of an optimizer beyond torch's contract
+averaged.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
+full_batch.py  contract of steps after each pass over the corpus
 lbfgs.py, line_search.py                L-BFGS and OWL-QN, its variant for L1
-quickprop.py                            QuickProp
-lazy.py                                 LazyAdamW: AdamW for sparse and dense gradients
-groups.py                               ParameterGroups: rates and weight decay by module and layer
-wrappers.py                             SequentialOptimizers, Averaging
-schedules.py                            schedules of learning rates, in addition to torch's
+quickprop.py   QuickProp
+lazy.py        LazyAdamW: AdamW for sparse and dense gradients
+groups.py      ParameterGroups: rates and weight decay by module and layer
+wrappers.py    SequentialOptimizers, Averaging
+schedules.py   schedules of learning rates, in addition to torch's
 """
 
+from structperc.optim.averaged import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
 from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
 from structperc.optim.groups import ParameterGroups
 from structperc.optim.lazy import LazyAdamW
 from structperc.optim.lbfgs import LBFGS, OWLQN
 from structperc.optim.passive_aggressive import PassiveAggressive
-from structperc.optim.perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.quickprop import QuickProp
 from structperc.optim.schedules import InverseTime, Schedule, WarmupDecay, step_interval
 from structperc.optim.wrappers import Averaging, SequentialOptimizers

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from structperc.errors import InputError
+from structperc.optim.averaged import AveragedOptimizer, StepSizeRule, where
 from structperc.optim.base import check_options
-from structperc.optim.perceptron import AveragedOptimizer, StepSizeRule, where
 
 
 class PassiveAggressive(AveragedOptimizer):

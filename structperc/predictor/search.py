@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structperc.kernels.forward_backward import forward_backward_with_sums, log_sum
+from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.label_sums import forward_backward_with_sums, log_sum
 from structperc.kernels.scores import score_in_order
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import any_invalid, edge_blocks, suffix_scores, trace_best_path
 
 
 class SequenceBounds(NamedTuple):

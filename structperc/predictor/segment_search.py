@@ -4,13 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.kernels.arrays import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.array_types import FeatureArrays, SegmentArrays, TagSchemeMasks, WeightTables
+from structperc.kernels.best_path import any_invalid
+from structperc.kernels.best_segmentation import best_tables, search_backwards, segment_end, trace_best_segmentation
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.scores import in_order, score_in_order
-from structperc.kernels.semi_markov import best_tables, search_backwards, segment_end, trace_best_segmentation
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.kernels.slices import longest_sequence
-from structperc.kernels.viterbi import any_invalid
 from structperc.predictor.search import SequenceBounds
 
 

@@ -12,8 +12,8 @@ from structperc.data.possible_labels import check_predicted, possible_masks
 from structperc.data.splits import Extent, widest
 from structperc.errors import InvalidScoreError
 from structperc.features import FeatureExtractor
-from structperc.features.arrays import IdLists
-from structperc.kernels.arrays import FeatureArrays, TagSchemeMasks, WeightTables
+from structperc.features.string_arrays import IdLists
+from structperc.kernels.array_types import FeatureArrays, TagSchemeMasks, WeightTables
 from structperc.predictor.base import (
     Prediction,
     Predictor,
@@ -21,7 +21,7 @@ from structperc.predictor.base import (
     check_min_probability,
     missing_probabilities,
 )
-from structperc.predictor.segments import SegmentWeights
+from structperc.predictor.segment_weights import SegmentWeights
 
 
 class SparsePredictor(Predictor):

@@ -22,7 +22,7 @@ from structperc.errors import InputError
 from structperc.features import Clusters
 from structperc.features.resources import cluster_bits
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, check_hashing, segment_ids
-from structperc.features.segments import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
+from structperc.features.segment_keys import PHRASE, SegmentKeys, parse_segment_template, phrase_keys
 from structperc.ragged import Ragged
 from structperc.scorers.base import Scorer
 from structperc.scorers.segment_candidates import SegmentCandidates

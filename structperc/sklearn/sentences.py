@@ -11,7 +11,7 @@ import numpy as np
 from structperc.data.corpus import Corpus
 from structperc.data.weights import WEIGHT
 from structperc.errors import InputError
-from structperc.features.arrays import IdLists
+from structperc.features.string_arrays import IdLists
 from structperc.features.weighted_features import FeatureColumn, WeightedName
 from structperc.metrics.seqeval import counted, is_sequence, label_sequences
 

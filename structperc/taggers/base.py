@@ -19,7 +19,7 @@ from structperc.datamodules.sampler import batches_seen, mark_unfinished_epoch
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.metrics import Evaluation
-from structperc.metrics.segments import check_beta
+from structperc.metrics.f_measure import check_beta
 from structperc.models.base import Model
 from structperc.models.checkpoint_files import ARRAYS, CONFIG, MODEL, check_resumable, check_vocabulary
 from structperc.models.model_format import FORMAT
@@ -39,7 +39,7 @@ class BaseTagger(Model, pl.LightningModule):
 
     Args:
         features: Templates and resources; the feature index is built from the training data. None: no features.
-        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.f_measure`.
 
     Example:
         >>> from structperc.taggers import GuidedTagger, Tagger

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from structperc.chain import Constraints
 from structperc.criteria import CRFLoss
-from structperc.kernels.arrays import TagSchemeMasks
+from structperc.kernels.array_types import TagSchemeMasks
 from structperc.online.learner import UnitArrays
 from structperc.ops.cpu.threads import run_in_threads
 from structperc.ragged import boundaries

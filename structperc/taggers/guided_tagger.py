@@ -14,8 +14,8 @@ from structperc.datamodules.base import BatchForm
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, GuidedRule
-from structperc.guided.arrays import Decisions
 from structperc.guided.model import Order
+from structperc.guided.training_arrays import Decisions
 from structperc.models.base import flat_values, inference_batch_size
 from structperc.models.model_format import required_entries
 from structperc.scorers import SparseLinear
@@ -41,7 +41,7 @@ class GuidedTagger(BaseTagger):
         order: "easiest", or "left-to-right" for comparison.
         rule: Condition of accepting a decision and of changing the weights; default: `Aggressive`.
         average: Evaluate and save averaged weights.
-        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.f_measure`.
 
     Raises:
         InputError: `beam` is below 1, or `order` is unknown. In training: sequences are documents.

@@ -19,7 +19,7 @@ from structperc.datamodules.base import BatchForm, SequenceDataModule
 from structperc.datamodules.distributed import process_group
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.metrics.segments import check_beta
+from structperc.metrics.f_measure import check_beta
 from structperc.models.base import Model
 from structperc.models.chain_model import ChainModel
 from structperc.nn.candidate_scorer import ComparedSequences
@@ -68,7 +68,7 @@ class Tagger(ChainModel, BaseTagger):
         prior: Regularisation of all weights, added to the loss of the corpus.
         init_from: Folder of a saved model with the same templates; training starts from its weights. Features
             and labels that only the training data have are added, with weights of zero.
-        beta: Weight of recall in the F score by which models are selected, see `metrics.segments`.
+        beta: Weight of recall in the F score by which models are selected, see `metrics.f_measure`.
         lr_scheduler: Learning-rate schedule of torch or of `optim`, applied after steps or epochs.
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
         parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer. The

@@ -13,7 +13,7 @@ from structperc.data.format_detection import check_not_text, is_conllu
 from structperc.data.label_sets import join_label_sets, separate_label_sets
 from structperc.data.normalise import checked_corpus, illegal_sentences, rename_types, warn_unknown_labels
 from structperc.data.read_options import DEFAULT_READING, PREDICTED, TREATMENTS, ReadOptions
-from structperc.data.tables import (
+from structperc.data.table_files import (
     DELIMITERS,
     DOCUMENT,
     SENTENCE,

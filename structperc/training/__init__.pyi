@@ -1,5 +1,3 @@
-from .callbacks import GradualUnfreezing as GradualUnfreezing
-from .callbacks import StopWhenConverged as StopWhenConverged
 from .curves import plot_curves as plot_curves
 from .curves import read_curve as read_curve
 from .lightning_messages import hide_lightning_messages as hide_lightning_messages
@@ -10,3 +8,5 @@ from .report import parameters as parameters
 from .report import results_table as results_table
 from .reranking import boosting_rounds as boosting_rounds
 from .reranking import plot_rounds as plot_rounds
+from .run_callbacks import GradualUnfreezing as GradualUnfreezing
+from .run_callbacks import StopWhenConverged as StopWhenConverged

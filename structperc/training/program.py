@@ -24,16 +24,6 @@ from structperc.reports.training_progress import best_score, progress_options, s
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.input_checks import check_processes
 from structperc.taggers.tagger import Tagger
-from structperc.training.callbacks import (
-    CheckTermination,
-    LastEpoch,
-    RestoringEnds,
-    RunCheckpoints,
-    RunSummary,
-    SaveOnDivergence,
-    best_epoch_options,
-    use_best_weights,
-)
 from structperc.training.configuration import Configuration
 from structperc.training.curves import write_curves
 from structperc.training.lightning_messages import hide_lightning_messages, input_errors, named_errors
@@ -51,6 +41,16 @@ from structperc.training.report import (
     peak_memory,
     size_on_disk,
     write_card,
+)
+from structperc.training.run_callbacks import (
+    CheckTermination,
+    LastEpoch,
+    RestoringEnds,
+    RunCheckpoints,
+    RunSummary,
+    SaveOnDivergence,
+    best_epoch_options,
+    use_best_weights,
 )
 from structperc.training.run_folders import (
     checkpoint,

@@ -23,7 +23,7 @@ from structperc.data.labels import LabelSet
 from structperc.data.synthetic import synthetic_corpus
 from structperc.features import FeatureExtractor
 from structperc.guided import ContextFeatures
-from structperc.guided.arrays import OFFSETS, UNKNOWN
+from structperc.guided.training_arrays import OFFSETS, UNKNOWN
 from structperc.scorers import SparseLinear
 from structperc.taggers.guided_tagger import GuidedTagger
 from structperc.taggers.tagger import Tagger

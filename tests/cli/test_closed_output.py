@@ -11,7 +11,7 @@ import pytest
 
 from structperc.cli import main as main_module
 from structperc.cli.main import main
-from structperc.cli.output import print_lines
+from structperc.cli.messages import print_lines
 from tests.conftest import QUICKSTART, SMALL
 
 

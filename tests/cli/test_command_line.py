@@ -17,7 +17,7 @@ from structperc import cli as commands
 from structperc.cli import COMMANDS
 from structperc.cli.arguments import Command
 from structperc.cli.main import main
-from structperc.cli.output import with_own_options
+from structperc.cli.messages import with_own_options
 from structperc.cli.train import TRAININGS
 from structperc.errors import InputError
 from structperc.spelling import did_you_mean

@@ -13,7 +13,7 @@ from structperc.data.conll import document_ends, sentence_ends
 from structperc.data.format_detection import read_head
 from structperc.data.text_files import Block, blocks, line_ends, no_ends, read_text, stream_text
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 TEXT = "\ufeffKäthe O\r\nschläft O\n\n€ 𝄞 O\n" * 3
 
@@ -42,7 +42,7 @@ def test_pieces_are_the_text(tmp_path, size, encoding, pack):
 def test_invalid_bytes_after_valid_text(tmp_path, size, data, before, message):
     file, seen = tmp_path / "a", []
     file.write_bytes(data)
-    assert refusal(list, map(seen.append, stream_text(file, None, size))).startswith(f"{file}{message}")
+    assert error_message(list, map(seen.append, stream_text(file, None, size))).startswith(f"{file}{message}")
     assert "".join(seen) == before
 
 

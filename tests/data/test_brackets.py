@@ -11,7 +11,7 @@ from structperc.data.normalise import normalise_labels
 from structperc.data.scheme_detection import to_scheme
 from structperc.data.survey import inspect_file
 from structperc.data.tag_schemes import Span, are_brackets, are_chains, bracket_spans, convert, encode_spans, spans
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def tree(draw, start, end, depth):
@@ -80,7 +80,9 @@ def test_forms(labels, brackets, chains):
 )
 def test_wrong_brackets(labels, place):
     rows = [{"word": ["x"] * len(one), "label": one} for one in (["(A*", "*)"], labels)]
-    assert refusal(normalise_labels, Corpus.from_sentences(rows, name="a.txt"), "brackets", "IOB2").startswith(place)
+    assert error_message(normalise_labels, Corpus.from_sentences(rows, name="a.txt"), "brackets", "IOB2").startswith(
+        place
+    )
 
 
 CONLL2012 = "".join(
@@ -115,12 +117,12 @@ def test_brackets_are_no_plain_labels(tmp_path):
     assert inspect_file(str(tmp_path / "a.txt")).file_scheme == "brackets"
     for scheme in ("none", "IOB2", "IO"):
         data = Conll(str(tmp_path), {"train": "a.txt"}, ["word", "_", "label"], scheme=scheme)
-        found = refusal(data.corpus, "train")
+        found = error_message(data.corpus, "train")
         assert "a.txt:1: label '(PER*'" in found
         assert "labels: brackets" in found
-    assert "brackets" in refusal(LabelSet, ("(PER*", "*", "*)"), "none")
+    assert "brackets" in error_message(LabelSet, ("(PER*", "*", "*)"), "none")
     assert to_scheme([["(PER*", "*)"]], "gold", "IOBES") == [["B-PER", "E-PER"]]
-    assert "data.incomplete" in refusal(Conll, str(tmp_path), {}, ["word"], labels="brackets", incomplete=True)
+    assert "data.incomplete" in error_message(Conll, str(tmp_path), {}, ["word"], labels="brackets", incomplete=True)
     (tmp_path / "a.jsonl").write_text(json.dumps({"tokens": ["Anna", "left"], "tags": ["(PER)", "*"]}))
     table = inspect_file(str(tmp_path / "a.jsonl"))
     assert (table.file_scheme, table.types()[0]) == ("brackets", {"PER": 1})
@@ -141,4 +143,4 @@ def test_coreference_chains(tmp_path):
     found = inspect_file(str(tmp_path / "b.txt"))
     assert any(one.startswith("column 2 has coreference chains") for one in found.remarks())
     data = Conll(str(tmp_path), {"train": "b.txt"}, ["word", "label"], scheme="none")
-    assert "b.txt:1: label '(12' is of a coreference chain" in refusal(data.corpus, "train")
+    assert "b.txt:1: label '(12' is of a coreference chain" in error_message(data.corpus, "train")

@@ -16,7 +16,7 @@ from structperc.data.corpus import Corpus
 from structperc.data.read_options import LineFormat
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.terminal import terminal
 
 NER = """-DOCSTART- -X- O O
@@ -223,7 +223,7 @@ def test_marks_of_joined_files(tmp_path):
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, options, message):
-    assert refusal(read, tmp_path, text, **options).startswith(f"{tmp_path / 'a.txt'}{message}")
+    assert error_message(read, tmp_path, text, **options).startswith(f"{tmp_path / 'a.txt'}{message}")
 
 
 @pytest.mark.parametrize("line", ["a|O O", "a|O b_O", "a|O b|P"])

@@ -3,7 +3,7 @@ import pytest
 from structperc.data.conll import read_conllu
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def word(number, form, upos="X", xpos="Y"):
@@ -84,7 +84,7 @@ def test_documents_without_newdoc(tmp_path):
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):
-    assert refusal(read, tmp_path, text).startswith(f"{tmp_path / 'a.conllu'}{message}")
+    assert error_message(read, tmp_path, text).startswith(f"{tmp_path / 'a.conllu'}{message}")
 
 
 def test_unlabelled_files_have_no_label(tmp_path):

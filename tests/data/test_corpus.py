@@ -4,7 +4,7 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 SENTENCES = [
     {"word": ["a", "b"], "label": ["O", "O"]},
@@ -120,7 +120,7 @@ def test_no_sentences():
     ],
 )
 def test_uneven_sentences(sentences, message):
-    assert refusal(Corpus.from_sentences, sentences, name="f").startswith(message)
+    assert error_message(Corpus.from_sentences, sentences, name="f").startswith(message)
     if set(sentences[0]) == set(sentences[-1]):
         with pytest.raises(InputError) as error:
             Corpus.from_dataset(Dataset.from_list(sentences), name="f")

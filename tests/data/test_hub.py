@@ -12,17 +12,17 @@ import pyarrow.parquet
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
-from structperc.data import hub as hub_module
+from structperc.data import hub_datasets as hub_module
 from structperc.data.corpus import Corpus
-from structperc.data.hub import read_hub
+from structperc.data.hub_datasets import read_hub
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 COMMIT = "a" * 40
 COLUMNS = {"word": "tokens", "label": "ner_tags"}
 PROGRAM = """
 import json, sys, time
-from structperc.data.hub import read_hub
+from structperc.data.hub_datasets import read_hub
 from structperc.errors import InputError
 
 results = []
@@ -163,7 +163,7 @@ def test_rows_become_a_corpus_without_documents(monkeypatch):
 
 def test_numbers_need_names(monkeypatch):
     load(monkeypatch, Dataset.from_dict({"tokens": [["a", "b"]], "ner_tags": [[2, 0]]}))
-    found = refusal(read_hub, "owner/tiny", COLUMNS)
+    found = error_message(read_hub, "owner/tiny", COLUMNS)
     assert found.startswith("hub owner/tiny, row 1: column 'ner_tags'")
     assert "label_names: {label: [O, B-..., ...]}" in found
     data = read_hub("owner/tiny", COLUMNS, label_names={"label": ["O", "B-X", "I-X"]})

@@ -17,7 +17,7 @@ from structperc.data.format_detection import (
 from structperc.data.json_data import looks_like_json, parse_json_records
 from structperc.data.scheme_detection import fit_scheme
 from structperc.data.standoff import read_standoff
-from structperc.data.tables import detect_delimiter
+from structperc.data.table_files import detect_delimiter
 from structperc.data.tag_schemes import suggest_label
 from structperc.data.text_files import blocks, split_lines
 from structperc.errors import InputError

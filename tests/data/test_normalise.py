@@ -17,7 +17,7 @@ from structperc.data.normalise import (
 from structperc.data.read_options import ReadOptions
 from structperc.data.tag_schemes import convert, first_violation, rename, spans
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def corpus_of(tmp_path, labels, unit="sentence"):
@@ -60,7 +60,7 @@ def test_labels_without_scheme(tmp_path):
     ],
 )
 def test_strict(tmp_path, labels, scheme, message):
-    found = refusal(normalise_labels, corpus_of(tmp_path, labels), scheme, scheme, strict=True)
+    found = error_message(normalise_labels, corpus_of(tmp_path, labels), scheme, scheme, strict=True)
     assert found.startswith(message)
     assert found.endswith("set strict: false to repair it")
 
@@ -173,7 +173,7 @@ def test_types_of_a_corpus_sentence_by_sentence(tmp_path, target):
 def test_unknown_types(tmp_path):
     corpus = corpus_of(tmp_path, ["B-A", "I-A", "B-C"])
     check_types(corpus, "IOB2", {"A": "X", "C": "B"})
-    found = refusal(check_types, corpus, "IOB2", {"A": "X", "B": "X"})
+    found = error_message(check_types, corpus, "IOB2", {"A": "X", "B": "X"})
     assert found == "data.types: no segment of a.txt has type 'B'; known are A, C"
 
 

@@ -12,7 +12,7 @@ import pytest
 from structperc.data import output
 from structperc.data.output import atomic_folder, check_output_path, open_atomic, temporary_path, write_lines
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 
 LINES = ["Anna PER\n", "schlief ä\n"]
 TEXT = "".join(LINES)
@@ -74,13 +74,15 @@ def test_standard_output_by_name(tmp_path):
 def test_full_disk(tmp_path, monkeypatch):
     file = tmp_path / "a.txt"
     file.write_text("old")
-    assert refusal(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
+    assert (
+        error_message(write_lines, "/dev/full", LINES) == "/dev/full: cannot write this file (No space left on device)"
+    )
 
     def full(number):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    assert refusal(write_lines, file, LINES) == f"{file}: cannot write this file (No space left on device)"
+    assert error_message(write_lines, file, LINES) == f"{file}: cannot write this file (No space left on device)"
     assert file.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -102,7 +104,7 @@ def test_failing_lines(tmp_path):
         yield "half"
         raise InputError("no more")
 
-    assert refusal(write_lines, file, lines()) == "no more"
+    assert error_message(write_lines, file, lines()) == "no more"
     assert file.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -119,17 +121,17 @@ def test_check_of_targets(tmp_path, monkeypatch):
         (tmp_path / "none" / "a", f"{tmp_path}/none/a: the folder {tmp_path}/none does not exist"),
         (tmp_path / "file" / "a", f"{tmp_path}/file/a: the folder {tmp_path}/file is a file"),
     ):
-        assert refusal(check_output_path, path).startswith(reason)
-        assert refusal(write_lines, path, LINES).startswith(reason)
+        assert error_message(check_output_path, path).startswith(reason)
+        assert error_message(write_lines, path, LINES).startswith(reason)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     for path, needed in ((tmp_path / "file", tmp_path / "file"), (tmp_path / "new", tmp_path)):
-        assert refusal(check_output_path, path).endswith(f"(no permission to write to {needed})")
+        assert error_message(check_output_path, path).endswith(f"(no permission to write to {needed})")
     assert sorted(os.listdir(tmp_path)) == ["file", "to folder"]
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_long_name(tmp_path):
-    assert "File name too long" in refusal(write_lines, tmp_path / ("x" * 300), LINES)
+    assert "File name too long" in error_message(write_lines, tmp_path / ("x" * 300), LINES)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from structperc.data.scheme_detection import common_scheme, fit_scheme, legal_sc
 from structperc.data.tag_schemes import PREFIX_SCHEMES as SEGMENTS
 from structperc.data.tag_schemes import convert, spans
 from structperc.errors import InputError
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.oracle import label_sequences
 
 
@@ -134,4 +134,4 @@ def test_parts_of_speech_are_no_segments():
     ],
 )
 def test_invalid_gold(labels, target, source, message):
-    assert message in refusal(to_scheme, [labels], "g", target, source)
+    assert message in error_message(to_scheme, [labels], "g", target, source)

@@ -3,7 +3,7 @@
 import pytest
 
 from structperc.data.survey import inspect_file
-from tests.errors import refusal
+from tests.errors import error_message
 
 CONLL2003 = "-DOCSTART- -X- -X- O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nthe DT I-NP O\ncall NN I-NP O\n\n"
 CONLL2002_SPANISH = "Melbourne B-LOC\n( O\nAustralia B-LOC\n) O\n\n"
@@ -98,5 +98,7 @@ def test_columns_of_csv(tmp_path, text, columns):
 
 def test_a_column_for_each_predicate(tmp_path):
     (tmp_path / "train.txt").write_text(CONLL2009 + "\n" + CONLL2009.replace("\n", "\t_\n"))
-    assert "train.txt:5: 16 fields, but line 1 has 15" in (found := refusal(inspect_file, str(tmp_path / "train.txt")))
+    assert "train.txt:5: 16 fields, but line 1 has 15" in (
+        found := error_message(inspect_file, str(tmp_path / "train.txt"))
+    )
     assert "CoNLL-2009" in found

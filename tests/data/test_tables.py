@@ -15,7 +15,7 @@ from structperc.datamodules import sources as table_sources
 from structperc.datamodules.sources import InMemory, Table
 from structperc.errors import InputError
 from structperc.text import join_words
-from tests.errors import refusal
+from tests.errors import error_message
 
 NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
 WORDS = [["Anna", "Lind", "met", "Bo"], ["Bo", "left"], ["Rome"]]
@@ -183,7 +183,7 @@ BAD = {"tokens": ["Bo"], "ner": ["O"]}
 def test_invalid_tables(tmp_path, name, text, columns, message):
     (tmp_path / name).write_text(text)
     data = Table(str(tmp_path), {"train": name}, columns or {"word": "tokens", "label": "ner"})
-    assert message in refusal(data.corpus, "train")
+    assert message in error_message(data.corpus, "train")
 
 
 def test_invalid_options(tmp_path):
@@ -255,7 +255,7 @@ def test_a_row_without_the_field_of_spans_is_named(tmp_path, name, lacking):
     field = list(records[0])[-1]
     del records[lacking - 1][field]
     path.write_text(json.dumps(records) if name.endswith(".json") else lines(records))
-    message = refusal(inspect_file, str(path))
+    message = error_message(inspect_file, str(path))
     place = f", row {lacking}" if name.endswith(".json") else f":{lacking}"
     assert message.startswith(f"{path}{place}: ")
     assert repr(field) in message

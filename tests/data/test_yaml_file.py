@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from structperc.data.yaml_file import find_key, parse_yaml, place, read_node, read_yaml
-from tests.errors import refusal
+from tests.errors import error_message
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
 
@@ -39,7 +39,7 @@ def test_valid_yaml(text):
     ],
 )
 def test_invalid_yaml(text, complaint):
-    assert refusal(parse_yaml, text, "f").startswith(complaint)
+    assert error_message(parse_yaml, text, "f").startswith(complaint)
 
 
 def test_places_of_keys(tmp_path):

@@ -34,7 +34,7 @@ from structperc.features import (
     format_weighted_features,
 )
 from structperc.reranking import FirstLabels
-from tests.errors import refusal
+from tests.errors import error_message
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 NODE = [{"of": ["w", "shape"], "at": [-1, 0, 1]}, "w[-1]|pos[0]"]
@@ -147,7 +147,7 @@ def test_place_of_an_unknown_label(text, tmp_path):
     corpus = data(text).corpus("train")
     with pytest.raises(InputError, match=r"train.txt:\d+: ") as told:
         encode_arrays(corpus, features_of(corpus), LabelSet(("O",)))
-    found = refusal(lambda: CorpusCache(str(tmp_path)).arrays(corpus, features_of(corpus), LabelSet(("O",))))
+    found = error_message(lambda: CorpusCache(str(tmp_path)).arrays(corpus, features_of(corpus), LabelSet(("O",))))
     assert str(told.value) == found
     assert names(tmp_path) == []
 

@@ -26,7 +26,7 @@ from structperc.features import (
     format_weighted_features,
     hashed_index,
 )
-from structperc.features.arrays import View
+from structperc.features.string_arrays import View
 from structperc.process_pool import Workers
 
 COLUMNS = ["word", "pos", "chunk", "label"]

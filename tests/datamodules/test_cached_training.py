@@ -11,7 +11,7 @@ from structperc.nonlocal_features import PhraseConsistency
 from structperc.optim import LBFGS, Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
-from tests.nested import assert_same, assert_same_training
+from tests.checkpoints import assert_same, assert_same_training
 from tests.tiny import fit
 
 COLUMNS = ["word", "pos", "chunk", "label"]

@@ -25,8 +25,8 @@ from structperc.features import FeatureExtractor
 from structperc.optim import Perceptron
 from structperc.scorers import SparseLinear
 from structperc.taggers import Tagger
-from tests.nested import assert_same
-from tests.zygote import at_once
+from tests.checkpoints import assert_same
+from tests.forks import at_once
 
 COLUMNS = ["word", "pos", "chunk", "label"]
 FILES = {"train": "train.txt", "dev": "dev.txt"}
@@ -66,7 +66,7 @@ def work(folder, found, process):
 
 
 @pytest.mark.long
-def test_two_processes_of_a_training(zygote, folder, tmp_path):
+def test_two_processes_of_a_training(fork_server, folder, tmp_path):
     if not dist.is_gloo_available():
         pytest.skip("torch is built without gloo")
     with socket.socket() as one:
@@ -74,7 +74,7 @@ def test_two_processes_of_a_training(zygote, folder, tmp_path):
         port = str(one.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "NODE_RANK": "0"}
     processes = [([str(folder), str(tmp_path)], {"LOCAL_RANK": rank, **meeting}) for rank in "01"]
-    assert zygote(tmp_path / "log", at_once, __file__, *processes).status == 0, (tmp_path / "log").read_text()
+    assert fork_server(tmp_path / "log", at_once, __file__, *processes).status == 0, (tmp_path / "log").read_text()
     assert sorted((tmp_path / "built").read_text().split()) == ONCE
     for process in "01":
         without, own = (

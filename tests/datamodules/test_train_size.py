@@ -9,7 +9,7 @@ from torch.optim import SGD
 
 from structperc.chain import KBest
 from structperc.criteria import CRFLoss, PerceptronLoss
-from structperc.data import hub as hub_module
+from structperc.data import hub_datasets as hub_module
 from structperc.data.corpus import Corpus
 from structperc.datamodules.sources import Combined, Conll, Conllu, Hub, InMemory, Synthetic, Table
 from structperc.errors import InputError

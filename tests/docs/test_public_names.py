@@ -58,5 +58,5 @@ def test_imports_are_of_public_names():
 
 
 def test_files_and_packages():
-    code = "import structperc.nn\nfrom structperc.nn.crf import CRF\nfrom structperc.nn import CRF, subwords"
+    code = "import structperc.nn\nfrom structperc.nn.torchcrf import CRF\nfrom structperc.nn import CRF, subwords"
     assert [is_public(*one) for one in imported(code)] == [False, False, True, False]

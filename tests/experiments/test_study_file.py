@@ -7,7 +7,7 @@ import pytest
 from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.experiments.study_file import digests, read_study
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import Sentences, sentences
 
 GOOD = """
@@ -104,7 +104,7 @@ def test_folders_of_rows(write, name):
 )
 def test_mistakes_name_file_and_key(write, old, new, complaint):
     assert GOOD.count(old) == 1
-    found = refusal(read_study, write(GOOD.replace(old, new)))
+    found = error_message(read_study, write(GOOD.replace(old, new)))
     assert found.startswith("study.yaml")
     assert complaint in found
 
@@ -123,7 +123,7 @@ def test_init_from_of_rows(write, row, complaint):
     rows = ["one: {}", "ranked: {command: rerank}", f"two: {{{row}}}", "later: {}"]
     lines = [f"  {one.replace('{', '{configs: [a.yaml], ')}\n" for one in rows]
     text = "".join(["seeds: [1, 2]\nrows:\n", *lines])
-    found = refusal(read_study, write(text))
+    found = error_message(read_study, write(text))
     assert found.startswith("study.yaml: rows.two.init_from: ")
     assert complaint in found
 

@@ -15,7 +15,7 @@ from structperc.errors import InputError
 from structperc.experiments import experiment
 from structperc.experiments.experiment import Run, failure_line, grid_rows, parse_grid, short_keys, split_values
 from structperc.experiments.sweeps import best_of, plot_sweep, points_of, sweep_lines
-from tests.zygote import run_code
+from tests.forks import run_code
 
 KEY = "model.features.init_args.cutoff"
 
@@ -336,13 +336,13 @@ except SystemExit as ended:
 
 
 @pytest.fixture
-def forked(zygote, tmp_path, monkeypatch):
+def forked(fork_server, tmp_path, monkeypatch):
     """Programs are started as forks of a process that has imported the library."""
 
     @contextmanager
     def start(command, stdin, stdout, stderr, env):
         _, _, *arguments = command
-        done = zygote(Path(stdout.name), run_code, CHILD, str(tmp_path), *arguments)
+        done = fork_server(Path(stdout.name), run_code, CHILD, str(tmp_path), *arguments)
         yield SimpleNamespace(wait=lambda: done.status)
 
     monkeypatch.setattr(experiment.subprocess, "Popen", start)

@@ -4,7 +4,7 @@ from structperc.data.corpus import Corpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
 from structperc.features.templates import read_crfpp
-from tests.errors import refusal
+from tests.errors import error_message
 
 TEMPLATE = """# Unigram
 U00:%x[-2,0]
@@ -67,7 +67,7 @@ def test_expansion_of_the_crfpp_manual(write):
 )
 def test_errors_name_file_and_line(write, text, message):
     path = write(text)
-    assert str(path) + message in refusal(read_crfpp, path, ["word", "pos"])
+    assert str(path) + message in error_message(read_crfpp, path, ["word", "pos"])
 
 
 def test_byte_order_mark(write):

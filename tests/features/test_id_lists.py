@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structperc.features.arrays import IdLists
+from structperc.features.string_arrays import IdLists
 
 nested = st.lists(st.integers(0, 9), max_size=3)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from structperc.features.arrays import View
 from structperc.features.exact_index import TABLE, KeyCounts, frequent_keys, template_keys
+from structperc.features.string_arrays import View
 from structperc.features.templates import parse_templates
 
 

@@ -3,7 +3,7 @@ import yaml
 
 from structperc.errors import InputError
 from structperc.features.templates import TemplatePart, parse_templates, shipped_sets, template_name
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def names(text):
@@ -67,7 +67,7 @@ def test_a_template_named_twice_counts_once():
     ],
 )
 def test_bad_items_are_named(item):
-    found = refusal(parse_templates, ["bias", item])
+    found = error_message(parse_templates, ["bias", item])
     assert repr(item) in found or "a b[0]" in found
     assert "kazama2007" in found
 

@@ -63,8 +63,8 @@ def fit_here(command, folder):
 class Drill:
     """Trains once without a kill, to see what is written and what comes of it."""
 
-    def __init__(self, zygote, kind, folder):
-        self.zygote, self.kind, self.folder, self.numbers = zygote, kind, folder, count()
+    def __init__(self, fork_server, kind, folder):
+        self.fork_server, self.kind, self.folder, self.numbers = fork_server, kind, folder, count()
         folder.mkdir()
         place = folder / "0"
         next(self.numbers)
@@ -82,7 +82,7 @@ class Drill:
     def run(self, place, moment=None):
         """The next part of the training in this folder."""
         journal, log = place.with_suffix(".journal"), place.with_suffix(".log")
-        ended = self.zygote(log, train, self.kind.next(place), place, journal, moment)
+        ended = self.fork_server(log, train, self.kind.next(place), place, journal, moment)
         killed = -signal.SIGKILL, -signal.SIGPROF
         possible = (0,) if moment is None else killed if isinstance(moment, int) else (0, *killed)
         assert ended.status in possible, log.read_text()
@@ -90,16 +90,16 @@ class Drill:
 
 
 @pytest.fixture(scope="module")
-def drills(zygote, tmp_path_factory):
+def drills(fork_server, tmp_path_factory):
     """Name of a kind -> its drill, each made once."""
     folder = tmp_path_factory.mktemp("kills")
     kinds, made = {**trainings(folder / "bert"), **series(folder)}, {}
 
     def drill(name):
         if name == "transformer" and name not in made:
-            assert zygote(folder / "bert.log", save_bert, folder / "bert").status == 0
+            assert fork_server(folder / "bert.log", save_bert, folder / "bert").status == 0
         if name not in made:
-            made[name] = Drill(zygote, kinds[name], folder / name.replace(" ", "-"))
+            made[name] = Drill(fork_server, kinds[name], folder / name.replace(" ", "-"))
         return made[name]
 
     return drill
@@ -124,8 +124,8 @@ def start_and_die(folder):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_training_ends_with_its_study(zygote, tmp_path):
-    zygote(tmp_path / "printed", start_and_die, tmp_path)
+def test_training_ends_with_its_study(fork_server, tmp_path):
+    fork_server(tmp_path / "printed", start_and_die, tmp_path)
     process, deadline = Path("/proc", (tmp_path / "pid").read_text(), "stat"), time.monotonic() + 120
     while (alive := process.exists() and " Z " not in process.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)

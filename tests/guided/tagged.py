@@ -9,8 +9,8 @@ import torch
 
 from structperc.data.words import word_hashes
 from structperc.guided import ContextFeatures, GuidedModel, GuidedOptimizer, LearningCounts
-from structperc.guided.arrays import UNKNOWN
-from structperc.guided.context import parse_context
+from structperc.guided.context_features import parse_context
+from structperc.guided.training_arrays import UNKNOWN
 from structperc.ragged import Ragged
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch, Words, real_tokens

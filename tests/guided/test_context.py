@@ -7,9 +7,9 @@ import torch
 
 from structperc.errors import InputError
 from structperc.guided import ContextFeatures
-from structperc.guided.arrays import UNKNOWN
-from structperc.guided.context import SETS, parse_context
-from tests.errors import refusal
+from structperc.guided.context_features import SETS, parse_context
+from structperc.guided.training_arrays import UNKNOWN
+from tests.errors import error_message
 
 L = 4
 ALL = list(itertools.product([UNKNOWN, *range(L)], repeat=4))  # windows
@@ -53,7 +53,7 @@ BAD = ["t[0]", "t[-3] t[-1]", "w[0]", "t[-1] pos[0]", "t[-1] t[-1]", "t[-1]|w[0]
 
 @pytest.mark.parametrize("item", [*BAD, {"of": ["t"]}])
 def test_bad_templates_are_named(item):
-    assert f"template {item!r}" in refusal(ContextFeatures, ["t[-1]", item])
+    assert f"template {item!r}" in error_message(ContextFeatures, ["t[-1]", item])
 
 
 def test_bad_options():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from structperc.guided.arrays import UNKNOWN
+from structperc.guided.training_arrays import UNKNOWN
 from tests.guided.reference import Reference, Sentence
 from tests.guided.tagged import Weights, batch_of, draw_weights, model_of, reference_of, sentences, set_weights
 

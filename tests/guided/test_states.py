@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from structperc.guided import chart
-from structperc.guided.arrays import UNKNOWN
 from structperc.guided.chart import OPEN, make_queue
+from structperc.guided.training_arrays import UNKNOWN
 from structperc.kernels.jit import kernel
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from structperc.kernels.best_path import edge_blocks, suffix_scores
 from structperc.kernels.simd import padded_array
-from structperc.kernels.viterbi import edge_blocks, suffix_scores
 
 
 @pytest.mark.parametrize(

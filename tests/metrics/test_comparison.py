@@ -6,7 +6,7 @@ import pytest
 
 from structperc.errors import InputError
 from structperc.metrics import compare, compare_all
-from tests.errors import refusal
+from tests.errors import error_message
 
 GOLD = [["B-P", "I-P", "O"], ["O", "B-L"], ["B-P"]]
 A = [["B-P", "I-P", "O"], ["O", "O"], ["I-P"]]  # 2 of 2 segments found are right, 2 tokens wrong
@@ -104,7 +104,7 @@ def test_another_gamma():
     ],
 )
 def test_mistakes_are_named(predicted, message):
-    assert message in refusal(compare, GOLD, A, predicted, names=("A.txt", "B.txt"))
+    assert message in error_message(compare, GOLD, A, predicted, names=("A.txt", "B.txt"))
 
 
 def test_no_text():

@@ -20,7 +20,7 @@ from structperc.metrics import (
     TokenAccuracy,
 )
 from structperc.structures import Candidates
-from tests.zygote import at_once
+from tests.forks import at_once
 
 LABELS = LabelSet(("O", "B-P", "I-P", "B-L", "I-L"))
 SHARDS = [(slice(0, 3), slice(3, 8)), (slice(8, 9),)]  # batches of each process
@@ -60,11 +60,11 @@ def work(rank, meeting_point):
 
 
 @pytest.mark.skipif(not dist.is_gloo_available(), reason="torch is built without gloo")
-def test_two_processes_give_the_result_of_one(zygote, tmp_path):
+def test_two_processes_give_the_result_of_one(fork_server, tmp_path):
     meeting_point = tmp_path / "meeting_point"
     processes = [([str(meeting_point), rank], {}) for rank in "01"]
     log = tmp_path / "log"
-    assert zygote(log, at_once, __file__, *processes).status == 0, log.read_text()
+    assert fork_server(log, at_once, __file__, *processes).status == 0, log.read_text()
     found = [Path(f"{meeting_point}.{rank}").read_text() for rank in "01"]
     expected = results([batch for shard in SHARDS for batch in shard])
     assert found == [expected, expected]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from structperc.nonlocal_features import segments
+from structperc.nonlocal_features import candidate_segments
 from tests.nonlocal_features.labelled import WORDS, Case, make_case
 
 
@@ -14,13 +14,13 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.fixture(params=[10**6, 0], ids=["compiled", "tensors"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of counting, whatever the number of labellings."""
-    monkeypatch.setattr(segments, "MAX_COMPILED", request.param)
+    monkeypatch.setattr(candidate_segments, "MAX_COMPILED", request.param)
 
 
 @pytest.fixture
 def tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting by tensor operations."""
-    monkeypatch.setattr(segments, "MAX_COMPILED", 0)
+    monkeypatch.setattr(candidate_segments, "MAX_COMPILED", 0)
 
 
 @pytest.fixture(scope="session")

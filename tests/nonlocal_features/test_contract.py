@@ -18,7 +18,7 @@ from structperc.nonlocal_features import (
     PhraseConsistency,
 )
 from structperc.structures import Batch
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.nonlocal_features.labelled import QUOTING, WORDS, Case, make_batch, make_case
 
 
@@ -201,7 +201,7 @@ def test_wrong_shapes(shape: tuple[int, ...]) -> None:
     feature.answer = torch.zeros(6, 6)
     assert feature(segments).shape == (2, 3)
     feature.answer = torch.zeros(shape)
-    assert refusal(feature, segments).startswith(f"Shaped.counts has shape {shape}, not (6, 6)")
+    assert error_message(feature, segments).startswith(f"Shaped.counts has shape {shape}, not (6, 6)")
 
 
 @pytest.mark.parametrize("sparse", [Tensor.to_sparse, Tensor.to_sparse_csr], ids=["COO", "CSR"])

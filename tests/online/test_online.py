@@ -15,7 +15,7 @@ from structperc.data import Corpus, Synthetic
 from structperc.datamodules import EncodedCorpus
 from structperc.errors import InputError
 from structperc.features import FeatureExtractor
-from structperc.kernels.arrays import SegmentArrays
+from structperc.kernels.array_types import SegmentArrays
 from structperc.kernels.simd import padded_array
 from structperc.nonlocal_features import MajorityPhrase, PhraseConsistency
 from structperc.online import OnlineLearner, compiled_segments

@@ -25,7 +25,7 @@ from structperc.nonlocal_features import MajorityPhrase
 from structperc.predictor import SparsePredictor
 from structperc.scorers import SegmentFeatures, SegmentLinear, SparseLinear
 from structperc.taggers import Tagger
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
 
 LIGHT = """
@@ -245,7 +245,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_damaged_models_are_refused_as_ever(model, damage):
     damage(model)
-    assert refusal(lambda: structperc.load(model)) == refusal(lambda: Model.load(model))
+    assert error_message(lambda: structperc.load(model)) == error_message(lambda: Model.load(model))
 
 
 SEGMENT_DAMAGE = {
@@ -261,7 +261,7 @@ SEGMENT_DAMAGE = {
 def test_damaged_models_with_segments_are_refused_as_ever(with_segments, damage, tmp_path):
     model = shutil.copytree(with_segments, tmp_path / "model")
     retensor(model, damage, add_checksums=True)
-    assert refusal(lambda: structperc.load(model)) == refusal(lambda: Model.load(model))
+    assert error_message(lambda: structperc.load(model)) == error_message(lambda: Model.load(model))
 
 
 def test_older_models_have_fewer_options(with_segments, tmp_path):
@@ -280,9 +280,9 @@ def test_older_models_have_fewer_options(with_segments, tmp_path):
 
 
 def test_missing_folder(tmp_path):
-    assert refusal(lambda: structperc.load(tmp_path / "nowhere")).startswith(f"{tmp_path / 'nowhere'}: ")
+    assert error_message(lambda: structperc.load(tmp_path / "nowhere")).startswith(f"{tmp_path / 'nowhere'}: ")
     (tmp_path / "empty").mkdir()
-    assert "model.json" in refusal(lambda: structperc.load(tmp_path / "empty"))
+    assert "model.json" in error_message(lambda: structperc.load(tmp_path / "empty"))
 
 
 def test_model_changed_by_hand(model, caplog):
@@ -322,7 +322,7 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"mine\.Mine "):
         whole.training_step(next(iter(whole.batches(data.corpus("train")))))
     for name in ("transform_lattice", "attribute"):
-        assert "--trust mine" in refusal(lambda name=name: structperc.load(tmp_path / name))
+        assert "--trust mine" in error_message(lambda name=name: structperc.load(tmp_path / name))
     assert "mine" not in sys.modules
     assert type(structperc.load(tmp_path / "transform_lattice", trusted=iter(["mine"]))) is ChainModel
     trusted = structperc.load(tmp_path / "attribute", trusted=["mine"])
@@ -330,6 +330,6 @@ def test_parts_of_ones_own_need_trust(tmp_path, monkeypatch):
     assert trusted.tag(text) == own.tag(text)
     monkeypatch.delitem(sys.modules, "mine")
     (tmp_path / "mine.py").unlink()
-    gone = refusal(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
+    gone = error_message(lambda: structperc.load(tmp_path / "attribute", trusted=["mine"]))
     assert "features.attributes.vow: " in gone
     assert " mine" in gone

@@ -31,7 +31,7 @@ from structperc.reranking.bayes_point import BayesPoint, bayes_point, learning_p
 from structperc.scorers import SparseLinear
 from structperc.signals import delay_interrupt
 from structperc.taggers.tagger import Tagger
-from tests.nested import assert_same_training
+from tests.checkpoints import assert_same_training
 
 forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system cannot fork")
 LEARNERS = {

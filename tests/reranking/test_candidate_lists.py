@@ -11,7 +11,7 @@ from structperc.errors import InputError
 from structperc.reranking import CandidateLists, ListBatch
 from structperc.reranking import candidate_lists as lists
 from structperc.structures import Candidates
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def made(seed, lengths, k, n_labels):
@@ -132,7 +132,7 @@ def test_damaged_file(kept, tmp_path, damage):
     path = tmp_path / "lists"
     kept.save(path, {})
     path.write_bytes(damage(path.read_bytes()))
-    assert str(path) in refusal(CandidateLists.load, path)
+    assert str(path) in error_message(CandidateLists.load, path)
 
 
 def test_other_tensors_are_no_lists(tmp_path):

@@ -32,9 +32,9 @@ from structperc.reranking.bayes_point import BayesPoint
 from structperc.reranking.global_reranker import GlobalReranker, compared_candidates, feature_ids
 from structperc.reranking.reranker import Reranker
 from structperc.taggers.tagger import Tagger
-from structperc.training.callbacks import StopWhenConverged
-from tests.nested import assert_same
-from tests.ranked import (
+from structperc.training.run_callbacks import StopWhenConverged
+from tests.checkpoints import assert_same
+from tests.rerankers import (
     LIMIT,
     QUIET,
     Text,

@@ -24,7 +24,7 @@ from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.scorers import SparseLinear
 from structperc.taggers.callbacks import EvaluationWeights
 from structperc.taggers.tagger import Tagger
-from structperc.training.callbacks import StopWhenConverged
+from structperc.training.run_callbacks import StopWhenConverged
 
 TRAINER = {"accelerator": "cpu", "enable_progress_bar": False}
 FOLDS, N = 2, 4

@@ -24,10 +24,10 @@ from structperc.reranking.jackknife import JackKnife, TrainingPart, fold_numbers
 from structperc.reranking.reranker import Reranker
 from structperc.scorers import Neural, SparseLinear, Sum
 from structperc.taggers.tagger import Tagger
+from tests.checkpoints import assert_same
 from tests.encoders.tiny_models import save_bert
-from tests.nested import assert_same
-from tests.ranked import QUIET, Text, fit
-from tests.zygote import printing, run_code
+from tests.forks import printing, run_code
+from tests.rerankers import QUIET, Text, fit
 
 FOLDS, N = 2, 5
 
@@ -321,7 +321,7 @@ def outcome(found):
     return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
 
 
-def test_same_bits_in_a_new_process(rerankers, data, zygote, tmp_path):
+def test_same_bits_in_a_new_process(rerankers, data, fork_server, tmp_path):
     corpus = data.corpus("test")
     text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
     documents = [i // 2 for i in range(len(text))]
@@ -332,7 +332,7 @@ def test_same_bits_in_a_new_process(rerankers, data, zygote, tmp_path):
         assert len({score for listed in wanted[-1] for _, score in listed}) > len(wanted[-1])
     log, out = tmp_path / "log", tmp_path / "out"
     given = [json.dumps([text, documents]), *(str(tmp_path / name) for name in rerankers)]
-    assert zygote(log, printing, out, run_code, LABEL, *given).status == 0, log.read_text()
+    assert fork_server(log, printing, out, run_code, LABEL, *given).status == 0, log.read_text()
     assert json.loads(out.read_text()) == wanted
 
 

@@ -9,7 +9,7 @@ import torch
 from structperc.criteria import Criterion, ExponentialLoss, PerceptronLoss
 from structperc.errors import InputError
 from structperc.reranking import Boosting, Examples, VotedPerceptron
-from tests.nested import assert_same
+from tests.checkpoints import assert_same
 
 S, K, F = 15, 4, 40
 RANKERS = {

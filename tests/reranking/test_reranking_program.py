@@ -25,8 +25,8 @@ from structperc.training.curves import read_curve
 from structperc.training.overlays import read_configuration
 from structperc.training.report import evaluate
 from structperc.training.reranking import TABLE, check_trainer, rerank
-from tests.nested import assert_same
-from tests.ranked import QUIET, make_first, make_reranker
+from tests.checkpoints import assert_same
+from tests.rerankers import QUIET, make_first, make_reranker
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedded"
 STAGE = "structperc.nonlocal_features"

@@ -8,7 +8,7 @@ import torch
 
 from structperc.reranking import Examples, VotedPerceptron
 from structperc.reranking import voted_perceptron as votes
-from tests.nested import assert_same
+from tests.checkpoints import assert_same
 
 F, K = 12, 5
 

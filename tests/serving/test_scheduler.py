@@ -110,28 +110,28 @@ def test_as_many_wait_as_may():
     async def scene(scheduler, doubles):
         tasks = await begun(scheduler, 1, 2, 3, 4, long(5))  # the first one is being answered
         assert len(scheduler) == 4
-        with pytest.raises(HTTPException) as refusal:
+        with pytest.raises(HTTPException) as error_message:
             await scheduler.answer(Asked(9))
         doubles.go.release(10)
         await asyncio.gather(*tasks)
-        return refusal.value, await scheduler.answer(Asked(9))
+        return error_message.value, await scheduler.answer(Asked(9))
 
-    refusal, answer = played(scene)
-    assert (refusal.status_code, set(refusal.headers)) == (503, {"Retry-After"})
+    error_message, answer = played(scene)
+    assert (error_message.status_code, set(error_message.headers)) == (503, {"Retry-After"})
     assert answer == "18"
 
 
 @pytest.mark.parametrize("job", [Asked(1), long(1)], ids=["short", "long"])
 def test_nobody_waits_longer_than_a_limit(job):
     async def scene(scheduler, doubles):
-        with pytest.raises(HTTPException) as refusal:
+        with pytest.raises(HTTPException) as error_message:
             await scheduler.answer(job)
         doubles.go.release(10)
         await asyncio.sleep(0.05)
-        return refusal.value, doubles.steps, len(scheduler)
+        return error_message.value, doubles.steps, len(scheduler)
 
-    refusal, steps, waiting = played(scene, seconds=0.05)
-    assert (refusal.status_code, set(refusal.headers), waiting) == (503, {"Retry-After"}, 0)
+    error_message, steps, waiting = played(scene, seconds=0.05)
+    assert (error_message.status_code, set(error_message.headers), waiting) == (503, {"Retry-After"}, 0)
     assert len(steps) <= 1  # the piece that had begun
 
 

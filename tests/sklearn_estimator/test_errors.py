@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from structperc.sklearn import SequenceTagger
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 def sklearn_crfsuite_options(  # of sklearn_crfsuite.CRF 0.5
@@ -60,7 +60,7 @@ def fitted(**options):
     ],
 )
 def test_training_data(X, y, message):
-    assert refusal(SequenceTagger().fit, X, y).startswith(message)
+    assert error_message(SequenceTagger().fit, X, y).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_training_data(X, y, message):
     ],
 )
 def test_options(options, message):
-    assert refusal(SequenceTagger(**options).fit, WORDS, LABELS).startswith(message)
+    assert error_message(SequenceTagger(**options).fit, WORDS, LABELS).startswith(message)
 
 
 def test_labels_of_another_scheme():
-    message = refusal(SequenceTagger(scheme="IOBES").fit, [["a"], ["b", "c"]], [["O"], ["O", "U-PER"]])
+    message = error_message(SequenceTagger(scheme="IOBES").fit, [["a"], ["b", "c"]], [["O"], ["O", "U-PER"]])
     assert message.startswith("y, sentence 2, token 2: label 'U-PER' is not of scheme IOBES")
 
 
 @pytest.mark.parametrize(("name", "fact"), [("pa", "passive_aggressive"), ("arow", "passive_aggressive")])
 def test_algorithms_of_crfsuite(name, fact):
-    message = refusal(SequenceTagger(name).fit, WORDS, LABELS)
+    message = error_message(SequenceTagger(name).fit, WORDS, LABELS)
     assert repr(name) in message
     assert fact in message
 
@@ -121,33 +121,35 @@ def test_one_sentence_instead_of_many(form):
     tagger = SequenceTagger("averaged_perceptron", max_iterations=1).fit(X, LABELS)
     assert tagger.predict_single(X[0]) == tagger.predict(X)[0]
     for call, single in ((tagger.predict, "predict_single"), (tagger.predict_marginals, "predict_marginals_single")):
-        message = refusal(call, X[0])
+        message = error_message(call, X[0])
         assert "one sentence" in message
         assert f"[X], or call {single}(X)" in message
-        assert f"call {call.__name__}(X)" in refusal(getattr(tagger, single), X)
-    assert "[X] and [y]" in refusal(tagger.score, X[0], LABELS[0])
+        assert f"call {call.__name__}(X)" in error_message(getattr(tagger, single), X)
+    assert "[X] and [y]" in error_message(tagger.score, X[0], LABELS[0])
     if form != "names":
-        assert "[X] and [y]" in refusal(SequenceTagger().fit, X[0], LABELS[0])
+        assert "[X] and [y]" in error_message(SequenceTagger().fit, X[0], LABELS[0])
 
 
 def test_development_data():
     for dev in ((WORDS, None), (None, LABELS)):
-        assert "X_dev and y_dev" in refusal(SequenceTagger().fit, WORDS, LABELS, *dev)
-    assert refusal(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
-    assert refusal(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith("X_dev has 2 sentences, y_dev")
-    message = refusal(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])
+        assert "X_dev and y_dev" in error_message(SequenceTagger().fit, WORDS, LABELS, *dev)
+    assert error_message(SequenceTagger().fit, WORDS, LABELS, WORDS[0], LABELS[0]).startswith("X_dev is one sentence")
+    assert error_message(SequenceTagger().fit, WORDS, LABELS, WORDS, LABELS[:1]).startswith(
+        "X_dev has 2 sentences, y_dev"
+    )
+    message = error_message(SequenceTagger("averaged_perceptron").fit, WORDS, LABELS, [[TOKEN]], [["O"]])
     assert message.startswith("X_dev is of the form lists of feature dicts")
 
 
 def test_another_form_than_in_training():
-    message = refusal(fitted().predict, [[TOKEN]])
+    message = error_message(fitted().predict, [[TOKEN]])
     assert message.startswith("X is of the form lists of feature dicts")
     assert message.endswith("but training had lists of words")
 
 
 def test_no_probabilities():
     message = "predict_marginals: averaged_perceptron gives scores, not probabilities; set algorithm='crf'"
-    assert refusal(fitted().predict_marginals, WORDS) == message
+    assert error_message(fitted().predict_marginals, WORDS) == message
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -165,18 +167,18 @@ def test_numbers_of_numpy_are_numbers():
     ],
 )
 def test_wrong_weights(weights, message):
-    assert refusal(lambda: SequenceTagger().fit(WORDS, LABELS, sample_weight=weights)) == message
+    assert error_message(lambda: SequenceTagger().fit(WORDS, LABELS, sample_weight=weights)) == message
 
 
 def test_table_instead_of_sentences():
     class Frame(list):
         columns = ("word",)  # a DataFrame iterates over the names of its columns
 
-    assert refusal(lambda: SequenceTagger().fit(Frame(["word"]), LABELS)).startswith(
+    assert error_message(lambda: SequenceTagger().fit(Frame(["word"]), LABELS)).startswith(
         "X is a list of sentences, not a Frame"
     )
 
 
 def test_weights_twice():
     X = [{"word": words, "weight": ["1"] * len(words)} for words in WORDS]
-    assert "'weight'" in refusal(lambda: SequenceTagger().fit(X, LABELS, sample_weight=[1, 2]))
+    assert "'weight'" in error_message(lambda: SequenceTagger().fit(X, LABELS, sample_weight=[1, 2]))

@@ -11,7 +11,7 @@ import torch
 from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.models.checkpoint_files import read_checkpoint
-from tests.errors import refusal
+from tests.errors import error_message
 
 
 class Hostile:
@@ -27,7 +27,7 @@ def saved(trained):
 
 
 def complaint(path: Path) -> str:
-    found = refusal(read_checkpoint, path)
+    found = error_message(read_checkpoint, path)
     assert found.startswith(f"{path}: ")
     assert "weights_only" not in found
     return found

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from structperc.chain import KBest
-from structperc.cli.output import report_error
+from structperc.cli.messages import report_error
 from structperc.constructors import parameters_of
 from structperc.criteria import CandidateLoss, CRFLoss, Criterion, Decision, HingeLoss, PerceptronLoss
 from structperc.encoders import Encoder
@@ -21,7 +21,7 @@ from structperc.structures import Lattice
 from structperc.taggers.contract_checks import check_contracts, check_options, check_step_size_rule
 from structperc.taggers.tagger import Tagger
 from structperc.user_code import class_location, error_location, is_user_class
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
 
 DATA = Sentences(sentences(5))
@@ -61,7 +61,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("make", "words"), WRONG.values(), ids=WRONG)
 def test_invalid_losses_and_updates(make, words):
-    said = refusal(step, make_tagger(DATA, Returns(make), k=1))
+    said = error_message(step, make_tagger(DATA, Returns(make), k=1))
     assert words in said
     line = Returns.losses_and_updates.__code__.co_firstlineno
     assert f"Returns.losses_and_updates ({class_location(Returns).partition('(')[2].partition(':')[0]}:{line})" in said
@@ -165,7 +165,7 @@ def tagger_of(criterion=None, scorer=None, search=None, **options):
     ],
 )
 def test_invalid_results_of_parts(options, method, words):
-    said = refusal(step, tagger_of(**options))
+    said = error_message(step, tagger_of(**options))
     assert f".{method} (" in said
     assert words in said
 
@@ -248,7 +248,7 @@ class LostAttribute(DocumentAttribute):
     ids=type,
 )
 def test_options_that_cannot_be_saved(criterion, words):
-    found = refusal(check_options, make_tagger(DATA, criterion), FeatureExtractor(progress=False))
+    found = error_message(check_options, make_tagger(DATA, criterion), FeatureExtractor(progress=False))
     assert words in found
     assert f"{type(criterion).__name__} (" in found
 

@@ -26,8 +26,8 @@ from structperc.optim import GPD, LBFGS, Averaging, Perceptron, SequentialOptimi
 from structperc.reranking import Boosting, FirstScore, Reranker
 from structperc.scorers import SparseLinear
 from structperc.taggers import GuidedTagger
-from tests.nested import assert_same
-from tests.ranked import Text, make_first, make_reranker
+from tests.checkpoints import assert_same
+from tests.rerankers import Text, make_first, make_reranker
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
 OPTIMIZERS = {  # one for each training method, and those that hold others

@@ -16,7 +16,7 @@ from structperc.criteria import PerceptronLoss
 from structperc.models import hub as publishing
 from structperc.models.hub import push_folder
 from structperc.taggers import Tagger
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
 
 FILES = {"README.md", "model.json", "model.safetensors"}
@@ -195,7 +195,7 @@ def test_scores_in_the_form_of_the_hub(hub, trained):
 
 @pytest.mark.parametrize("repo", ["a/b/c", "me/--"])
 def test_invalid_ids(hub, saved, repo):
-    assert repo in refusal(push_folder, saved, repo)
+    assert repo in error_message(push_folder, saved, repo)
     assert not hub.asked
 
 
@@ -210,13 +210,13 @@ def test_invalid_ids(hub, saved, repo):
 )
 def test_incomplete_folder(hub, saved, file, content, words):
     (saved / file).unlink() if content is None else (saved / file).write_bytes(content)
-    assert words in refusal(push_folder, saved, "me/x")
+    assert words in error_message(push_folder, saved, "me/x")
     assert not hub.asked
 
 
 def test_without_permission(hub, saved):
     hub.refused["create"] = 403
-    message = refusal(push_folder, saved, "me/x")
+    message = error_message(push_folder, saved, "me/x")
     assert message.startswith("hub me/x: cannot push (")
     assert "hf auth login" in message
     assert not hub.commits
@@ -224,7 +224,7 @@ def test_without_permission(hub, saved):
 
 def test_refused_on_the_way(hub, saved):
     hub.refused["commit"] = 403
-    assert "hub me/x: " in refusal(push_folder, saved, "me/x")
+    assert "hub me/x: " in error_message(push_folder, saved, "me/x")
     assert not hub.commits
 
 

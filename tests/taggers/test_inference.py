@@ -14,9 +14,9 @@ from structperc.data.synthetic import synthetic_corpus
 from structperc.data.tag_schemes import first_violation
 from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
-from tests.errors import refusal
+from tests.errors import error_message
+from tests.forks import printing, run_code
 from tests.oracle import label_sequences
-from tests.zygote import printing, run_code
 
 LIKELIHOOD = """
 seed_everything: 1
@@ -175,7 +175,7 @@ def test_scattered_documents(perceptron, text):
         perceptron.tag(sentences[:3], [0, 1, 0])
 
 
-def test_a_new_process_gives_the_same_labels(perceptron, text, trained, zygote, tmp_path):
+def test_a_new_process_gives_the_same_labels(perceptron, text, trained, fork_server, tmp_path):
     sentences, documents = text
     code = (
         "import json, sys; from structperc.taggers.tagger import Tagger; "
@@ -183,7 +183,9 @@ def test_a_new_process_gives_the_same_labels(perceptron, text, trained, zygote, 
     )
     given = json.dumps([sentences, [int(d) for d in documents]])
     log, out = tmp_path / "log", tmp_path / "out"
-    assert zygote(log, printing, out, run_code, code, str(trained.folder / "model"), given).status == 0, log.read_text()
+    assert fork_server(log, printing, out, run_code, code, str(trained.folder / "model"), given).status == 0, (
+        log.read_text()
+    )
     assert json.loads(out.read_text()) == perceptron.tag(sentences, documents)
 
 
@@ -311,6 +313,6 @@ def test_marginals_by_hand(likely):
 
 
 def test_marginals_of_a_perceptron(perceptron, text):
-    found = refusal(perceptron.marginals, text[0])
+    found = error_message(perceptron.marginals, text[0])
     assert "Perceptron" in found
     assert "CRFLoss" in found

@@ -1,4 +1,4 @@
-"""Training that starts from a saved model: its features, labels and weights, and refusal of what does not fit."""
+"""Training that starts from a saved model: its features, labels and weights, and error_message of what does not fit."""
 
 import pytest
 import torch

@@ -12,7 +12,7 @@ from structperc.cli.main import main
 from structperc.datamodules.distributed import ProcessGroup
 from structperc.taggers import callbacks as random_states
 from structperc.taggers.callbacks import KEY, RandomStateCheckpoint, random_state, restore_random_state
-from tests.nested import assert_same, assert_same_training, checkpoint
+from tests.checkpoints import assert_same, assert_same_training, checkpoint
 
 NEURAL = """
 trainer: {gradient_clip_val: 5}

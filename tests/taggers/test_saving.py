@@ -21,7 +21,7 @@ from structperc.models import model_format as model_files
 from structperc.models import saving as store
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
-from tests.errors import refusal
+from tests.errors import error_message
 
 SENTENCES = [["Anna", "saw", "New", "York"], ["rome", "waits"], ["Smith"], ["New", "Anna", "saw", "Rome", "ab"]]
 TEMPLATES = ["bias", {"of": ["w", "wl", "p2", "s1"], "at": [-1, 0, 1]}, "wl[-1]|wl[0]"]
@@ -57,7 +57,7 @@ def saved(tmp_path):
 
 
 def complaint(folder):
-    message = refusal(Tagger.load, folder)
+    message = error_message(Tagger.load, folder)
     assert str(folder) in message
     return message
 
@@ -192,7 +192,7 @@ def test_class_without_module(saved, path):
     config = json.loads((saved / "model.json").read_text())
     config["criterion"]["class_path"] = path
     (saved / "model.json").write_text(json.dumps(config))
-    assert path in refusal(Tagger.load, saved)
+    assert path in error_message(Tagger.load, saved)
 
 
 def test_a_silent_hub_is_one_line(monkeypatch):

@@ -15,8 +15,8 @@ from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.jackknife import JackKnife
 from structperc.taggers.learning import SequentialTraining
 from structperc.training.report import Stopwatch
-from tests.errors import refusal
-from tests.nested import assert_same, assert_same_training, checkpoint
+from tests.checkpoints import assert_same, assert_same_training, checkpoint
+from tests.errors import error_message
 from tests.tiny import Sentences, fit, make_tagger, sentences
 
 EPOCHS, BATCHES = 4, 3  # of 6 sentences, 2 in each mini-batch
@@ -153,7 +153,7 @@ def test_rate_of_online_optimizers(average):
     ],
 )
 def test_invalid_combinations(schedule, optimizer, complaint):
-    assert complaint in refusal(trained, schedule, optimizer)
+    assert complaint in error_message(trained, schedule, optimizer)
 
 
 def test_a_plan_needs_an_end():

@@ -20,7 +20,7 @@ from structperc.features import Clusters, FeatureExtractor, Gazetteer
 from structperc.models import Model
 from structperc.scorers import Neural
 from structperc.taggers.tagger import Tagger
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import Sentences, make_tagger, sentences
 
 OWN = """
@@ -91,7 +91,7 @@ def names(path: str, /, *keys: Any, **options: Any) -> Callable[[dict[str, Any]]
 
 
 def complaint(folder: Path, **options: Any) -> str:
-    message = refusal(Model.load, folder, **options)
+    message = error_message(Model.load, folder, **options)
     assert message.startswith(f"{folder}: ")
     return message
 

@@ -16,7 +16,7 @@ from structperc.errors import InputError
 from structperc.taggers.tagger import Tagger
 from structperc.tagging.column_roles import column_roles
 from structperc.tagging.labelled_files import read_corpus, read_gold
-from tests.errors import refusal
+from tests.errors import error_message
 from tests.tiny import random_tagger
 
 NAMES = LabelSet.from_corpus(["B-PER", "B-LOC"], "IOB2")
@@ -109,7 +109,7 @@ def test_separator_of_the_first_line(lines, expected):
 def test_ambiguous_columns(tmp_path, made, line, message):
     file = tmp_path / "f.txt"
     file.write_text(f"{line}\n{line}\n")
-    found = refusal(read_gold, made, str(file))
+    found = error_message(read_gold, made, str(file))
     assert found.startswith(f"{file}: ")
     assert message in found
 
@@ -256,7 +256,7 @@ def test_csv_with_columns(here):
     ],
 )
 def test_mistakes(here, columns, given, said):
-    assert said in refusal(read_corpus, model(), written("a.jsonl", **columns), ReadOptions(given))
+    assert said in error_message(read_corpus, model(), written("a.jsonl", **columns), ReadOptions(given))
 
 
 def test_model_with_more_columns(here):

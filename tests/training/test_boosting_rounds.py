@@ -16,7 +16,7 @@ from structperc.training.reranking import (
     totals,
     write_rounds,
 )
-from tests.ranked import Text, fit, ready, training_lists
+from tests.rerankers import Text, fit, ready, training_lists
 
 
 @pytest.fixture(scope="module")

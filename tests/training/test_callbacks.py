@@ -1,7 +1,7 @@
 import pytest
 
 from structperc.errors import InputError
-from structperc.training.callbacks import StopWhenConverged
+from structperc.training.run_callbacks import StopWhenConverged
 
 
 def stops_at(errors, **options):

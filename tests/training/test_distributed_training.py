@@ -39,8 +39,8 @@ from structperc.optim import Perceptron as PerceptronSteps
 from structperc.reranking.bayes_point import BayesPoint
 from structperc.scorers import SparseLinear
 from structperc.taggers.tagger import Tagger
-from structperc.training.callbacks import StopWhenConverged
-from tests.zygote import at_once, printing, run_file
+from structperc.training.run_callbacks import StopWhenConverged
+from tests.forks import at_once, printing, run_file
 
 ROOT = Path(__file__).parents[2]
 ONLINE = ("perceptron", "nonlocal", "passive-aggressive")
@@ -221,12 +221,12 @@ def ranks(*arguments):
 
 
 @pytest.fixture(scope="module")
-def two(zygote, tmp_path_factory):
+def two(fork_server, tmp_path_factory):
     """What each of two processes found."""
     if not dist.is_gloo_available():
         pytest.skip("torch is built without gloo")
     folder = tmp_path_factory.mktemp("two")
-    assert zygote(folder / "log", at_once, __file__, *ranks(folder)).status == 0, (folder / "log").read_text()
+    assert fork_server(folder / "log", at_once, __file__, *ranks(folder)).status == 0, (folder / "log").read_text()
     return [torch.load(folder / f"{process}.pt", weights_only=False) for process in (0, 1)]
 
 
@@ -325,26 +325,26 @@ def two_of(command, root, *options):
 
 
 @pytest.fixture
-def launched(zygote, tmp_path):
+def launched(fork_server, tmp_path):
     """Runs a command that starts its second process itself, a new interpreter; -> what both printed."""
 
     def launched(*arguments):
         out, log = tmp_path / "launched", tmp_path / "log"
         main_file, paths = ROOT / "structperc" / "__main__.py", os.pathsep.join(filter(None, sys.path))
         given = str(main_file), list(map(str, two_of(*arguments))), {"PYTHONPATH": paths}
-        assert zygote(log, printing, out, run_file, *given).status == 0, log.read_text()
+        assert fork_server(log, printing, out, run_file, *given).status == 0, log.read_text()
         return out.read_text() + log.read_text()
 
     return launched
 
 
 @pytest.fixture
-def program(zygote, tmp_path):
+def program(fork_server, tmp_path):
     """Runs a command in two processes; -> what both printed."""
 
     def program(*arguments):
         out, log = tmp_path / "printed", tmp_path / "log"
-        ended = zygote(log, printing, out, at_once, __file__, *ranks(*two_of(*arguments)))
+        ended = fork_server(log, printing, out, at_once, __file__, *ranks(*two_of(*arguments)))
         assert ended.status == 0, log.read_text()
         return out.read_text()
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from structperc.cli.main import main
 from structperc.taggers.learning import clip_sparse_gradients
+from tests.checkpoints import assert_same_training, checkpoint
 from tests.encoders.tiny_models import save_bert
-from tests.nested import assert_same_training, checkpoint
 
 CONFIGURATION = """
 data: {{class_path: structperc.datamodules.Synthetic, init_args: {{train: 2, dev: 1, test: 0, batch_size: 4}}}}

@@ -11,7 +11,7 @@ from structperc.criteria import MCEFLoss
 from structperc.datamodules.sources import Synthetic
 from structperc.models.checkpoint_files import load_weights
 from structperc.taggers.tagger import Tagger
-from tests.nested import assert_same, assert_same_training, checkpoint
+from tests.checkpoints import assert_same, assert_same_training, checkpoint
 from tests.tiny import Loops, weights_of, whole
 
 CRITERIA, OPTIM = "structperc.criteria.", "structperc.optim."

@@ -8,7 +8,7 @@ import pytest
 from safetensors import SafetensorError
 
 from structperc.models import saving as model_folder
-from tests.nested import assert_same, checkpoint
+from tests.checkpoints import assert_same, checkpoint
 
 REASON = os.strerror(errno.ENOSPC)
 

@@ -9,7 +9,7 @@ from structperc.cli.main import main
 from structperc.experiments import experiment as trial
 from structperc.training.report import Stopwatch
 from structperc.training.run_folders import resuming
-from tests.nested import assert_same, checkpoint
+from tests.checkpoints import assert_same, checkpoint
 
 STUDY = """
 seeds: [1]

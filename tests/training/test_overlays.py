@@ -13,7 +13,7 @@ from structperc.data.yaml_file import node_value
 from structperc.errors import InputError
 from structperc.experiments.experiment import dry_run, identity
 from structperc.training.overlays import DEEPEST, compose_all, read_configuration, with_option
-from tests.errors import refusal
+from tests.errors import error_message
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -188,7 +188,7 @@ def test_no_other_file_is_read(write, monkeypatch):
 )
 def test_invalid_files(write, files, complaint):
     write(**files)
-    assert refusal(dry_run, ["-c", "own.yaml"]).startswith(complaint)
+    assert error_message(dry_run, ["-c", "own.yaml"]).startswith(complaint)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_invalid_files(write, files, complaint):
 )
 def test_errors_name_file_and_line(write, below, own, complaint):
     write(below=below, own=f"overlays: [{QUICKSTART}, below.yaml]\n{own}")
-    assert refusal(dry_run, ["-c", "own.yaml", "--trainer.accelerator=cpu"]).startswith(complaint)
+    assert error_message(dry_run, ["-c", "own.yaml", "--trainer.accelerator=cpu"]).startswith(complaint)
 
 
 def test_overlays_only_in_files(write):

@@ -8,7 +8,7 @@ from structperc.cli.main import main
 from structperc.errors import InputError
 from structperc.training import program
 from structperc.training.run_folders import next_run
-from tests.nested import assert_same_training, checkpoint
+from tests.checkpoints import assert_same_training, checkpoint
 from tests.tiny import without_names
 
 

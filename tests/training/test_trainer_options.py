@@ -12,7 +12,7 @@ from structperc.errors import InputError
 from structperc.optim import LBFGS, SequentialOptimizers
 from structperc.reranking import GlobalReranker
 from structperc.reranking.bayes_point import BayesPoint
-from structperc.training.callbacks import CheckTermination, StopWhenConverged
+from structperc.training.run_callbacks import CheckTermination, StopWhenConverged
 
 REFUSED = {
     "accelerator=gpuu": "trainer.accelerator: ",

@@ -9,7 +9,7 @@ from torch.utils.data import DistributedSampler
 from structperc.cli.main import main
 from structperc.datamodules.sampler import ResumableLoader, ResumableSampler
 from structperc.errors import InputError
-from tests.nested import assert_same_training, checkpoint
+from tests.checkpoints import assert_same_training, checkpoint
 
 SMALL = ["--data.train=4", "--data.unit=sentence", "--data.batch_size=8", "--trainer.max_epochs=2"]
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError, InvalidScoreError
+from structperc.kernels.best_path import any_invalid
 from structperc.kernels.jit import subkernel_no_alloc
-from structperc.kernels.viterbi import any_invalid
 from structperc.structures import real_tokens
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structperc.kernels.forward_backward import (
+from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.label_sums import (
     edge_factors,
     log_sum,
     max_score,
@@ -12,8 +13,7 @@ from structperc.kernels.forward_backward import (
     suffix_log_sums,
     workspace,
 )
-from structperc.kernels.forward_backward import forward_backward as expect
-from structperc.kernels.jit import kernel, subkernel
+from structperc.kernels.label_sums import forward_backward as expect
 from structperc.kernels.simd import WIDTH, exp
 from structperc.ops.cpu.checks import (
     check_lengths,

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.best_path import edge_blocks, suffix_scores
 from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import padded_array
-from structperc.kernels.viterbi import edge_blocks, suffix_scores
 from structperc.ops.cpu.checks import check_scores, has_invalid_scores, has_invalid_shared_edges, length_out_of_range
 from structperc.ops.cpu.threads import run_in_threads
 

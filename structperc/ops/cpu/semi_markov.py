@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InvalidScoreError
-from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.kernels.semi_markov import (
+from structperc.kernels.best_segmentation import (
     best_tables,
     search_backwards,
     subtract_levels,
     trace_best_segmentation,
 )
+from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.semi_markov_sums import SegmentSums, sum_segmentations, sum_tables
 from structperc.ops.cpu.checks import check_lengths, length_out_of_range
 from structperc.ops.cpu.kbest import keep_best

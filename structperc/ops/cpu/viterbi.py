@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structperc.kernels.best_path import best_by_columns, best_by_rows, edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel
 from structperc.kernels.simd import (
     WIDTH,
@@ -16,7 +17,6 @@ from structperc.kernels.simd import (
     padded_array,
     store,
 )
-from structperc.kernels.viterbi import best_by_columns, best_by_rows, edge_blocks, suffix_scores, trace_best_path
 from structperc.ops.cpu.checks import (
     check_lengths,
     check_scores,

@@ -37,8 +37,8 @@ class Ended(NamedTuple):
     seconds: float  # of processor time
 
 
-class Zygote:
-    """`zygote(log, work, *arguments)` runs work in a fork of a process with one thread; what it prints is added to log.
+class ForkServer:
+    """`fork_server(log, work, *arguments)` runs work in a fork of a process and logs what it prints.
 
     The process is a fresh interpreter, whatever the one that asks has done before, so that forks are safe.
     """

@@ -1,4 +1,4 @@
-"""Searches for the best segmentation of one sequence, see `structperc.ops.semi_markov`."""
+"""Searches for the best segmentation of one sequence, see `structperc.ops.segment_operators`."""
 
 from typing import Any, NamedTuple
 

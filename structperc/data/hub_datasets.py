@@ -9,7 +9,7 @@ import huggingface_hub
 from datasets import Dataset
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-from structperc.data.tables import TableOptions, dataset_corpus
+from structperc.data.table_files import TableOptions, dataset_corpus
 from structperc.errors import InputError
 from structperc.progress import library_bars
 

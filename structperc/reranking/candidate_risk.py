@@ -13,7 +13,7 @@ from structperc.data.labels import LabelSet
 from structperc.datamodules.encoded import split_batch
 from structperc.errors import InputError
 from structperc.metrics.counts import opened_segments, sentence_boundaries
-from structperc.metrics.segments import check_beta
+from structperc.metrics.f_measure import check_beta
 from structperc.models.base import flat_labels, inference_batch_size
 from structperc.models.chain_model import ChainModel
 from structperc.predictor.base import Sentence, corpus_from_sentences

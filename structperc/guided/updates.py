@@ -4,7 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structperc.guided.arrays import UNKNOWN
+from structperc.guided.beam_search import (
+    context_row,
+    first_candidates,
+    generate,
+    score_hypotheses,
+    sentence,
+    static_score,
+)
 from structperc.guided.chart import (
     accept,
     best_place,
@@ -16,7 +23,7 @@ from structperc.guided.chart import (
     neighbours,
     trace,
 )
-from structperc.guided.search import context_row, first_candidates, generate, score_hypotheses, sentence, static_score
+from structperc.guided.training_arrays import UNKNOWN
 from structperc.kernels.jit import kernel, subkernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from structperc.kernels.best_path import any_invalid, max_level
 from structperc.kernels.jit import FAST_COMPARISONS, kernel, subkernel
 from structperc.kernels.simd import (
     WIDTH,
@@ -35,7 +36,6 @@ from structperc.kernels.simd import (
     store_masked,
     where_greater,
 )
-from structperc.kernels.viterbi import any_invalid, max_level
 
 SPREAD = 150.0  # nats from the highest to the lowest possible score of a token, or of the edges into it
 SMALLEST = 1e-140  # of the positive sums

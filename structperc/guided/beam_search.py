@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from structperc.guided.arrays import UNKNOWN, Decisions, TokenArrays, WeightArrays
 from structperc.guided.chart import (
     OPEN,
     accept,
@@ -23,6 +22,7 @@ from structperc.guided.chart import (
     set_score,
     trace,
 )
+from structperc.guided.training_arrays import UNKNOWN, Decisions, TokenArrays, WeightArrays
 from structperc.kernels.jit import kernel, subkernel_no_alloc
 from structperc.kernels.slices import longest_sequence
 from structperc.nonlocal_features.strings import mixed

@@ -11,10 +11,10 @@ from structperc.data.splits import Extent
 from structperc.data.tag_schemes import parse_tag
 from structperc.data.text_files import read_lines
 from structperc.errors import InputError
+from structperc.features.attribute_sources import Attributes, Resources, Sources
 from structperc.features.hashing import NO_KEY, mixed, string_hash
 from structperc.features.resources import Clusters
 from structperc.features.segment_mentions import MentionMajority
-from structperc.features.sources import Attributes, Resources, Sources
 
 ALL, FIRST, LAST, PHRASE, LENGTH = "all", "first", "last", "phrase", "length"
 DOCUMENT, CORPUS = "document", "corpus"  # other mentions of the segment

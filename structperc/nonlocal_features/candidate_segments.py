@@ -76,7 +76,7 @@ class CandidateSegments:
     @cached_property
     def lists(self) -> SegmentLists:
         """The segments of each label sequence, on a CPU."""
-        from structperc.nonlocal_features.kernels import list_segments  # needs a compiler
+        from structperc.nonlocal_features.segment_counts import list_segments  # needs a compiler
 
         own = self.labels, self.valid, self.batch.lengths, self.batch.first
         tables = self.label_set.types, self.label_set.opening
@@ -93,7 +93,7 @@ class CandidateSegments:
         return self._string_counts(self.batch.words.folded)
 
     def _string_counts(self, words: Tensor) -> StringCounts:
-        from structperc.nonlocal_features.kernels import count_strings
+        from structperc.nonlocal_features.segment_counts import count_strings
 
         counts = count_strings(*self.lists, words.flatten().numpy(), len(self.label_set.type_names))
         return StringCounts(*map(torch.from_numpy, counts))

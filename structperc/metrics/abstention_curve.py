@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from structperc.errors import InputError
-from structperc.metrics.segments import f_measure
+from structperc.metrics.f_measure import f_measure
 
 
 class AbstentionPoint(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from structperc.features.arrays import FeatureIds, IdLists
+from structperc.features.string_arrays import FeatureIds, IdLists
 from structperc.ragged import Ragged
 
 

@@ -102,7 +102,7 @@ class Decisions(NamedTuple):
 
     Example:
         >>> import torch
-        >>> from structperc.guided.arrays import Decisions
+        >>> from structperc.guided.training_arrays import Decisions
         >>> decisions = Decisions.empty(B=1, T=3, dtype=torch.float32)._replace(order=torch.tensor([[1, 0, 2]]))
         >>> decisions.order.argsort(1)  # the second token was decided first
         tensor([[1, 0, 2]])

@@ -8,8 +8,8 @@ from structperc.data.corpus import Corpus
 from structperc.data.forbidden_spans import forbidden_spans
 from structperc.data.labels import LabelSet
 from structperc.features.segment_index import HashedSegmentIndex, SegmentIndex, segment_ids
-from structperc.features.segments import SegmentKeys
-from structperc.kernels.arrays import SegmentArrays
+from structperc.features.segment_keys import SegmentKeys
+from structperc.kernels.array_types import SegmentArrays
 
 
 class SegmentWeights(NamedTuple):
