@@ -17,7 +17,7 @@ from structperc.nonlocal_features import (
     NonlocalFeature,
     PhraseConsistency,
     SubphraseConsistency,
-    segments,
+    candidate_segments,
 )
 from structperc.nonlocal_features.strings import Hashes, combined
 from tests.nonlocal_features import naive
@@ -105,7 +105,7 @@ def test_tuples_of_numbers_differ() -> None:
 def test_holders_are_found_part_by_part(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = segments_of(case).holders
     with monkeypatch.context() as patch:
-        patch.setattr(segments, "PLACES", 3 * case.valid.shape[1])
+        patch.setattr(candidate_segments, "PLACES", 3 * case.valid.shape[1])
         parts = segments_of(case).holders
     assert torch.equal(parts.ids, whole.ids)
     assert torch.equal(parts.offsets, whole.offsets)
