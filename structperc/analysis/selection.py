@@ -128,7 +128,7 @@ def selection_scores(tagger: ChainModel, corpus: Corpus, by: Measure, seed: int 
     if by == "random":
         return np.random.default_rng(seed).random(len(corpus))
     if by == "margin":
-        for row, best in enumerate(tagger.candidates(corpus, 2)):
+        for row, best in enumerate(tagger.kbest(corpus, 2)):
             scores[row] = best[1].score - best[0].score if len(best) == 2 else -np.inf
         return scores
     if not tagger.probabilistic:

@@ -1,7 +1,7 @@
 """Models of label sequences: features, scores of a lattice, non-local features and a decoder."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +100,7 @@ class ChainModel(Model):
         search = search or default_search(criterion, len(nonlocal_features) > 0)
         check_criterion(criterion, search, len(nonlocal_features) > 0, "model.")
         self.scorer, self.criterion, self.search = scorer, criterion, search
-        self.nonlocal_features = nn.ModuleList(nonlocal_features)
+        self.nonlocal_features: Any = nn.ModuleList(nonlocal_features)
         self.decoder = decoder or KBest(1)
         check_decoder(self.decoder, self.nonlocal_features, "model.decoder")
         self.biases: dict[str, Decoder] = {}
@@ -114,7 +114,7 @@ class ChainModel(Model):
         self.scorer.bind_labels(labels)
         self.scorer.allocate(self.features.n_node_features, self.features.n_edge_features, len(labels))
         self.criterion.allocate(labels)
-        for feature in self._features():
+        for feature in self.nonlocal_features:
             feature.allocate(labels)
         self.constraints.allocate(labels)
         for decoder in (self.decoder, *self.biases.values()):
@@ -124,11 +124,8 @@ class ChainModel(Model):
     def bind_parts(self) -> None:
         """Connect the current parts, after one of them was replaced."""
         self.candidate_scorer = CandidateScorer(
-            self.constraints, self.criterion, self.search, self._features(), self.labels
+            self.constraints, self.criterion, self.search, list(self.nonlocal_features), self.labels
         )
-
-    def _features(self) -> list[NonlocalFeature]:
-        return [cast(NonlocalFeature, feature) for feature in self.nonlocal_features]
 
     def forward(self, batch: Batch) -> Lattice:
         """Return the Lattice of a batch in which candidates are searched.
@@ -205,11 +202,7 @@ class ChainModel(Model):
 
     def inputs(self, corpus: Corpus) -> list[Ragged]:
         """Return the scorer's inputs for a corpus besides feature ids, such as characters of words."""
-        return self.scorer.encode_inputs(self.with_scorer_columns(corpus))
-
-    def with_scorer_columns(self, corpus: Corpus) -> Corpus:
-        """Return a corpus with the attributes of documents that the scorer reads as further columns."""
-        return self.features.with_documents(corpus, self.scorer.columns)
+        return self.scorer.encode_inputs(self.features.with_documents(corpus, self.scorer.columns))
 
     def piece_counts(self, inputs: Sequence[Ragged]) -> Tensor | None:
         """Return the number of sub-word tokens of each token; None if the scorer does not split tokens."""
@@ -262,33 +255,24 @@ class ChainModel(Model):
         total = self.total_scores(batch, candidates)
         return candidates.labels[torch.arange(len(total), device=total.device), total.argmax(1)]
 
-    def kbest(self, sentences: Iterable[Sentence], k: int) -> list[list[LabelSequence]]:
+    @torch.no_grad()
+    def kbest(self, sentences: Iterable[Sentence] | Corpus, k: int) -> list[list[LabelSequence]]:
         """Return up to k best label sequences of each sentence, best first.
 
-        There are fewer than k if fewer are possible. Log-probabilities are exact, not a softmax over the k candidates;
-        they are None unless the model was trained by likelihood.
+        There are fewer than k if fewer are possible. With non-local features these are the best by total score among
+        the decoder's candidates, or among the k best by local score if that is more. Log-probabilities are exact, not a
+        softmax over the k candidates; they are None unless the model was trained by likelihood.
 
         Args:
-            sentences: Lists of words, or dicts of columns, as in `tag`.
+            sentences: Lists of words, or dicts of columns, as in `tag`; or a corpus, for each of its sequences.
             k: Number of label sequences of each sentence.
-
-        Raises:
-            InputError: `k` is below 1.
-        """
-        return self.candidates(self.read(sentences), k)
-
-    @torch.no_grad()
-    def candidates(self, corpus: Corpus, k: int) -> list[list[LabelSequence]]:
-        """Return up to k best label sequences of each sequence of a corpus, as `kbest` does for sentences.
-
-        With non-local features these are the best by total score among the decoder's candidates, or among the k best by
-        local score if that is more. The search is limited to the L^T possible ones.
 
         Raises:
             InputError: `k` is below 1, or the lists do not fit into memory.
         """
         if k < 1:
             raise InputError(f"k must be >= 1, got {k}")
+        corpus = self.read(sentences)
         empty = LabelSequence([], 0.0, 0.0 if self.probabilistic else None)
         found = [[empty] for _ in range(len(corpus))]
         n = max(k, self.decoder.k) if self.nonlocal_features else k
@@ -298,25 +282,13 @@ class ChainModel(Model):
 
         with bar(None, "searching label sequences", len(corpus)) as shown:
             for batch in (part for whole in self.batches(corpus) for part in split_batch(whole, possible(whole))):
-                for row, best in zip(batch.rows.tolist(), self._kbest(batch, possible(batch), k), strict=True):
+                for row, best in zip(batch.rows.tolist(), _kbest(self, batch, possible(batch), k), strict=True):
                     found[row] = best
                 shown.update(len(batch.rows))
         return found
 
-    def _kbest(self, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
-        """Return the k best of each sequence by total score, among the n best by local score."""
-        lattice = self(batch)
-        best = self.rescore(batch, kbest(lattice, n))
-        log_z = log_partition(self.scaled(lattice)) if self.probabilistic else None
-        found = []
-        for b, length in enumerate(batch.lengths.tolist()):
-            labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
-            logs = [None] * len(scores) if log_z is None else (scores / (self.temperature or 1.0) - log_z[b]).tolist()
-            names = [self.labels.decode(path) for path in labels]
-            found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
-        return found
-
-    def marginals(self, sentences: Iterable[Sentence]) -> list[Tensor]:
+    @torch.no_grad()
+    def marginals(self, sentences: Iterable[Sentence] | Corpus) -> list[Tensor]:
         """Return the exact probability of each label at each token.
 
         Returns:
@@ -325,12 +297,8 @@ class ChainModel(Model):
         Raises:
             InputError: The model was not trained by likelihood, so that its scores are not log-probabilities.
         """
-        return self.label_probabilities(self.read(sentences))
-
-    @torch.no_grad()
-    def label_probabilities(self, corpus: Corpus) -> list[Tensor]:
-        """Return the `marginals` of each sequence of a corpus."""
         self.check_probabilistic()
+        corpus = self.read(sentences)
         found = [torch.zeros(0, len(self.labels)) for _ in range(len(corpus))]
         for batch in self.batches(corpus):
             for row, length, table in zip(batch.rows, batch.lengths, marginals(self.scaled(self(batch))), strict=True):
@@ -345,7 +313,7 @@ class ChainModel(Model):
         """
         if min_probability is not None:
             self.check_probabilistic()
-            lattice, labels = self._conditional(batch)
+            lattice, labels = _conditional(self, batch)
             return probable_segments(lattice, labels, min_probability, batch.first)
         decoder = self.current_decoder
         return decoder.segments(self(batch)) if isinstance(decoder, SegmentThreshold) else None
@@ -365,7 +333,7 @@ class ChainModel(Model):
             InputError: The model was not trained by likelihood.
         """
         self.check_probabilistic()
-        lattice, label_set = self._conditional(batch)
+        lattice, label_set = _conditional(self, batch)
         states = None if lattice.segments is not None else batch.states
         path = labels if states is None else state_path(labels, batch.lengths, states)
         boundaries = sentence_boundaries(batch.lengths, labels.shape[1], batch.sentences)
@@ -375,14 +343,6 @@ class ChainModel(Model):
             return token_confidence(lattice, labels), within, steps
         same = labels.unsqueeze(2) == states.labels
         return (marginals(lattice) * same).sum(2), within, steps
-
-    def _conditional(self, batch: Batch) -> tuple[Lattice, LabelSet]:
-        """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
-        if batch.states is None:
-            return self.scaled(self(batch)), self.labels
-        lattice = forbid(self.scaled(self(batch._replace(states=None))), batch.states)
-        names = tuple(self.labels.names[number] for number in batch.states.labels.tolist())
-        return lattice, RepeatedLabels(names, self.labels.scheme)
 
     def check_probabilistic(self) -> None:
         """Raise InputError unless the scores of the model are log-probabilities."""
@@ -404,3 +364,26 @@ class ChainModel(Model):
         model = cls(features=features, **build.options(cls, required_entries(description, cls.saved_parts), "model"))
         restore_biases(model, description, build)
         return model
+
+
+def _kbest(model: ChainModel, batch: Batch, n: int, k: int) -> list[list[LabelSequence]]:
+    """Return the k best of each sequence by total score, among the n best by local score."""
+    lattice = model(batch)
+    best = model.rescore(batch, kbest(lattice, n))
+    log_z = log_partition(model.scaled(lattice)) if model.probabilistic else None
+    found = []
+    for b, length in enumerate(batch.lengths.tolist()):
+        labels, scores = best.labels[b, best.valid[b], :length][:k].cpu(), best.scores[b, best.valid[b]][:k]
+        logs = [None] * len(scores) if log_z is None else (scores / (model.temperature or 1.0) - log_z[b]).tolist()
+        names = [model.labels.decode(path) for path in labels]
+        found.append([LabelSequence(*one) for one in zip(names, scores.tolist(), logs, strict=True)])
+    return found
+
+
+def _conditional(model: ChainModel, batch: Batch) -> tuple[Lattice, LabelSet]:
+    """Return log-probabilities up to a constant, and their labels; those of states if there are forbidden spans."""
+    if batch.states is None:
+        return model.scaled(model(batch)), model.labels
+    lattice = forbid(model.scaled(model(batch._replace(states=None))), batch.states)
+    names = tuple(model.labels.names[number] for number in batch.states.labels.tolist())
+    return lattice, RepeatedLabels(names, model.labels.scheme)

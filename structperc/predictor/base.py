@@ -365,10 +365,10 @@ class Predictor(ABC):
         *some, last = [role for role in self.columns if role != "word"] or [""]
         return f"{', '.join(some)} and {last}" if some else last
 
-    def read(self, sentences: Iterable[Sentence], documents: Iterable[int] | None = None) -> Corpus:
-        """Return sentences as a corpus.
+    def read(self, sentences: Iterable[Sentence] | Corpus, documents: Iterable[int] | None = None) -> Corpus:
+        """Return sentences as a corpus; a corpus is returned as it is.
 
         Raises:
             InputError: a string in place of a list of words, or an invalid word.
         """
-        return corpus_from_sentences(sentences, documents)
+        return sentences if isinstance(sentences, Corpus) else corpus_from_sentences(sentences, documents)

@@ -327,7 +327,7 @@ def new_first_model(first: Tagger, corpus: Corpus, labels: LabelSet, unit: str) 
     tagger = Tagger.from_description(untrained_description(first), features, Builder.trusting(first))
     tagger.optimizer, tagger.lr_scheduler, tagger.prior = first.optimizer, first.lr_scheduler, first.prior
     tagger.parameter_groups = first.parameter_groups
-    tagger.scorer.build_vocabulary(tagger.with_scorer_columns(corpus))
+    tagger.scorer.build_vocabulary(features.with_documents(corpus, tagger.scorer.columns))
     tagger.allocate(labels)
     tagger.unit = unit
     return tagger

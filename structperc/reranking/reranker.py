@@ -243,7 +243,7 @@ class Reranker(Tagger):
         """Take features and labels from the training data, and create the weights of both models."""
         train = data.corpus("train")
         self.features.fit(train)
-        self.first.scorer.build_vocabulary(self.first.with_scorer_columns(train))
+        self.first.scorer.build_vocabulary(self.features.with_documents(train, self.first.scorer.columns))
         self.allocate(data.label_set())
 
     def check_data(self, data: SequenceDataModule, stage: str) -> None:

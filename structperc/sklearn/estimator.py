@@ -199,7 +199,7 @@ class SequenceTagger(BaseEstimator):
         if not self.tagger_.probabilistic:
             name = self.algorithm if isinstance(self.algorithm, str) else type(self.tagger_.criterion).__name__
             raise InputError(f"predict_marginals: {name} gives scores, not probabilities; set algorithm='crf'")
-        tables = (table.tolist() for table in self.tagger_.label_probabilities(sentences.corpus))
+        tables = (table.tolist() for table in self.tagger_.marginals(sentences.corpus))
         return [[dict(zip(self.classes_, token, strict=True)) for token in table] for table in tables]
 
     def predict_marginals_single(self, sentence: Any) -> list[dict[str, float]]:

@@ -63,7 +63,7 @@ class Teacher:
                 np.stack([labels.encode(one.labels, where) for one in best]),
                 np.array([one.score / temperature for one in best]),
             )
-            for best in tagger.candidates(corpus, self.k)
+            for best in tagger.kbest(corpus, self.k)
         ]
 
     def candidates(self, batch: Batch) -> Candidates:

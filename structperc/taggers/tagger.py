@@ -347,5 +347,5 @@ class Tagger(ChainModel, BaseTagger):
         train = data.corpus("train")
         self.scorer.check_data(train)
         self.features = data.fit_features(self.features)
-        self.scorer.build_vocabulary(self.with_scorer_columns(train))
+        self.scorer.build_vocabulary(self.features.with_documents(train, self.scorer.columns))
         self.allocate(data.label_set())

@@ -145,7 +145,7 @@ def _candidate_lines(tagger: "ChainModel", k: int, given: TagInput) -> Iterator[
     size = MAX_LISTED // k * corpus.tokens // max(1, len(corpus))  # in tokens
     for first, last in pairwise(chunk_bounds(corpus, max(1, size), tagger.extent)):
         part = corpus.slice(first, last)
-        for words, found in zip(part.sequences_of(part.columns["word"]), tagger.candidates(part, k), strict=True):
+        for words, found in zip(part.sequences_of(part.columns["word"]), tagger.kbest(part, k), strict=True):
             for rank, one in enumerate(found, 1):
                 log_p = "" if one.log_probability is None else f" log-probability {one.log_probability:.6f}"
                 yield f"# {rank} score {one.score:.6g}{log_p}\n"

@@ -157,7 +157,7 @@ def test_parts_change_nothing(tagger, dev, monkeypatch, places, compared):
 def test_more_candidates_than_paths(tagger):
     words = [["police"], ["Anna", "waits"]]
     corpus = Corpus.from_sentences([{"word": w, "pos": w, "chunk": w, "label": ["O"] * len(w)} for w in words])
-    every = max(len(found) for found in tagger.candidates(corpus, 10_000))
+    every = max(len(found) for found in tagger.kbest(corpus, 10_000))
     assert every < 100
     few, many = nbest_scores(tagger, corpus, [every, 5000]).rows
     assert few[1:] == many[1:]

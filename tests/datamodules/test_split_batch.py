@@ -64,9 +64,9 @@ def test_decisions_do_not_depend_on_parts(monkeypatch):
     for parameter in tagger.parameters():
         torch.nn.init.normal_(parameter)
     corpus = data.corpus("train")
-    labels, candidates = tagger.label(corpus), tagger.candidates(corpus, 3)
+    labels, candidates = tagger.label(corpus), tagger.kbest(corpus, 3)
     monkeypatch.setattr(module, "MAX_PLACES", 1)
     assert tagger.label(corpus) == labels
-    for alone, together in zip(tagger.candidates(corpus, 3), candidates, strict=True):
+    for alone, together in zip(tagger.kbest(corpus, 3), candidates, strict=True):
         assert [one.labels for one in alone] == [one.labels for one in together]
         assert [one.score for one in alone] == pytest.approx([one.score for one in together], rel=1e-5)

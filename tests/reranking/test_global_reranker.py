@@ -98,7 +98,7 @@ def test_decisions_by_strings(trained, data):
     by_hand, changed = naive(trained, data), 0
     for split in ("dev", "test"):
         corpus = data.corpus(split)
-        decided, listed = decisions(trained, corpus), trained.candidates(corpus, 5)
+        decided, listed = decisions(trained, corpus), trained.kbest(corpus, 5)
         for row in range(len(corpus)):
             candidates = by_hand.listed(corpus, row, 5)
             wanted = total_scores(trained, candidates)
@@ -262,7 +262,7 @@ def test_another_first_model_and_merged_types(cache):
 
 
 def outcome(made, data):
-    return made.label(data.corpus("dev")), made.candidates(data.corpus("test"), 5)
+    return made.label(data.corpus("dev")), made.kbest(data.corpus("test"), 5)
 
 
 def test_finalize_drops_unused_strings(own, data):

@@ -45,7 +45,7 @@ COSTS = {"tokens": (TokenCost(), token_cost), "F1": (None, segment_cost(1)), "F2
 
 def by_loops(taggers, corpus, cost, temperatures):
     """The labels of each sentence: candidates and scores from lists of all labellings, costs pair by pair."""
-    whole = [tagger.candidates(corpus, len(tagger.labels) ** 3) for tagger in taggers]
+    whole = [tagger.kbest(corpus, len(tagger.labels) ** 3) for tagger in taggers]
     local = [listed_by(tagger, corpus) for tagger in taggers]
     chosen = []
     for row in range(len(corpus)):
@@ -64,7 +64,7 @@ def by_loops(taggers, corpus, cost, temperatures):
 def listed_by(tagger, corpus):
     """The K best by local score: those of a tagger that has no other weights."""
     features, tagger.nonlocal_features = tagger.nonlocal_features, type(tagger.nonlocal_features)()
-    lists = [[one.labels for one in listed] for listed in tagger.candidates(corpus, K)]
+    lists = [[one.labels for one in listed] for listed in tagger.kbest(corpus, K)]
     tagger.nonlocal_features = features
     return lists
 

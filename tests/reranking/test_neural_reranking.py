@@ -206,7 +206,7 @@ def assert_saved(reranker, data, folder):
     reranker.finalize()
     reranker.save(folder / "model")
     corpus = data.corpus("test")
-    assert Tagger.load(folder / "model").candidates(corpus, N) == reranker.candidates(corpus, N)
+    assert Tagger.load(folder / "model").kbest(corpus, N) == reranker.kbest(corpus, N)
 
 
 @pytest.mark.slow
@@ -295,7 +295,7 @@ sentences, documents = json.loads(sys.argv[1])
 found = []
 for folder in sys.argv[2:]:
     tagger = Tagger.load(folder)
-    found.append(tagger.candidates(tagger.read(sentences, documents), 5))
+    found.append(tagger.kbest(tagger.read(sentences, documents), 5))
 json.dump([[[[one.labels, one.score.hex()] for one in listed] for listed in model] for model in found], sys.stdout)
 """
 
@@ -328,7 +328,7 @@ def test_same_bits_in_a_new_process(rerankers, data, fork_server, tmp_path):
     wanted = []
     for name, one in rerankers.items():
         one.save(tmp_path / name)
-        wanted.append(outcome(one.candidates(one.read(text, documents), 5)))
+        wanted.append(outcome(one.kbest(one.read(text, documents), 5)))
         assert len({score for listed in wanted[-1] for _, score in listed}) > len(wanted[-1])
     log, out = tmp_path / "log", tmp_path / "out"
     given = [json.dumps([text, documents]), *(str(tmp_path / name) for name in rerankers)]
@@ -338,11 +338,11 @@ def test_same_bits_in_a_new_process(rerankers, data, fork_server, tmp_path):
 
 def test_decoding_without_dropout(reranker, data):
     corpus = data.corpus("dev")
-    labels, found = reranker.label(corpus), outcome(reranker.candidates(corpus, N))
+    labels, found = reranker.label(corpus), outcome(reranker.kbest(corpus, N))
     batch = reranker.encode(corpus)[[0, 1, 2]]
     reranker.train()
     assert reranker.label(corpus) == labels
-    assert outcome(reranker.candidates(corpus, N)) == found
+    assert outcome(reranker.kbest(corpus, N)) == found
     with torch.no_grad():
         assert not torch.equal(reranker.first(batch).unary, reranker.first(batch).unary)
         reranker.eval()

@@ -167,7 +167,7 @@ def test_decoding_takes_the_best_total(reranker, data):
             for path, first in zip(paths, candidates.scores[0], strict=True)
         ]
         assert torch.equal(reranker.decode(batch)[0], paths[max(range(6), key=total_scores.__getitem__)][0, 0])
-        (found,) = reranker.candidates(data_part(data, row), 3)
+        (found,) = reranker.kbest(data_part(data, row), 3)
         assert [one.score for one in found] == pytest.approx(sorted(total_scores, reverse=True)[:3], rel=1e-4, abs=1e-3)
 
 
@@ -365,7 +365,7 @@ def test_loaded_equals_saved(reranker, data, tmp_path):
     assert isinstance(loaded, Reranker)
     corpus = data.corpus("dev")
     assert loaded.label(corpus) == reranker.label(corpus)
-    assert loaded.candidates(corpus, 4) == reranker.candidates(corpus, 4)
+    assert loaded.kbest(corpus, 4) == reranker.kbest(corpus, 4)
     assert loaded.features is loaded.first.features
     assert {"first.scorer.node", "features.node_keys"} <= load_file(tmp_path / "model" / "model.safetensors").keys()
     loaded.save(tmp_path / "again")

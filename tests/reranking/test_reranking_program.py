@@ -282,7 +282,7 @@ def test_commands_take_the_model(runs, run, name, file):
     assert last_column(run("tag", model, path, "--columns", "word", "_")) == labels_of(corpus, tagger)
     lines = run("tag", model, path, "--columns", "word", "_", "-k", "2").splitlines()
     scores = [float(line.split()[3]) for line in lines if line.startswith("# ")]
-    assert scores == pytest.approx([one.score for found in tagger.candidates(corpus, 2) for one in found], rel=1e-5)
+    assert scores == pytest.approx([one.score for found in tagger.kbest(corpus, 2) for one in found], rel=1e-5)
     table = run("candidates", model, path, "--n", "1", "6").splitlines()
     data.encode(tagger.first.encode, "test")
     assert f"{100 * evaluate(tagger.first, data, 'test').compute()['score']:.2f}" in table[1]

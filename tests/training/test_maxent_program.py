@@ -152,4 +152,4 @@ def test_rescored_lists():
     rows = nbest_scores(tagger, data.corpus("train"), [1, 10], progress=False).rows
     assert rows[0].chosen_place == 1
     assert not tagger.probabilistic
-    assert tagger.candidates(data.corpus("train"), 2)[0][0].log_probability is None
+    assert tagger.kbest(data.corpus("train"), 2)[0][0].log_probability is None
