@@ -107,7 +107,6 @@ class Builder:
         """Return the class of a dotted path, or a function that returns one.
 
         Args:
-            path: Dotted path.
             base: Required base class or classes.
             place: Name of the option, for messages.
 
@@ -411,10 +410,8 @@ def describe(part: Any) -> dict[str, Any]:
     """Return {class_path, init_args} of an object whose options are attributes of the same names.
 
     Modules among its options are described in the same way. Text modules add their vocabularies; user-defined criteria
-    that do not change the scores of labels add their properties for inference without them.
-
-    Args:
-        part: Object of this library or of a user's class.
+    that do not change the scores of labels add their properties for inference without them. `part`: Object of this
+    library or of a user's class.
 
     Raises:
         InputError: An option without an attribute.
@@ -439,8 +436,7 @@ def describe(part: Any) -> dict[str, Any]:
 def describe_value(value: Any) -> Any:
     """Return an option as plain JSON types: modules, also in a list, by `describe`, other values unchanged.
 
-    Args:
-        value: Option of a part.
+    `value`: Option of a part.
     """
     from torch import nn
 
@@ -452,8 +448,7 @@ def describe_value(value: Any) -> Any:
 def without_learned(described: Any) -> Any:
     """Return a description without the vocabularies of its text modules.
 
-    Args:
-        described: Result of `describe` or `describe_value`.
+    `described`: Result of `describe` or `describe_value`.
     """
     if isinstance(described, list):
         return [without_learned(one) for one in described]
@@ -465,8 +460,7 @@ def without_learned(described: Any) -> Any:
 def plain(value: Any) -> Any:
     """Return a default as plain values, classes by their paths; NO_PLAIN_VALUE if it has no such form.
 
-    Args:
-        value: Default of an option.
+    `value`: Default of an option.
     """
     if isinstance(value, bool | int | float | str | NoneType):
         return value
@@ -489,8 +483,7 @@ def plain(value: Any) -> Any:
 def packages_of(bases: Iterable[type]) -> list[str]:
     """Return the packages that are searched for subclasses by their last name.
 
-    Args:
-        bases: Base classes.
+    `bases`: Base classes.
     """
     found: list[str] = []
     for base in bases:
@@ -501,8 +494,7 @@ def packages_of(bases: Iterable[type]) -> list[str]:
 def public_names(package: str) -> list[str]:
     """Return the public names of a package; [] if it cannot be imported.
 
-    Args:
-        package: Dotted name of the package.
+    `package`: Dotted name of the package.
     """
     try:
         module = importlib.import_module(package)
@@ -514,8 +506,7 @@ def public_names(package: str) -> list[str]:
 def option_names(path: str) -> set[str]:
     """Return the names of the options of a class; an empty set if it cannot be imported.
 
-    Args:
-        path: Dotted path of the class.
+    `path`: Dotted path of the class.
     """
     return set(_options_of(path))
 
@@ -523,9 +514,7 @@ def option_names(path: str) -> set[str]:
 def accepts_several(path: str, option: str) -> bool:
     """Return True if an option of a class accepts a class, and also a mapping of names to classes.
 
-    Args:
-        path: Dotted path of the class.
-        option: Name of the option.
+    `path`: Dotted path of the class. `option`: Name of the option.
     """
     found = _options_of(path).get(option)
     hints = () if found is None else _alternatives(found.hint)

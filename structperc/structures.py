@@ -17,15 +17,7 @@ WeightAxes = Mapping[str, tuple[Axis | None, ...]]  # the axes of weights by nam
 
 
 class Words(NamedTuple):
-    """Numbers of the words of a batch, the same for equal or similar words in all batches; 0 in the padding.
-
-    Example:
-        >>> from structperc.data.words import word_hashes
-        >>> numbers = torch.from_numpy(word_hashes(["Ford", "said", "Ford"])).view(1, 3)
-        >>> words = Words(numbers, numbers, numbers, numbers)
-        >>> bool(words.exact[0, 0] == words.exact[0, 2])
-        True
-    """
+    """Numbers of the words of a batch, the same for equal or similar words in all batches; 0 in the padding."""
 
     exact: Tensor  # (B, T) int64, number of the word
     folded: Tensor  # (B, T) int64, number of the case-folded word
@@ -34,15 +26,7 @@ class Words(NamedTuple):
 
 
 class SpanStates(NamedTuple):
-    """The M states of a search for label sequences without forbidden spans; see `chain.forbid`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.structures import SpanStates
-        >>> states = SpanStates(torch.tensor([0, 1]), torch.ones(1, 3, 2).bool(), torch.ones(1, 3, 2, 2).bool())
-        >>> states.labels[torch.tensor([[1, 0, 1]])]  # of a sequence of states
-        tensor([[1, 0, 1]])
-    """
+    """The M states of a search for label sequences without forbidden spans; see `chain.forbid`."""
 
     labels: Tensor  # (M,) int64, label of each state; the first L are the labels themselves
     possible: Tensor  # (B, T, M) bool, states that may be the first and the last of a sequence; True at others
@@ -81,15 +65,7 @@ class Batch(NamedTuple):
 
 
 class SentenceBoundaries(NamedTuple):
-    """Masks of the real tokens, and of the first and last one of each sentence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.structures import SentenceBoundaries
-        >>> real, first, last = torch.tensor([[[True, True, False]], [[True, False, False]], [[False, True, False]]])
-        >>> SentenceBoundaries(real, first, last).first
-        tensor([[ True, False, False]])
-    """
+    """Masks of the real tokens, and of the first and last one of each sentence."""
 
     real: Tensor  # (B, T) bool, False in the padding
     first: Tensor  # (B, T) bool
@@ -97,18 +73,7 @@ class SentenceBoundaries(NamedTuple):
 
 
 class FlatBatch(NamedTuple):
-    """The concatenated sequences of a mini-batch, without padding, for updates after each sequence.
-
-    Example:
-        >>> from structperc import Corpus, FeatureExtractor, LabelSet
-        >>> from structperc.datamodules.encoded import EncodedCorpus
-        >>> sentences = [{"word": ["Anna", "left"], "label": ["B-PER", "O"]}, {"word": ["Yes"], "label": ["O"]}]
-        >>> corpus, features = Corpus.from_sentences(sentences), FeatureExtractor(["w[0]"], cutoff=1)
-        >>> features.fit(corpus)
-        >>> batch = EncodedCorpus(corpus, features, LabelSet(("O", "B-PER", "I-PER"))).flat([0, 1])
-        >>> batch.lengths.tolist(), batch.gold.tolist()
-        ([2, 1], [1, 0, 0])
-    """
+    """The concatenated sequences of a mini-batch, without padding, for updates after each sequence."""
 
     nodes: Ragged  # features of (token, label), a list for each of the n tokens
     edges: Ragged | None
@@ -125,15 +90,7 @@ class FlatBatch(NamedTuple):
 
 
 class SegmentScores(NamedTuple):
-    """Scores of segments by type, and the labels of their tokens (Sarawagi & Cohen 2004).
-
-    Example:
-        >>> from structperc import LabelSet
-        >>> labels = LabelSet(("O", "B-PER", "I-PER"))
-        >>> SegmentScores(torch.zeros(1, 1, 2, 1), labels.segment_labels).labels
-        tensor([[1, 1, 2, 2],
-                [0, 0, 0, 0]])
-    """
+    """Scores of segments by type, and the labels of their tokens (Sarawagi & Cohen 2004)."""
 
     scores: Tensor  # (B or 1, T or 1, D, C) score of the segment of type c that begins at t and has d + 1 tokens.
     #                 1: the same for all sequences or tokens. Segments that end after the last token are never read
@@ -176,15 +133,7 @@ class Lattice(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The k best label sequences of each sequence, best first, without duplicates.
-
-    Example:
-        >>> from structperc import kbest
-        >>> unary = torch.tensor([[[3.0, 0.0], [2.0, 1.0]]])
-        >>> candidates = kbest(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2])), 2)
-        >>> candidates.labels.tolist(), candidates.scores.tolist()
-        ([[[0, 0], [0, 1]]], [[5.0, 4.0]])
-    """
+    """The k best label sequences of each sequence, best first, without duplicates."""
 
     labels: Tensor  # (B, K, T) int64, 0 in the padding and in invalid rows
     scores: Tensor  # (B, K), -inf where invalid
@@ -192,17 +141,7 @@ class Candidates(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Input of a criterion: gold labels and candidates with their scores under the current weights, with gradients.
-
-    Example:
-        >>> from structperc import kbest
-        >>> from structperc.criteria import PerceptronLoss
-        >>> lattice = Lattice(torch.tensor([[[3.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> candidates, gold, zero = kbest(lattice, 1), torch.tensor([[1]]), torch.zeros(1)
-        >>> scored = Scored(lattice, gold, candidates, zero, candidates.scores, zero, torch.zeros(1, 1))
-        >>> PerceptronLoss()(scored).tolist()  # score of the best path 3, of the gold labels 0
-        [3.0]
-    """
+    """Input of a criterion: gold labels and candidates with their scores under the current weights, with gradients."""
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding; for incomplete labels, the best path of allowed labels
@@ -229,16 +168,8 @@ def to_device(value: Any, device: torch.device) -> Any:
 def real_tokens(lengths: Tensor, T: int) -> Tensor:
     """Return a mask of the tokens that are not padding.
 
-    Args:
-        lengths: (B,) int64, number of tokens of each sequence.
-        T: number of columns.
-
-    Returns:
-        (B, T) bool, False in the padding.
-
-    Example:
-        >>> real_tokens(torch.tensor([2, 1]), 3).tolist()
-        [[True, True, False], [True, False, False]]
+    `lengths`: (B,) int64, number of tokens of each sequence. `T`: number of columns. Returns (B, T) bool, False in the
+    padding.
     """
     return torch.arange(T, device=lengths.device) < lengths.unsqueeze(1)
 
@@ -246,17 +177,8 @@ def real_tokens(lengths: Tensor, T: int) -> Tensor:
 def padded_places(starts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the indices of padded tokens in a corpus.
 
-    Args:
-        starts: (B,) int64, index of the first token of each sequence.
-        lengths: (B,) int64, number of tokens of each sequence.
-
-    Returns:
-        the indices (B, T) int64, 0 in the padding, and the mask of `real_tokens`.
-
-    Example:
-        >>> indices, real = padded_places(torch.tensor([5, 9]), torch.tensor([2, 1]))
-        >>> indices.tolist()
-        [[5, 6], [9, 0]]
+    `starts`: (B,) int64, index of the first token of each sequence. `lengths`: (B,) int64, number of tokens of each
+    sequence. Returns the indices (B, T) int64, 0 in the padding, and the mask of `real_tokens`.
     """
     T = int(lengths.max()) if len(lengths) else 0
     real = real_tokens(lengths, T)

@@ -11,6 +11,9 @@ segment_scores.py  scores of segments: lattices as segmentations, probabilities 
 confidence.py      probabilities of the labels and segments of a label sequence
 decoders.py        base class of searches for predicted labels, biases of labels
 minimum_risk.py    labels with the highest expected number of correct tokens or segments
+
+The argument `lattice` has the scores of B sequences, see `Lattice`; searches and sums raise InputError for
+wrong shapes.
 """
 
 from structperc.chain.constraints import Constraints, allow, constrain

@@ -16,21 +16,8 @@ from structperc.structures import Lattice, SentenceBoundaries
 def token_confidence(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return the probability p(y_t = label | x) of each label.
 
-    Args:
-        lattice: scores of a probabilistic model, such as one trained with `CRFLoss`.
-        labels: (B, T) int64, any label in the padding.
-
-    Returns:
-        Probabilities (B, T).
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.confidence import token_confidence
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> token_confidence(lattice, torch.tensor([[1, 0]]))  # 3 / (1 + 3) and 1 / (1 + 1)
-        tensor([[0.7500, 0.5000]])
+    `lattice`: scores of a probabilistic model, such as one trained with `CRFLoss`. `labels`: (B, T) int64, any label in
+    the padding. Returns probabilities (B, T).
     """
     return marginals(lattice).gather(2, labels.unsqueeze(2)).squeeze(2)
 
@@ -47,31 +34,9 @@ def segment_confidence(
 
     It is p(the labels on the segment) times the conditional probabilities that neither neighbour belongs to it, in the
     lattice of a constrained tagger. In IOB1, where a segment begins with B after another one of its type and otherwise
-    with I, it is the sum for both labels.
-
-    Args:
-        lattice: scores of a probabilistic model.
-        labels: (B, T) int64, any label in the padding.
-        segments: S segments of these labels.
-        boundaries: real tokens, first and last tokens of sentences.
-        label_set: names and tag scheme of the labels.
-
-    Returns:
-        Probabilities (S,), in 0..1.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments
-        >>> from structperc.data import LabelSet
-        >>> from structperc.chain.confidence import segment_confidence
-        >>> from structperc.metrics.counts import sentence_boundaries
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> segments = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))  # the first token
-        >>> boundaries, label_set = sentence_boundaries(lattice.lengths, 2), LabelSet(("O", "B-PER"), "IOB2")
-        >>> segment_confidence(lattice, torch.tensor([[1, 0]]), segments, boundaries, label_set)
-        tensor([0.7500])
+    with I, it is the sum for both labels. `lattice`: scores of a probabilistic model. `labels`: (B, T) int64, any label
+    in the padding. `segments`: S segments of these labels. `boundaries`: real tokens, first and last tokens of
+    sentences. `label_set`: names and tag scheme of the labels. Returns probabilities (S,), in 0..1.
     """
     if not len(segments.rows):
         return lattice.unary.new_zeros(0)
@@ -127,33 +92,11 @@ def entities(
 ) -> list[Entities]:
     """Return the segments of label sequences with their exact probabilities, and the probabilities of the sequences.
 
-    Args:
-        lattice: scores of a probabilistic model, with -inf for what the tag scheme forbids.
-        labels: (B, T) int64, any label in the padding.
-        boundaries: real tokens, first and last tokens of sentences.
-        label_set: names and tag scheme of the labels.
-        min_probability: add all other segments with a probability above this number.
-
-    Returns:
-        For each of the B sequences its segments, sorted by start, end and descending probability.
-
-    Raises:
-        InputError: `min_probability` is not in 0 <= p < 1, or the labels have no tag scheme.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.confidence import entities
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics.counts import sentence_boundaries
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> boundaries, label_set = sentence_boundaries(lattice.lengths, 2), LabelSet(("O", "B-PER"), "IOB2")
-        >>> (found,) = entities(lattice, torch.tensor([[1, 0]]), boundaries, label_set, min_probability=0.1)
-        >>> [(one.start, one.end, round(one.probability, 3), one.best) for one in found.spans]
-        [(0, 1, 0.75, True), (1, 2, 0.5, False)]
-        >>> round(found.probability, 4)
-        0.375
+    `lattice`: scores of a probabilistic model, with -inf for what the tag scheme forbids. `labels`: (B, T) int64, any
+    label in the padding. `boundaries`: real tokens, first and last tokens of sentences. `label_set`: names and tag
+    scheme of the labels. `min_probability`: add all other segments with a probability above this number. Returns for
+    each of the B sequences its segments, sorted by start, end and descending probability. Raises InputError:
+    `min_probability` is not in 0 <= p < 1, or the labels have no tag scheme.
     """
     first, last = segment_boundaries(labels, boundaries.real, boundaries.first, label_set)
     rows, starts = first.nonzero(as_tuple=True)

@@ -14,12 +14,8 @@ from structperc.structures import Lattice
 def allow(lattice: Lattice, mask: Tensor) -> Lattice:
     """Forbid all labels outside a mask, such as partial labels or the entries of a tag dictionary.
 
-    Args:
-        lattice: scores of B sequences.
-        mask: bool, True at allowed labels; of any shape that broadcasts to (B, T, L).
-
-    Returns:
-        The lattice with unary scores of -inf at all other labels.
+    `mask`: bool, True at allowed labels; of any shape that broadcasts to (B, T, L). Returns the lattice with unary
+    scores of -inf at all other labels.
 
     Example:
         >>> import torch
@@ -43,27 +39,15 @@ def constrain(
 ) -> Lattice:
     """Forbid first labels, pairs of labels and last labels, for example those that a tag scheme excludes.
 
-    A stationary transition matrix stays one matrix. Half precision becomes float32.
+    A stationary transition matrix stays one matrix. Half precision becomes float32. Returns the lattice with scores of
+    -inf for all that is forbidden.
 
     Args:
-        lattice: scores of B sequences.
         start: (L,) bool, True at labels that may begin a sentence.
         transition: (L, L) bool, True at pairs (label before, label) that may follow one another.
         end: (L,) bool, True at labels that may end a sentence.
         first: (B, T) bool, True at the first tokens of sentences; by default, each sequence is one sentence.
         last: (B, T) bool, True at the last tokens of sentences.
-
-    Returns:
-        The lattice with scores of -inf for all that is forbidden.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import constrain, viterbi
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> every, pairs = torch.ones(2).bool(), torch.tensor([[True, True], [False, True]])  # no 0 after 1
-        >>> viterbi(constrain(lattice, every, pairs, every))
-        (tensor([2.]), tensor([[0, 0]]))
     """
     if first is None or last is None:
         steps = torch.arange(lattice.unary.shape[1], device=lattice.unary.device)

@@ -16,11 +16,6 @@ class Decoder(nn.Module, ABC):
 
     Attributes:
         k: number of candidates that `forward` returns.
-
-    Example:
-        >>> from structperc.chain import Decoder, KBest, LabelBias, MinimumSegmentRisk, MinimumTokenRisk
-        >>> all(issubclass(one, Decoder) for one in (KBest, LabelBias, MinimumTokenRisk, MinimumSegmentRisk))
-        True
     """
 
     k = 1
@@ -41,11 +36,8 @@ def add_label_bias(lattice: Lattice, bias: Tensor) -> Lattice:
     """Return a lattice with a number (L,) added to the score of each label at every token.
 
     Minkov, Wang, Tomasic & Cohen 2006 lower the score of "O" in this way, for more recall. A bias of the labels that
-    begin segments, such as "B-PER", is one of all transitions into these segments.
-
-    Args:
-        lattice: scores of B sequences.
-        bias: (L,), added to the unary scores.
+    begin segments, such as "B-PER", is one of all transitions into these segments. `bias`: (L,), added to the unary
+    scores.
 
     Example:
         >>> import torch
@@ -61,18 +53,7 @@ def add_label_bias(lattice: Lattice, bias: Tensor) -> Lattice:
 def bias_of_labels(bias: Mapping[str, float], labels: LabelSet) -> Tensor:
     """Return the bias (L,) float32 of each label of a label set, 0 for labels without one.
 
-    Args:
-        bias: numbers of labels by name.
-        labels: the label set.
-
-    Raises:
-        InputError: a label that is not in the label set.
-
-    Example:
-        >>> from structperc.chain.decoders import bias_of_labels
-        >>> from structperc.data import LabelSet
-        >>> bias_of_labels({"O": -1.5}, LabelSet(("O", "B-PER", "I-PER"), "IOB2"))
-        tensor([-1.5000,  0.0000,  0.0000])
+    `bias`: numbers of labels by name. Raises InputError: a label that is not in the label set.
     """
     unknown = sorted(bias.keys() - set(labels.names))
     if unknown:

@@ -22,14 +22,9 @@ def forbid(lattice: Lattice, states: SpanStates) -> Lattice:
 
     Each of these label sequences is one sequence of states, with its score. `states.labels` of a result of `viterbi`,
     `kbest` or `sample` are its labels; sums over the states of a label are its marginals. In a lattice with scores of
-    segments, labels remain, which are the first states, and forbidden segments get the score -inf.
-
-    Args:
-        lattice: scores of B sequences.
-        states: the M states of these sequences, such as `data.forbidden_spans.segment_states` returns.
-
-    Returns:
-        The lattice of M states: unary (B, T, M), edge (B, T, M, M); or of L labels, if there are scores of segments.
+    segments, labels remain, which are the first states, and forbidden segments get the score -inf. `states`: the M
+    states of these sequences, such as `data.forbidden_spans.segment_states` returns. Returns the lattice of M states:
+    unary (B, T, M), edge (B, T, M, M); or of L labels, if there are scores of segments.
 
     Example:
         >>> import torch
@@ -75,21 +70,8 @@ def _segments_left(lattice: Lattice, states: SpanStates) -> Tensor:
 def state_path(labels: Tensor, lengths: Tensor, states: SpanStates) -> Tensor:
     """Return the states (B, T) int64 of label sequences without forbidden spans.
 
-    Args:
-        labels: (B, T) int64, any label in the padding.
-        lengths: (B,) int64, number of tokens of each sequence.
-        states: the M states of these sequences.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.forbidden import state_path
-        >>> from structperc.structures import SpanStates
-        >>> follows = torch.tensor([[True, False, True], [True, False, True], [True, True, False]]).view(1, 1, 3, 3)
-        >>> possible = torch.tensor([True, True, False]).expand(1, 2, 3)  # label 1 is state 2 after state 0
-        >>> possible = torch.stack([possible[:, 0], torch.ones(1, 3).bool()], 1)
-        >>> states = SpanStates(torch.tensor([0, 1, 1]), possible, follows.expand(1, 2, 3, 3))
-        >>> state_path(torch.tensor([[0, 1]]), torch.tensor([2]), states)
-        tensor([[0, 2]])
+    `labels`: (B, T) int64, any label in the padding. `lengths`: (B,) int64, number of tokens of each sequence.
+    `states`: the M states of these sequences.
     """
     same = labels.unsqueeze(2) == states.labels
     M = len(states.labels)
@@ -107,17 +89,6 @@ class ForbidSpans(Decoder):
 
     Raises:
         InputError: another decoder, which needs all label sequences.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import KBest
-        >>> from structperc.chain.forbidden import ForbidSpans
-        >>> from structperc.structures import Lattice, SpanStates
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> possible = torch.tensor([[[True, False]]])  # the only token must not be a segment
-        >>> states = SpanStates(torch.tensor([0, 1]), possible, torch.ones(1, 1, 2, 2).bool())
-        >>> ForbidSpans(KBest(2), states)(lattice).labels[:, 0]
-        tensor([[0]])
     """
 
     def __init__(self, decoder: Decoder, states: SpanStates) -> None:

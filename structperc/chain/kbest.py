@@ -24,18 +24,8 @@ _GROUP = Path("/sys/fs/cgroup")
 def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
     """Check that lists of k candidates fit into memory.
 
-    Args:
-        k: number of candidates.
-        shape: shape (B, T, L) of the unary scores.
-        device: device of the candidates.
-
-    Raises:
-        InputError: the candidates need more memory than is free.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.kbest import check_memory
-        >>> check_memory(20, torch.Size([8, 50, 9]), torch.device("cpu"))
+    `k`: number of candidates. `shape`: shape (B, T, L) of the unary scores. `device`: device of the candidates. Raises
+    InputError: the candidates need more memory than is free.
     """
     B, T, L = shape
     needed = k * B * (T * BYTES_PER_TOKEN + L * BYTES_PER_LABEL)
@@ -51,18 +41,8 @@ def check_memory(k: int, shape: torch.Size, device: torch.device) -> None:
 def check_candidates(k: int, shape: torch.Size, device: torch.device) -> None:
     """Check that k is a number of candidates, and, but for programs of unknown sizes, that they fit into memory.
 
-    Args:
-        k: number of candidates.
-        shape: shape (B, T, L) of the unary scores.
-        device: device of the candidates.
-
-    Raises:
-        InputError: k is no integer >= 1, or the candidates need more memory than is free.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.kbest import check_candidates
-        >>> check_candidates(20, torch.Size([8, 50, 9]), torch.device("cpu"))
+    `k`: number of candidates. `shape`: shape (B, T, L) of the unary scores. `device`: device of the candidates. Raises
+    InputError: k is no integer >= 1, or the candidates need more memory than is free.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(f"k must be an integer >= 1, got {k!r}")
@@ -71,14 +51,7 @@ def check_candidates(k: int, shape: torch.Size, device: torch.device) -> None:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Return the free bytes of a device, within the limits of a cgroup; None if unknown.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.kbest import free_memory
-        >>> free_memory(torch.device("meta")) is None
-        True
-    """
+    """Return the free bytes of a device, within the limits of a cgroup; None if unknown."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
@@ -98,14 +71,9 @@ def kbest(lattice: Lattice, k: int) -> Candidates:
 
     Ties are in lexicographic order: the first candidate is the result of `viterbi`, and the first k - 1 candidates are
     those of k - 1. An empty sequence has one candidate, of score 0. Memory is O(T k). There are no gradients: use
-    `path_score`. The algorithm is exact (Soong and Huang 1991, Huang and Chiang 2005).
-
-    Args:
-        lattice: scores of B sequences.
-        k: number of candidates, at least 1.
-
-    Returns:
-        Labels (B, k, T), scores (B, k), and `valid` (B, k), False where a sequence has fewer than k label sequences.
+    `path_score`. The algorithm is exact (Soong and Huang 1991, Huang and Chiang 2005). `k`: number of candidates, at
+    least 1. Returns labels (B, k, T), scores (B, k), and `valid` (B, k), False where a sequence has fewer than k label
+    sequences.
 
     Raises:
         InputError: k < 1, too little memory for the candidates, or wrong shapes.
@@ -136,14 +104,6 @@ class KBest(Decoder):
 
     Raises:
         InputError: k < 1.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import KBest
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> KBest(k=2)(lattice).scores
-        tensor([[3., 2.]])
     """
 
     def __init__(self, k: int = 20):
@@ -174,17 +134,6 @@ class LabelBias(KBest):
 
     Raises:
         InputError: k < 1, or (from `allocate`) an unknown label.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import LabelBias
-        >>> from structperc.data import LabelSet
-        >>> from structperc.structures import Lattice
-        >>> decoder = LabelBias({"O": -2.0})
-        >>> decoder.allocate(LabelSet(("O", "B-PER"), "IOB2"))
-        >>> lattice = Lattice(torch.tensor([[[1.0, 0.0], [3.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> decoder.best(lattice)
-        tensor([[1, 0]])
     """
 
     added: Tensor  # (L,)

@@ -16,24 +16,9 @@ def validate_lattice(lattice: Lattice) -> Lattice:
 
     Half precision becomes float32, since sums over a sequence lose their digits in bfloat16. Expanded edge scores are
     narrowed, those into the first tokens of independent sentences become 0, and lengths are moved to the device of the
-    scores. Only shapes and types are checked, so that devices need not be synchronised.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The lattice in float32 or float64, with lengths int64, without `starts`.
-
-    Raises:
-        InputError: a wrong shape, lengths that are not integers, or scores of segments.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import validate_lattice
-        >>> from structperc.structures import Lattice
-        >>> half = Lattice(torch.zeros(1, 3, 2).half(), torch.zeros(1, 1, 2, 2).half(), torch.tensor([3]))
-        >>> validate_lattice(half).unary.dtype
-        torch.float32
+    scores. Only shapes and types are checked, so that devices need not be synchronised. Returns the lattice in float32
+    or float64, with lengths int64, without `starts`. Raises InputError: a wrong shape, lengths that are not integers,
+    or scores of segments.
     """
     check_chain(lattice)
     unary, edge, starts = lattice.unary, lattice.edge, lattice.starts
@@ -54,17 +39,7 @@ def validate_lattice(lattice: Lattice) -> Lattice:
 
 
 def operands(lattice: Lattice) -> tuple[Tensor, Tensor, Tensor]:
-    """Return unary scores, edge scores and lengths of `validate_lattice`, the first arguments of operators.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import operands
-        >>> from structperc.structures import Lattice
-        >>> starts = torch.tensor([[True, False, True]])
-        >>> document = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]), starts)
-        >>> operands(document)[1][0, :, 0, 0]
-        tensor([0., 1., 0.])
-    """
+    """Return unary scores, edge scores and lengths of `validate_lattice`, the first arguments of operators."""
     lattice = validate_lattice(lattice)
     return lattice.unary, lattice.edge, lattice.lengths
 
@@ -79,18 +54,8 @@ def check_starts(lattice: Lattice) -> None:
 def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
     """Return lengths as operators need them: int64 on the device of the scores.
 
-    Args:
-        lengths: (B,) numbers of tokens.
-        scores: (B, T, ...).
-
-    Raises:
-        InputError: a wrong shape, or lengths that are not integers.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import validate_lengths
-        >>> validate_lengths(torch.tensor([2], dtype=torch.int32), torch.zeros(1, 3, 2))
-        tensor([2])
+    `lengths`: (B,) numbers of tokens. `scores`: (B, T, ...). Raises InputError: a wrong shape, or lengths that are not
+    integers.
     """
     B, T = scores.shape[:2]
     if lengths.shape != (B,):
@@ -105,14 +70,7 @@ def validate_lengths(lengths: Tensor, scores: Tensor) -> Tensor:
 
 
 def check_chain(lattice: Lattice) -> None:
-    """Raise InputError for a lattice with scores of segments.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import check_chain
-        >>> from structperc.structures import Lattice
-        >>> check_chain(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))
-    """
+    """Raise InputError for a lattice with scores of segments."""
     if lattice.segments is not None:
         raise InputError(
             "scores of segments are not supported by functions of label pairs, such as edge_marginals; use a scorer "
@@ -127,21 +85,8 @@ def _misshapen(name: str, x: Tensor, expected: str) -> InputError:
 def narrow_edges(lattice: Lattice) -> Lattice:
     """Remove expanded dimensions of the edge scores, so that their gradient is small, too.
 
-    A leaf that requires a gradient keeps its shape while gradients are enabled.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The lattice with edge scores (B or 1, T or 1, L, L).
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import narrow_edges
-        >>> from structperc.structures import Lattice
-        >>> edge = torch.zeros(2, 2).expand(1, 3, 2, 2)
-        >>> narrow_edges(Lattice(torch.zeros(1, 3, 2), edge, torch.tensor([3]))).edge.shape
-        torch.Size([1, 1, 2, 2])
+    A leaf that requires a gradient keeps its shape while gradients are enabled. Returns the lattice with edge scores (B
+    or 1, T or 1, L, L).
     """
     return lattice._replace(edge=_narrow(lattice.edge))
 
@@ -156,41 +101,17 @@ def _narrow(edge: Tensor) -> Tensor:
 
 
 def expand_edges(lattice: Lattice) -> Tensor:
-    """Return edge scores (B, T, L, L) as an expanded view.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import expand_edges
-        >>> from structperc.structures import Lattice
-        >>> expand_edges(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))).shape
-        torch.Size([1, 3, 2, 2])
-    """
+    """Return edge scores (B, T, L, L) as an expanded view."""
     return lattice.edge.expand(*lattice.unary.shape, -1)
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Convert half precision to float32; other types are not changed.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import full_precision
-        >>> full_precision(torch.zeros(1, dtype=torch.bfloat16)).dtype
-        torch.float32
-    """
+    """Convert half precision to float32; other types are not changed."""
     return x.float() if x.dtype in HALF else x
 
 
 def map_scores(function: Callable[[Tensor], Tensor], lattice: Lattice) -> Lattice:
-    """Apply a function to the scores of labels, of label pairs and of segments.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import map_scores
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.zeros(1, 3, 2), torch.ones(1, 1, 2, 2), torch.tensor([3]))
-        >>> map_scores(torch.neg, lattice).edge[0, 0, 0]
-        tensor([-1., -1.])
-    """
+    """Apply a function to the scores of labels, of label pairs and of segments."""
     segments = lattice.segments
     if segments is not None:
         segments = segments._replace(scores=function(segments.scores))
@@ -198,42 +119,19 @@ def map_scores(function: Callable[[Tensor], Tensor], lattice: Lattice) -> Lattic
 
 
 def to_double(lattice: Lattice) -> Lattice:
-    """Convert a lattice to double precision, where the device has it.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import to_double
-        >>> from structperc.structures import Lattice
-        >>> to_double(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))).edge.dtype
-        torch.float64
-    """
+    """Convert a lattice to double precision, where the device has it."""
     if lattice.unary.device.type == "mps":
         return lattice
     return map_scores(Tensor.double, lattice)
 
 
 def token_mask(lattice: Lattice) -> Tensor:
-    """Return a mask (B, T) bool, True at tokens and False in the padding.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import token_mask
-        >>> from structperc.structures import Lattice
-        >>> token_mask(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2])))
-        tensor([[ True,  True, False]])
-    """
+    """Return a mask (B, T) bool, True at tokens and False in the padding."""
     return real_tokens(lattice.lengths.to(lattice.unary.device), lattice.unary.shape[1])
 
 
 def is_stationary(edge: Tensor) -> bool:
-    """Return True if all sequences and tokens share one transition matrix.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.lattices import is_stationary
-        >>> is_stationary(torch.zeros(1, 1, 2, 2)), is_stationary(torch.zeros(4, 3, 2, 2))
-        (True, False)
-    """
+    """Return True if all sequences and tokens share one transition matrix."""
     return edge.numel() > 0 and all(edge.stride(d) == 0 or edge.shape[d] == 1 for d in (0, 1))
 
 
@@ -241,15 +139,9 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Move the tokens that a mask marks to the left of each row, so that lengths can replace the mask.
 
     Use this before a search if a mask has holes, such as special tokens and further subwords, or if the padding is on
-    the left. `scatter` is the inverse.
-
-    Args:
-        values: scores, labels or other values of the positions, (B, T, ...).
-        mask: (B, T) bool, True at tokens.
-
-    Returns:
-        The values of the tokens (B, T', ...), 0 in the padding, where T' is the largest number of tokens in a row, and
-        the lengths (B,) int64.
+    the left. `scatter` is the inverse. `values`: scores, labels or other values of the positions, (B, T, ...). `mask`:
+    (B, T) bool, True at tokens. Returns the values of the tokens (B, T', ...), 0 in the padding, where T' is the
+    largest number of tokens in a row, and the lengths (B,) int64.
 
     Example:
         >>> import torch
@@ -268,20 +160,12 @@ def compact(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
     """Move values that `compact` returned back to the positions of their tokens.
 
+    Returns the values (B, T, ...).
+
     Args:
         values: (B, T', ...), one value for each token of a row.
         mask: (B, T) bool, the mask that `compact` was called with.
         fill: value of all positions where the mask is False.
-
-    Returns:
-        The values (B, T, ...).
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import scatter
-        >>> mask = torch.tensor([[False, True, False, True]])
-        >>> scatter(torch.tensor([[6, 8]]), mask, fill=-100)
-        tensor([[-100,    6, -100,    8]])
     """
     scattered = values.new_full((*mask.shape, *values.shape[2:]), fill)
     scattered[mask] = values[real_tokens(mask.sum(1), values.shape[1])]
@@ -291,12 +175,8 @@ def scatter(values: Tensor, mask: Tensor, fill: float = 0) -> Tensor:
 def split_sentences(lattice: Lattice) -> tuple[Lattice, Tensor]:
     """Turn each sentence of a document into a sequence of its own.
 
-    Args:
-        lattice: scores of B documents, with `starts`.
-
-    Returns:
-        The lattice (S, T', ...) of the S sentences, which gradients pass through, and the indices (S, T') int64 of
-        their tokens in the flattened (B, T), 0 in the padding.
+    `lattice`: scores of B documents, with `starts`. Returns the lattice (S, T', ...) of the S sentences, which
+    gradients pass through, and the indices (S, T') int64 of their tokens in the flattened (B, T), 0 in the padding.
 
     Example:
         >>> import torch

@@ -23,24 +23,8 @@ from structperc.structures import Lattice
 def log_partition(lattice: Lattice) -> Tensor:
     """Return the log-partition of each sequence, log Z = log sum_y exp(score(y)) over all label sequences y.
 
-    The gradient of log Z is the marginals. Higher derivatives are available too.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        log Z (B,), 0 for an empty sequence; -inf, with a gradient of 0, where no label sequence is possible.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import log_partition
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> log_partition(lattice)
-        tensor([3.4402])
+    The gradient of log Z is the marginals. Higher derivatives are available too. Returns log Z (B,), 0 for an empty
+    sequence; -inf, with a gradient of 0, where no label sequence is possible.
     """
     if lattice.segments is not None:
         return sum_of_paths(lattice)
@@ -51,14 +35,7 @@ def log_partition(lattice: Lattice) -> Tensor:
 def marginals(lattice: Lattice) -> Tensor:
     """Return the probability p(y_t = y | x) of each label at each token. Differentiable.
 
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The probabilities (B, T, L), 0 where impossible and in the padding.
-
-    Raises:
-        InputError: wrong shapes.
+    Returns the probabilities (B, T, L), 0 where impossible and in the padding.
 
     Example:
         >>> import torch
@@ -77,23 +54,7 @@ def marginals(lattice: Lattice) -> Tensor:
 def edge_marginals(lattice: Lattice) -> Tensor:
     """Return the probability p(y_{t-1} = i, y_t = j | x) of each pair of labels at each token. Differentiable.
 
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The probabilities (B, T, L, L), 0 at the first token, where impossible, and in the padding.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import edge_marginals
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> edge_marginals(lattice)[0, 1]
-        tensor([[0.2369, 0.0321],
-                [0.6439, 0.0871]])
+    Returns the probabilities (B, T, L, L), 0 at the first token, where impossible, and in the padding.
     """
     return _forward_backward(validate_lattice(lattice))[2]
 
@@ -102,16 +63,10 @@ def edge_marginals(lattice: Lattice) -> Tensor:
 def sample(lattice: Lattice, n: int, generator: torch.Generator | None = None) -> Tensor:
     """Draw label sequences independently from p(y | x).
 
-    Args:
-        lattice: scores of B sequences.
-        n: number of label sequences drawn for each sequence.
-        generator: random number generator, on the device of the lattice.
-
-    Returns:
-        Labels (B, n, T) int64, 0 in the padding and where no label sequence is possible.
+    `n`: number of label sequences drawn for each sequence. `generator`: random number generator, on the device of the
+    lattice. Returns labels (B, n, T) int64, 0 in the padding and where no label sequence is possible.
 
     Raises:
-        InputError: wrong shapes.
         InvalidScoreError: on a CPU, a score of +inf or NaN.
 
     Example:
@@ -143,24 +98,9 @@ MAX_PAIRS = 1 << 23  # above, the sums are taken token by token, in memory for t
 def next_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return the probability p(y_{t+1} = j | y_t, x) of each next label, given a label at each token.
 
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels y_t; ignored in the padding.
-
-    Returns:
-        The probabilities (B, T, L) float64, 0 at last tokens, in the padding, and where the given label is impossible;
-        NaN for a sequence with a score of +inf or NaN.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import next_marginals
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> next_marginals(lattice, torch.tensor([[1, 0]]))[0, 0]  # of the labels after label 1
-        tensor([0.8808, 0.1192], dtype=torch.float64)
+    `labels`: (B, T) int64, the given labels y_t; ignored in the padding. Returns the probabilities (B, T, L) float64, 0
+    at last tokens, in the padding, and where the given label is impossible; NaN for a sequence with a score of +inf or
+    NaN.
     """
     lattice = to_double(validate_lattice(lattice))
     if _has_small_tables(lattice):
@@ -180,24 +120,9 @@ def next_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
 def previous_marginals(lattice: Lattice, labels: Tensor) -> Tensor:
     """Return the probability p(y_{t-1} = i | y_t, x) of each previous label, given a label at each token.
 
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels y_t; ignored in the padding.
-
-    Returns:
-        The probabilities (B, T, L) float64, 0 at first tokens, in the padding, and where the given label is impossible;
-        NaN for a sequence with a score of +inf or NaN.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import previous_marginals
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> previous_marginals(lattice, torch.tensor([[1, 0]]))[0, 1]  # of the labels before label 0
-        tensor([0.2689, 0.7311], dtype=torch.float64)
+    `labels`: (B, T) int64, the given labels y_t; ignored in the padding. Returns the probabilities (B, T, L) float64, 0
+    at first tokens, in the padding, and where the given label is impossible; NaN for a sequence with a score of +inf or
+    NaN.
     """
     lattice = to_double(validate_lattice(lattice))
     if _has_small_tables(lattice):
@@ -252,27 +177,9 @@ def step_log_probabilities(lattice: Lattice, labels: Tensor) -> Tensor:
 
     In a chain, this is the log-probability of a label given all labels before it: the sum over the tokens of a sequence
     is the log-probability of its labels. It is computed without differences of large sums, token by token. With scores
-    of segments, the log-probability of a segment is at its first token, and that of its other labels is 0.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, any label in the padding.
-
-    Returns:
-        Log-probabilities (B, T) float64, 0 in the padding, -inf where impossible; NaN for a sequence with a score of
-        +inf or NaN.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import step_log_probabilities
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0], [1.0, 1.0]]]).log()
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> step_log_probabilities(lattice, torch.tensor([[1, 0]])).exp()
-        tensor([[0.7500, 0.5000]], dtype=torch.float64)
+    of segments, the log-probability of a segment is at its first token, and that of its other labels is 0. `labels`:
+    (B, T) int64, any label in the padding. Returns log-probabilities (B, T) float64, 0 in the padding, -inf where
+    impossible; NaN for a sequence with a score of +inf or NaN.
     """
     if not labels.shape[1]:
         return labels.double()
@@ -297,24 +204,7 @@ def locally_normalised(lattice: Lattice) -> Lattice:
 
     Impossible labels stay impossible. A label becomes impossible if no label can follow it, unless it is at the last
     token: the probabilities of all label sequences then sum to less than 1. Lattices of a tag scheme have no such
-    label.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The normalised lattice. Differentiable.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import locally_normalised, path_score
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> path_score(locally_normalised(lattice), torch.tensor([[1, 0]])).exp()
-        tensor([0.6439])
+    label. Differentiable.
     """
     unary, edge, lengths = operands(lattice)
     normalisers = local_log_partition(unary, edge, lengths)
@@ -335,24 +225,8 @@ def entropy(lattice: Lattice) -> Tensor:
     """Return the entropy H(y | x) of each sequence, in nats.
 
     It is computed as a sum of conditional entropies, without differences of large sums. It needs memory for the label
-    pairs of one token; with gradients, for those of all tokens. Differentiable.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The entropy (B,), 0 for an empty sequence and where no label sequence is possible; NaN where a score is +inf or
-        NaN.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import entropy
-        >>> from structperc.structures import Lattice
-        >>> entropy(Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3])))  # 3 log 2
-        tensor([2.0794])
+    pairs of one token; with gradients, for those of all tokens. Differentiable. Returns the entropy (B,), 0 for an
+    empty sequence and where no label sequence is possible; NaN where a score is +inf or NaN.
     """
     if lattice.segments is not None:
         return entropy_of_labels(lattice)
@@ -362,25 +236,12 @@ def entropy(lattice: Lattice) -> Tensor:
 def cross_entropy(lattice: Lattice, other: Lattice) -> Tensor:
     """Return the cross-entropy -sum_y p(y) log q(y) of two distributions over label sequences, in nats. Differentiable.
 
-    Args:
-        lattice: scores of B sequences, which define p.
-        other: scores of the same shape and the same lengths, which define q. Lengths are not compared.
-
-    Returns:
-        The cross-entropy (B,), +inf if a label sequence is possible in the first lattice only, 0 if none is possible
-        there.
+    `lattice`: scores of B sequences, which define p. `other`: scores of the same shape and the same lengths, which
+    define q. Lengths are not compared. Returns the cross-entropy (B,), +inf if a label sequence is possible in the
+    first lattice only, 0 if none is possible there.
 
     Raises:
         InputError: wrong or different shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import cross_entropy
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> uniform = lattice._replace(unary=torch.zeros(1, 2, 2))
-        >>> cross_entropy(lattice, uniform)  # 2 log 2
-        tensor([1.3863])
     """
     return _expected_sum(lattice, other, lambda _, others: -others)
 
@@ -388,27 +249,12 @@ def cross_entropy(lattice: Lattice, other: Lattice) -> Tensor:
 def divergence(lattice: Lattice, other: Lattice) -> Tensor:
     """Return the Kullback-Leibler divergence KL(p || q) = sum_y p(y) log(p(y) / q(y)), in nats. Differentiable.
 
-    It is computed without differences of large sums.
-
-    Args:
-        lattice: scores of B sequences, which define p.
-        other: scores of the same shape and the same lengths, which define q. Lengths are not compared.
-
-    Returns:
-        The divergence (B,), +inf if a label sequence is possible in the first lattice only, 0 if none is possible
-        there.
+    It is computed without differences of large sums. `lattice`: scores of B sequences, which define p. `other`: scores
+    of the same shape and the same lengths, which define q. Lengths are not compared. Returns the divergence (B,), +inf
+    if a label sequence is possible in the first lattice only, 0 if none is possible there.
 
     Raises:
         InputError: wrong or different shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import divergence
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> uniform = lattice._replace(unary=torch.zeros(1, 2, 2))
-        >>> divergence(lattice, uniform)
-        tensor([0.4388])
     """
     return _expected_sum(lattice, other, lambda own, others: own - others)
 

@@ -23,20 +23,10 @@ from structperc.structures import Candidates, Lattice
 def scale(lattice: Lattice, temperature: float) -> Lattice:
     """Return a lattice with all scores divided by a temperature; its best label sequences stay the same.
 
-    Args:
-        lattice: scores of B sequences.
-        temperature: above 1 probabilities become more equal, below 1 more different (Guo et al. 2017, Eq. 9).
+    `temperature`: above 1 probabilities become more equal, below 1 more different (Guo et al. 2017, Eq. 9).
 
     Raises:
         InputError: the temperature is not a positive number.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import marginals, scale
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 2.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> marginals(lattice), marginals(scale(lattice, 2.0))
-        (tensor([[[0.1192, 0.8808]]]), tensor([[[0.2689, 0.7311]]]))
     """
     check_temperature(temperature)
     return map_scores(lambda scores: scores / temperature, lattice)
@@ -56,24 +46,11 @@ def minimum_token_risk(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the possible label sequence with the highest expected number of correct labels.
 
     It maximises sum_t p(y_t | x) over the label sequences whose labels and pairs of labels have finite scores: Viterbi
-    search over marginals (posterior decoding).
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The expected number of correct labels (B,) and the labels (B, T) int64, 0 in the padding.
+    search over marginals (posterior decoding). Returns the expected number of correct labels (B,) and the labels (B, T)
+    int64, 0 in the padding.
 
     Raises:
         InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import minimum_token_risk
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> minimum_token_risk(lattice)  # 0.7311 + 0.8808
-        (tensor([1.6119]), tensor([[1, 0]]))
     """
     gains = map_scores(_possible, lattice)
     return viterbi(gains._replace(unary=marginals(lattice) + gains.unary))
@@ -92,14 +69,6 @@ class MinimumTokenRisk(Decoder):
 
     Raises:
         InputError: the temperature is not a positive number.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import MinimumTokenRisk
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> MinimumTokenRisk().best(lattice)
-        tensor([[1, 0]])
     """
 
     def __init__(self, temperature: float = 1.0) -> None:
@@ -116,15 +85,7 @@ class MinimumTokenRisk(Decoder):
 
 
 class ProbableSegments(NamedTuple):
-    """S segments with their probabilities: tokens starts[s] <= t < ends[s] of sequence rows[s] are of type kinds[s].
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.minimum_risk import ProbableSegments
-        >>> one = ProbableSegments(*torch.tensor([[0], [0], [2], [1]]), torch.tensor([0.9]))
-        >>> one.ends - one.starts
-        tensor([2])
-    """
+    """S segments with their probabilities: tokens starts[s] <= t < ends[s] of sequence rows[s] are of type kinds[s]."""
 
     rows: Tensor  # (S,) int64
     starts: Tensor  # (S,) int64
@@ -141,29 +102,11 @@ def probable_segments(
 
     Segments are those of the rule of conlleval (see `data.spans`) in each label sequence, whose probability is
     exp(score - log Z). Longer segments are computed as long as some segment of this length can be above the threshold.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: names and tag scheme of the labels.
-        threshold: 0 <= threshold < 1.
-        first: (B, T) bool, first tokens of sentences; by default, each sequence is one sentence.
-
-    Returns:
-        The segments, shorter ones first.
+    `threshold`: 0 <= threshold < 1. `first`: (B, T) bool, first tokens of sentences; by default, each sequence is one
+    sentence. Returns the segments, shorter ones first.
 
     Raises:
         InputError: the threshold is outside 0..1.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import probable_segments
-        >>> from structperc.data import LabelSet
-        >>> from structperc.structures import Lattice
-        >>> unary = torch.tensor([[[1.0, 3.0, 0.0], [1.0, 0.0, 1.0]]]).log()  # O and B-PER, then O and I-PER
-        >>> lattice = Lattice(unary, torch.zeros(1, 1, 3, 3), torch.tensor([2]))
-        >>> found = probable_segments(lattice, LabelSet(("O", "B-PER", "I-PER"), "IOB2"), 0.2)
-        >>> found.starts.tolist(), found.ends.tolist(), [round(p, 3) for p in found.probabilities.tolist()]
-        ([0, 0], [1, 2], [0.375, 0.375])
     """
     if not 0 <= threshold < 1:
         raise InputError(f"threshold must be at least 0 and below 1, got {threshold}")
@@ -203,17 +146,10 @@ def minimum_segment_risk(lattice: Lattice, labels: LabelSet, threshold: float = 
 
     It maximises sum_s (p(s | x) - threshold) over all sets of segments without overlap, exactly. A segment pays off if
     its probability is above the threshold: a high one gives precision, a low one recall. With costs c_m of a missed and
-    c_s of a spurious segment, the lowest expected cost has the threshold c_s / (c_m + c_s).
-
-    The labels are legal in the tag scheme, but their score may be -inf if the lattice forbids more than the scheme.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: names and tag scheme of the labels, not IOB1, IO or "none".
-        threshold: 0 <= threshold < 1.
-
-    Returns:
-        The sum (B,) float64 of each sequence, and its labels (B, T) int64, 0 in the padding.
+    c_s of a spurious segment, the lowest expected cost has the threshold c_s / (c_m + c_s). The labels are legal in the
+    tag scheme, but their score may be -inf if the lattice forbids more than the scheme. `labels`: names and tag scheme
+    of the labels, not IOB1, IO or "none". `threshold`: 0 <= threshold < 1. Returns the sum (B,) float64 of each
+    sequence, and its labels (B, T) int64, 0 in the padding.
 
     Raises:
         InputError: another scheme, or the threshold is outside 0..1.
@@ -294,17 +230,6 @@ class MinimumSegmentRisk(Decoder):
 
     Raises:
         InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1, IO or "none".
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import MinimumSegmentRisk
-        >>> from structperc.data import LabelSet
-        >>> from structperc.structures import Lattice
-        >>> decoder = MinimumSegmentRisk(threshold=0.1)
-        >>> decoder.allocate(LabelSet(("O", "B-PER"), "IOB2"))
-        >>> unary = torch.tensor([[[3.0, 1.0]]]).log()
-        >>> decoder.best(Lattice(unary, torch.zeros(1, 1, 2, 2), torch.tensor([1])))
-        tensor([[1]])
     """
 
     labels: LabelSet
@@ -334,21 +259,6 @@ class SegmentThreshold(MinimumSegmentRisk):
 
     Args:
         threshold: probability of the segments that are found, 0 <= threshold < 1.
-        temperature: number by which the scores are divided to be log-probabilities.
-
-    Raises:
-        InputError: a number is out of range, or (from `allocate`) the labels are of scheme IOB1, IO or "none".
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import SegmentThreshold
-        >>> from structperc.data import LabelSet
-        >>> from structperc.structures import Lattice
-        >>> decoder = SegmentThreshold(threshold=0.2)
-        >>> decoder.allocate(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        >>> lattice = Lattice(torch.tensor([[[4.0, 3.0, 3.0]]]).log(), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-        >>> decoder.segments(lattice).kinds.tolist()  # both LOC and PER
-        [0, 1]
     """
 
     def segments(self, lattice: Lattice) -> ProbableSegments:

@@ -95,14 +95,9 @@ def label_marginals(lattice: Lattice) -> Tensor:
 def segment_probabilities(lattice: Lattice) -> Tensor:
     """Return the probability of each segment (Sarawagi & Cohen 2004, Section 3.2). Differentiable.
 
-    For a lattice without scores of segments, add zeros: `SegmentScores(torch.zeros(1, 1, D, C), labels)`.
-
-    Args:
-        lattice: scores of B sequences, with scores of segments.
-
-    Returns:
-        The probabilities (B, T, D, C) of segments by first token, number of tokens less 1, and type; 0 where impossible
-        and in the padding.
+    For a lattice without scores of segments, add zeros: `SegmentScores(torch.zeros(1, 1, D, C), labels)`. Returns the
+    probabilities (B, T, D, C) of segments by first token, number of tokens less 1, and type; 0 where impossible and in
+    the padding.
 
     Raises:
         InputError: wrong shapes, or no scores of segments.
@@ -124,27 +119,12 @@ def segment_probabilities(lattice: Lattice) -> Tensor:
 def segment_max_marginals(lattice: Lattice) -> Tensor:
     """Return the best score of a label sequence that contains a given segment, for all segments.
 
-    The gradient of an entry is the gradient of the score of its label sequence, of one of several equal ones.
-
-    Args:
-        lattice: scores of B sequences, with scores of segments.
-
-    Returns:
-        The scores (B, T, D, C) of segments by first token, number of tokens less 1, and type; -inf where impossible
-        and in the padding, NaN for a sequence with a score of +inf or NaN.
+    The gradient of an entry is the gradient of the score of its label sequence, of one of several equal ones. Returns
+    the scores (B, T, D, C) of segments by first token, number of tokens less 1, and type; -inf where impossible and in
+    the padding, NaN for a sequence with a score of +inf or NaN.
 
     Raises:
         InputError: wrong shapes, or no scores of segments.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import segment_max_marginals
-        >>> from structperc.structures import Lattice, SegmentScores
-        >>> unary, edge = torch.tensor([[[0.0, 1.0, 0.0], [0.0, 2.0, 4.0]]]), torch.zeros(1, 1, 3, 3)  # O, B, I
-        >>> segments = SegmentScores(torch.zeros(1, 1, 2, 1), torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))
-        >>> segment_max_marginals(Lattice(unary, edge, torch.tensor([2]), segments=segments)).squeeze()
-        tensor([[3., 5.],
-                [3., -inf]])
     """
     return _by_type(lattice, _by_kind(lattice, semi_markov_best(*semi_markov_scores(lattice))).amax(4))
 
@@ -152,12 +132,7 @@ def segment_max_marginals(lattice: Lattice) -> Tensor:
 def limit_lengths(lattice: Lattice, longest: Sequence[int] | Tensor) -> Lattice:
     """Make segments impossible that are too long for their type. Differentiable.
 
-    Args:
-        lattice: scores of B sequences, with scores of segments.
-        longest: the largest number of tokens of a segment of each of the C types.
-
-    Returns:
-        The lattice with scores of -inf.
+    `longest`: the largest number of tokens of a segment of each of the C types.
 
     Raises:
         InputError: no scores of segments, or another number of types.
@@ -249,7 +224,7 @@ def score_of_labels(lattice: Lattice, labels: Tensor, rows: Tensor) -> Tensor:
 def _segments(lattice: Lattice, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the segments of label sequences (S, T), which belong to the sequences rows (S,).
 
-    -> the mask of their first tokens (S, T), and there the number of tokens up to the end, and the type, C for O.
+    Returns the mask of their first tokens (S, T), and there the number of tokens up to the end, and the type, C for O.
     """
     lengths, T = lattice.lengths.to(labels.device)[rows], labels.shape[1]
     kinds, begins = segment_kinds(segments_of(lattice).labels, lattice.unary.shape[2])
@@ -265,19 +240,7 @@ def _segments(lattice: Lattice, labels: Tensor, rows: Tensor) -> tuple[Tensor, T
 def semi_markov_scores(lattice: Lattice) -> SemiMarkovScores:
     """Return the scores of a lattice as scores of segments and of pairs of neighbours. Differentiable.
 
-    Raises:
-        InputError: wrong shapes, or scores of label pairs that differ between tokens.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.segment_scores import semi_markov_scores
-        >>> from structperc.structures import Lattice, SegmentScores
-        >>> unary, edge = torch.tensor([[[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]]), torch.ones(1, 1, 3, 3)  # O, B, I
-        >>> segments = SegmentScores(torch.zeros(1, 1, 2, 1), torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]))
-        >>> lattice = Lattice(unary, edge, torch.tensor([2]), segments=segments)
-        >>> semi_markov_scores(lattice).segment[0, 0]  # B, O, nothing; nothing, nothing, B I with its pair
-        tensor([[1., 0., -inf],
-                [-inf, -inf, 6.]])
+    Raises InputError: wrong shapes, or scores of label pairs that differ between tokens.
     """
     scores, table = _checked(lattice)
     if not is_stationary(lattice.edge):
@@ -331,20 +294,7 @@ def _separated(segment: Tensor, pair: Tensor, starts: Tensor) -> tuple[Tensor, T
 def windows(values: Tensor, D: int) -> Tensor:
     """Return for each token the values of D tokens from it on, 0 beyond the end.
 
-    Args:
-        values: (B, T, F).
-        D: number of tokens.
-
-    Returns:
-        (B, T, D, F).
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.segment_scores import windows
-        >>> windows(torch.tensor([[[1.0], [2.0], [3.0]]]), 2).squeeze()
-        tensor([[1., 2.],
-                [2., 3.],
-                [3., 0.]])
+    `values`: (B, T, F). `D`: number of tokens. Returns (B, T, D, F).
     """
     return pad(values, (0, 0, 0, D)).unfold(1, D, 1)[:, : values.shape[1]].transpose(2, 3)
 
@@ -352,15 +302,7 @@ def windows(values: Tensor, D: int) -> Tensor:
 def segment_kinds(table: Tensor, n_labels: int) -> tuple[Tensor, Tensor]:
     """Return the type (L,) int64 of each label, C for O, and a mask (L,) of the labels that begin a segment.
 
-    Args:
-        table: labels of segments, see `SegmentScores.labels`.
-        n_labels: L.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.segment_scores import segment_kinds
-        >>> segment_kinds(torch.tensor([[1, 1, 2, 2], [0, 0, 0, 0]]), 3)  # O, B, I
-        (tensor([1, 0, 0]), tensor([ True,  True, False]))
+    `table`: labels of segments, see `SegmentScores.labels`. `n_labels`: L.
     """
     C = len(table) - 1
     kinds = table.new_full((n_labels,), C)

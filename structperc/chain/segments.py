@@ -1,7 +1,9 @@
 """Scores and probabilities of label sequences that agree, or disagree, with a given one on a segment.
 
 Scores of the best ones are sums of max-marginals: the best into a segment's start, its own terms, the best out of its
-end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13).
+end (the segment-wise misclassification measures of Suzuki, McDermott & Isozaki 2006, Eq. 13). Functions take labels (B,
+T) int64 and S segments of these sequences, and raise InputError for a label outside 0..L-1 and for a segment that is
+empty or not within its sequence.
 """
 
 from typing import NamedTuple
@@ -22,12 +24,6 @@ class Segments(NamedTuple):
     """Segments of a batch: segment s is the tokens starts[s] <= t < ends[s] of sequence rows[s].
 
     Each segment has at least one token, and lies within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments
-        >>> Segments(rows=torch.tensor([0, 0]), starts=torch.tensor([0, 2]), ends=torch.tensor([2, 3])).ends
-        tensor([2, 3])
     """
 
     rows: Tensor  # (S,) int64
@@ -44,19 +40,8 @@ def max_score_with_segment(
     """Return the score of the best label sequence that agrees with given labels on a segment, for each segment.
 
     Differentiable once. The gradient is the gradient of the score of this label sequence; of several such sequences, it
-    is the one with the lowest labels, from the segment outwards.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-        passes: results of `best_before_and_after(lattice)`, to share them between calls.
-
-    Returns:
-        The scores (S,), -inf where no label sequence is possible.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
+    is the one with the lowest labels, from the segment outwards. `passes`: results of `best_before_and_after(lattice)`,
+    to share them between calls. Returns the scores (S,), -inf where no label sequence is possible.
 
     Example:
         >>> import torch
@@ -88,28 +73,8 @@ def max_score_without_segment(
     """Return the score of the best label sequence that differs from given labels in a segment, for each segment.
 
     Differentiable once. Of several best label sequences, the gradient is that of the first token that differs, and
-    there of the lowest label.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-        passes: results of `best_before_and_after(lattice)`, to share them between calls.
-
-    Returns:
-        The scores (S,), -inf where no label sequence is possible.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, max_score_without_segment
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-        >>> max_score_without_segment(lattice, torch.tensor([[1, 0]]), first_token)
-        tensor([2.])
+    there of the lowest label. `passes`: results of `best_before_and_after(lattice)`, to share them between calls.
+    Returns the scores (S,), -inf where no label sequence is possible.
     """
     lattice = validate_segments(lattice, labels, segments)
     if lattice.segments is not None:
@@ -130,28 +95,11 @@ def _score_of(lattice: Lattice, segments: Segments, scores: Tensor, labels: Tens
 def best_with(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
     """Return the best label sequence that agrees with given labels on a segment, for each segment.
 
-    For scores with gradients use `path_score(lattice, labels, segments.rows)` with the result.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-
-    Returns:
-        Scores (S,) and labels (S, T); -inf and 0 where no label sequence is possible.
+    For scores with gradients use `path_score(lattice, labels, segments.rows)` with the result. Returns scores (S,) and
+    labels (S, T); -inf and 0 where no label sequence is possible.
 
     Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
         InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, best_with
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-        >>> best_with(lattice, torch.tensor([[0, 1]]), first_token)
-        (tensor([2.]), tensor([[0, 0]]))
     """
     return viterbi(_agreeing(validate_segments(lattice, labels, segments), labels[segments.rows], segments))
 
@@ -161,27 +109,8 @@ def best_without(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[
     """Return the best label sequence that differs from given labels in a segment, for each segment.
 
     Its score is the largest max-marginal of another label at a token of the segment. For scores with gradients use
-    `path_score(lattice, labels, segments.rows)` with the result.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-
-    Returns:
-        Scores (S,) and labels (S, T); -inf and 0 where no label sequence is possible.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, best_without
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-        >>> best_without(lattice, torch.tensor([[0, 1]]), first_token)
-        (tensor([3.]), tensor([[1, 0]]))
+    `path_score(lattice, labels, segments.rows)` with the result. Returns scores (S,) and labels (S, T); -inf and 0
+    where no label sequence is possible.
     """
     lattice = validate_segments(lattice, labels, segments)
     if lattice.segments is not None:
@@ -202,28 +131,9 @@ def segment_marginals(lattice: Lattice, labels: Tensor, segments: Segments, foll
 
     It is p(first label) times the conditional probabilities of the next labels, without differences of large sums. With
     scores of segments, it is a ratio of two sums in double precision; `probable_segments` returns the probabilities of
-    segments with exactly their first and last token.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-        following: results of `next_marginals(lattice, labels)`, to share them between calls.
-
-    Returns:
-        The probabilities (S,), 0 where the labels are impossible, NaN for a sequence with a score of +inf or NaN.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, segment_marginals
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> both_tokens = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([2]))
-        >>> segment_marginals(lattice, torch.tensor([[1, 0]]), both_tokens)
-        tensor([0.6439])
+    segments with exactly their first and last token. `following`: results of `next_marginals(lattice, labels)`, to
+    share them between calls. Returns the probabilities (S,), 0 where the labels are impossible, NaN for a sequence with
+    a score of +inf or NaN.
     """
     lattice = validate_segments(lattice, labels, segments)
     if lattice.segments is not None:
@@ -288,17 +198,7 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
 def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> Lattice:
     """Return the lattice as operators need it, after checks of labels and segments.
 
-    Raises:
-        InputError: wrong shapes; a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain.segments import Segments, validate_segments
-        >>> lattice = Lattice(torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> three = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
-        >>> validate_segments(lattice, torch.tensor([[1, 0]]), three)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        structperc.errors.InputError: segment 0..3 of sequence 0 with 2 tokens is empty or reaches beyond it; ...
+    Raises InputError: wrong shapes; a label outside 0..L-1; a segment that is empty or not within its sequence.
     """
     if lattice.segments is None:
         lattice = validate_lattice(lattice)
@@ -326,25 +226,7 @@ def validate_segments(lattice: Lattice, labels: Tensor, segments: Segments) -> L
 def log_partition_with_segment(lattice: Lattice, labels: Tensor, segments: Segments) -> Tensor:
     """Return the log of the sum of exp(score) over the label sequences that agree with given labels on a segment.
 
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-
-    Returns:
-        The logs (S,), -inf where no label sequence is possible; derivatives are those of `log_partition`.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, log_partition_with_segment
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-        >>> log_partition_with_segment(lattice, torch.tensor([[1, 0]]), first_token)  # log(e^3 + e^1)
-        tensor([3.1269])
+    Returns the logs (S,), -inf where no label sequence is possible; derivatives are those of `log_partition`.
     """
     lattice = validate_segments(lattice, labels, segments)
     return log_partition(_agreeing(lattice, labels[segments.rows], segments))
@@ -354,27 +236,8 @@ def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Se
     """Return the log of the sum of exp(score) over the label sequences that differ from given labels in a segment.
 
     Each label sequence is counted at the first token where it differs, without differences of large sums. This takes
-    one lattice for each token of a segment.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T) int64, the given labels.
-        segments: S segments of these sequences.
-
-    Returns:
-        The logs (S,), -inf where no label sequence is possible; derivatives are those of `log_partition`.
-
-    Raises:
-        InputError: a label outside 0..L-1; a segment that is empty or not within its sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Segments, log_partition_without_segment
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> first_token = Segments(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-        >>> log_partition_without_segment(lattice, torch.tensor([[1, 0]]), first_token)  # log(e^2 + e^0)
-        tensor([2.1269])
+    one lattice for each token of a segment. Returns the logs (S,), -inf where no label sequence is possible;
+    derivatives are those of `log_partition`.
     """
     lattice = validate_segments(lattice, labels, segments)
     others, places = _differing(lattice, labels, segments)
@@ -386,7 +249,7 @@ def log_partition_without_segment(lattice: Lattice, labels: Tensor, segments: Se
 def _differing(lattice: Lattice, labels: Tensor, segments: Segments) -> tuple[Lattice, tuple[Tensor, Tensor]]:
     """Return a lattice (N, T, ...) of the paths that differ first at each token of each segment.
 
-    -> the lattice, the segments of its rows (N,), and their places (N,) within their segments.
+    Returns the lattice, the segments of its rows (N,), and their places (N,) within their segments.
     """
     sizes = segments.ends - segments.starts
     owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)

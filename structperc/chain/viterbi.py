@@ -17,20 +17,10 @@ def max_marginals(lattice: Lattice) -> Tensor:
     """Return the best score of a label sequence with a given label at a given token, for all labels and tokens.
 
     At each token the largest entry is the Viterbi score, up to rounding. The second best label sequence has the largest
-    score of all entries whose label is not that of the best label sequence.
-
-    The gradient of an entry is the gradient of the score of its label sequence. Of several such sequences, it is the
-    one with the lowest labels, from the token outwards. It is 0 where there is none.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        The scores (B, T, L), -inf where no label sequence is possible and in the padding, NaN for a sequence with a
-        score of +inf or NaN.
-
-    Raises:
-        InputError: wrong shapes.
+    score of all entries whose label is not that of the best label sequence. The gradient of an entry is the gradient of
+    the score of its label sequence. Of several such sequences, it is the one with the lowest labels, from the token
+    outwards. It is 0 where there is none. Returns the scores (B, T, L), -inf where no label sequence is possible and in
+    the padding, NaN for a sequence with a score of +inf or NaN.
 
     Example:
         >>> import torch
@@ -53,24 +43,7 @@ def best_before_and_after(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the best scores of all that is before, and of all that is after, each label.
 
     The sum of both and of the label's own unary score is its max-marginal. Functions of `segments` share the results.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        Two tensors (B, T, L), 0 at the ends and in the padding, -inf where nothing is possible. Differentiable.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import best_before_and_after
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> before, after = best_before_and_after(lattice)
-        >>> before.tolist(), after.tolist()
-        ([[[0.0, 0.0], [1.0, 1.0]]], [[[2.0, 2.0], [0.0, 0.0]]])
+    Returns two tensors (B, T, L), 0 at the ends and in the padding, -inf where nothing is possible. Differentiable.
     """
     before, after = best_scores(*operands(lattice))
     return before, after
@@ -81,17 +54,10 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
     Of several best label sequences, the first in lexicographic order is returned. There are no gradients: use
-    `path_score`.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        Scores (B,) and labels (B, T) int64, 0 in the padding. Without a possible label sequence the score is -inf and
-        all labels are 0. An empty sequence has score 0.
+    `path_score`. Returns scores (B,) and labels (B, T) int64, 0 in the padding. Without a possible label sequence the
+    score is -inf and all labels are 0. An empty sequence has score 0.
 
     Raises:
-        InputError: wrong shapes.
         InvalidScoreError: on a CPU, a score of +inf or NaN.
 
     Example:
@@ -109,16 +75,7 @@ def viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
 
 
 class Viterbi(nn.Module):
-    """Module that searches for the best label sequence; see the function `viterbi`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import Viterbi
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> Viterbi()(lattice)
-        (tensor([3.]), tensor([[1, 0]]))
-    """
+    """Module that searches for the best label sequence; see the function `viterbi`."""
 
     def forward(self, lattice: Lattice) -> tuple[Tensor, Tensor]:
         """Return the scores (B,) and labels (B, T) of the best label sequences."""
@@ -129,27 +86,13 @@ def path_score(lattice: Lattice, labels: Tensor, rows: Tensor | None = None) -> 
     """Return the scores of given label sequences.
 
     The searches have no gradients. To train, search for label sequences first, and then compute their scores here: the
-    gradient reaches the scores of the labels and label pairs on the path.
-
-    Args:
-        lattice: scores of B sequences.
-        labels: (B, T), one label sequence for each sequence; (B, K, T), several for each; or (S, T) with `rows`. Labels
-            in the padding are ignored.
-        rows: (S,) int64, the sequence that each label sequence belongs to.
-
-    Returns:
-        The scores (B,), (B, K) or (S,). On other devices than a CPU the score is NaN if a label is outside 0..L-1.
+    gradient reaches the scores of the labels and label pairs on the path. `labels`: (B, T), one label sequence for each
+    sequence; (B, K, T), several for each; or (S, T) with `rows`. Labels in the padding are ignored. `rows`: (S,) int64,
+    the sequence that each label sequence belongs to. Returns the scores (B,), (B, K) or (S,). On other devices than a
+    CPU the score is NaN if a label is outside 0..L-1.
 
     Raises:
         InputError: wrong shapes; on a CPU also a label of a token outside 0..L-1.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import path_score
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> path_score(lattice, torch.tensor([[[1, 0], [1, 1]]]))
-        tensor([[3., 1.]])
     """
     B, T = lattice.unary.shape[:2]
     if rows is None:
@@ -172,24 +115,8 @@ def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the results of `viterbi` by operations of torch only, for a program that runs without structperc.
 
     An exported `viterbi` is an operator of this library. Here a loop over tokens is exported as one scan, for sequences
-    of any length >= 1. Scores may differ from those of `viterbi` in the last digit, and `viterbi` is faster.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        Scores (B,) and labels (B, T) int64.
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import exportable_viterbi
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> exportable_viterbi(lattice)
-        (tensor([3.]), tensor([[1, 0]]))
+    of any length >= 1. Scores may differ from those of `viterbi` in the last digit, and `viterbi` is faster. Returns
+    scores (B,) and labels (B, T) int64.
     """
     scores, labels = implementation("reference", "viterbi")(*operands(lattice))
     return scores, labels
@@ -199,26 +126,8 @@ def exportable_viterbi(lattice: Lattice) -> tuple[Tensor, Tensor]:
 def exportable_marginals(lattice: Lattice) -> tuple[Tensor, Tensor]:
     """Return the results of `log_partition` and `marginals` by operations of torch only, for export; T >= 1.
 
-    With the score of `exportable_viterbi`, exp(score - log Z) is the probability of its label sequence.
-
-    Args:
-        lattice: scores of B sequences.
-
-    Returns:
-        log Z (B,) and the marginals (B, T, L).
-
-    Raises:
-        InputError: wrong shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import exportable_marginals
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> log_z, probabilities = exportable_marginals(lattice)
-        >>> probabilities
-        tensor([[[0.2689, 0.7311],
-                 [0.8808, 0.1192]]])
+    With the score of `exportable_viterbi`, exp(score - log Z) is the probability of its label sequence. Returns log Z
+    (B,) and the marginals (B, T, L).
     """
     log_z, probabilities, _ = implementation("reference", "forward_backward")(*operands(lattice), False)
     return log_z, probabilities
@@ -228,13 +137,6 @@ class ExportableViterbi(nn.Module):
     """Module that searches for the best label sequence by operations of torch only; see `exportable_viterbi`.
 
     Its arguments are tensors, as torch.export requires.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import ExportableViterbi
-        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
-        >>> ExportableViterbi()(unary, edge, torch.tensor([2]))
-        (tensor([3.]), tensor([[1, 0]]))
     """
 
     def forward(self, unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -50,12 +50,10 @@ class Criterion(nn.Module, ABC):
     """Base class of criteria.
 
     `forward(scored)` returns losses (B,), one per sequence; the tagger sums them. A subclass defines
-    `losses_and_updates`.
-
-    Losses are differentiable through the scores of chosen paths only, never through a maximum: ties would split the
-    gradient. A sequence without an update has loss 0 and gradient 0, and so has a sequence without a legal path, for
-    instance if every label of a token is -inf. If only the gold path is impossible, the loss may be infinite.
-    Scores of +inf or NaN make the loss of their sequence NaN.
+    `losses_and_updates`. Losses are differentiable through the scores of chosen paths only, never through a maximum:
+    ties would split the gradient. A sequence without an update has loss 0 and gradient 0, and so has a sequence without
+    a legal path, for instance if every label of a token is -inf. If only the gold path is impossible, the loss may be
+    infinite. Scores of +inf or NaN make the loss of their sequence NaN.
 
     Example:
         >>> import torch
@@ -310,13 +308,12 @@ def check_candidates(criterion: Criterion, scored: Scored) -> None:
 def score_candidates(lattice: Lattice, gold: Tensor, candidates: Candidates) -> Scored:
     """Score the gold sequences and the candidates in a lattice: the input of a criterion.
 
+    Returns `Scored` with differentiable local scores; non-local scores are zeros.
+
     Args:
         lattice: local scores, with gradients.
         gold: gold labels (B, T) int64, 0 in the padding.
         candidates: candidates of a search, for instance of `structperc.chain.kbest`.
-
-    Returns:
-        `Scored` with differentiable local scores; non-local scores are zeros.
     """
     scores = path_score(lattice, torch.cat([gold[:, None], candidates.labels], 1))
     zeros = scores.new_zeros(scores.shape)
@@ -326,12 +323,7 @@ def score_candidates(lattice: Lattice, gold: Tensor, candidates: Candidates) -> 
 def slice_candidates(scored: Scored, places: slice) -> Scored:
     """Keep the candidates at some ranks, with their scores.
 
-    Args:
-        scored: gold sequences and K candidates.
-        places: slice of the ranks 0..K-1.
-
-    Returns:
-        `Scored` with the remaining candidates.
+    `scored`: gold sequences and K candidates. `places`: slice of the ranks 0..K-1.
     """
     candidates = Candidates(*(part[:, places] for part in scored.candidates))
     local, further = scored.candidate_scores[:, places], scored.candidate_nonlocal[:, places]
@@ -341,8 +333,7 @@ def slice_candidates(scored: Scored, places: slice) -> Scored:
 def empty_candidates(lattice: Lattice) -> Candidates:
     """Return no candidates, (B, 0, T), for criteria that compare the gold sequence with all paths.
 
-    Args:
-        lattice: Scores of B sequences.
+    `lattice`: Scores of B sequences.
     """
     B, T, _ = lattice.unary.shape
     none = lattice.unary.new_zeros(B, 0)
@@ -396,7 +387,6 @@ def without_path(lattice: Lattice, impossible: Tensor) -> Tensor:
 def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
     """Return a context that turns autocast off, on every kind of device.
 
-    Args:
-        device: device of the tensors; a device without autocast gets a context that does nothing.
+    `device`: device of the tensors; a device without autocast gets a context that does nothing.
     """
     return torch.autocast(device.type, enabled=False) if torch.amp.is_autocast_available(device.type) else nullcontext()

@@ -32,24 +32,18 @@ class Costs(nn.Module, ABC):
     def terms(self, gold: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the cost of each label at each token.
 
+        Returns (B, T, L) float64, arbitrary in the padding.
+
         Args:
             gold: (B, T) int64, legal label sequences; 0 in the padding.
             real: (B, T) bool, False in the padding.
-            L: number of labels.
-
-        Returns:
-            (B, T, L) float64, arbitrary in the padding.
         """
 
     def rows(self, gold: Tensor, L: int) -> tuple[Tensor, Tensor]:
         """Return the terms as rows of a table, for compiled loops.
 
-        Args:
-            gold: (n,) int64, labels of legal sequences without padding, one after the other.
-            L: number of labels.
-
-        Returns:
-            A table (m, L) float64, and the row of each token, (n,) int64.
+        `gold`: (n,) int64, labels of legal sequences without padding, one after the other. `L`: number of labels.
+        Returns a table (m, L) float64, and the row of each token, (n,) int64.
         """
         terms = self.terms(gold[None], torch.ones_like(gold[None], dtype=torch.bool), L)[0]
         return terms, torch.arange(len(gold), device=gold.device)
@@ -57,14 +51,12 @@ class Costs(nn.Module, ABC):
     def forward(self, gold: Tensor, labels: Tensor, real: Tensor, L: int) -> Tensor:
         """Return the costs of label sequences.
 
+        Returns (B, K) float64.
+
         Args:
             gold: (B, T) int64, 0 in the padding.
             labels: (B, K, T) int64, K label sequences for each gold sequence.
             real: (B, T) bool, False in the padding.
-            L: number of labels.
-
-        Returns:
-            (B, K) float64.
         """
         return sum_terms(self.terms(gold, real, L), labels, real)
 
@@ -90,16 +82,6 @@ class TokenCosts(Costs):
 
     Raises:
         InputError: a cost is negative or infinite; from `allocate`, an unknown name in `pairs`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import TokenCosts
-        >>> from structperc.data import LabelSet
-        >>> costs = TokenCosts(1.0, {"PER": 2.0, "PER,O": 5.0})
-        >>> costs.allocate(LabelSet(("O", "B-PER", "I-PER")))
-        >>> costs.terms(torch.tensor([[1, 0]]), torch.ones(1, 2).bool(), 3)
-        tensor([[[5., 0., 2.],
-                 [0., 1., 1.]]], dtype=torch.float64)
     """
 
     def __init__(self, cost: float = 1.0, pairs: dict[str, float] | None = None) -> None:

@@ -19,11 +19,10 @@ class EntityRatio(nn.Module):
     """Penalty of an expected share of entity tokens that is far from a given one. Effland & Collins 2021, section 3.
 
     penalty = weight max(0, |rho' - rho| - margin), where rho' is the share of tokens in entities that the model expects
-    in a mini-batch: the sum of the probabilities of labels other than O, divided by the number of tokens.
-
-    It keeps a model from finding entities everywhere when no token of the training data is known to be outside of
-    entities. Each sequence of a mini-batch has this penalty, so that its weight does not depend on the batch size.
-    Mini-batches should contain a typical mixture of sequences. Scores must be those of a probabilistic model.
+    in a mini-batch: the sum of the probabilities of labels other than O, divided by the number of tokens. It keeps a
+    model from finding entities everywhere when no token of the training data is known to be outside of entities. Each
+    sequence of a mini-batch has this penalty, so that its weight does not depend on the batch size. Mini-batches should
+    contain a typical mixture of sequences. Scores must be those of a probabilistic model.
 
     Args:
         ratio: rho, the share of tokens in entities, 0..1.
@@ -62,10 +61,9 @@ class EntityRatio(nn.Module):
 class CRFLoss(Criterion):
     """Negative log-likelihood of a conditional random field (CRF). Lafferty, McCallum & Pereira 2001.
 
-    loss = log Z - s(y*) = -log p(y* | x) >= 0, with local scores s and Z = sum over all paths y of exp(s(y)).
-
-    With incomplete labels it is the partial likelihood (Bellare & McCallum 2007; Tsuboi et al. 2008), log Z - log Z',
-    where Z' is the sum over the paths of allowed labels: the probability that one of them is right.
+    loss = log Z - s(y*) = -log p(y* | x) >= 0, with local scores s and Z = sum over all paths y of exp(s(y)). With
+    incomplete labels it is the partial likelihood (Bellare & McCallum 2007; Tsuboi et al. 2008), log Z - log Z', where
+    Z' is the sum over the paths of allowed labels: the probability that one of them is right.
 
     Without tokens labelled O, Z' is largest if entities are everywhere. Two numbers prevent that. `missed_share` is the
     share m of the entities that the annotation lacks, at random: each entity of a path that begins at a token which
@@ -166,24 +164,14 @@ class SoftmaxMarginLoss(Criterion):
 
     loss = log sum over y of exp(s(y) + cost(y)) - s(y*), with local scores s and the terms of the cost, which are
     summed over the tokens. Cost 0 gives `CRFLoss`; for scores and costs multiplied by a large number, the loss divided
-    by it tends to that of `HingeLoss`. It is an upper bound of the hinge and of `RiskLoss`.
-
-    exp(score - log Z) is not calibrated: label sequences of high cost get too little probability.
+    by it tends to that of `HingeLoss`. It is an upper bound of the hinge and of `RiskLoss`. exp(score - log Z) is not
+    calibrated: label sequences of high cost get too little probability.
 
     Args:
         cost: cost of each wrong label, or costs of labels or segments.
 
     Raises:
         InputError: a negative cost.
-
-    Example:
-        >>> import torch
-        >>> from structperc.criteria import SoftmaxMarginLoss, empty_candidates, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0]]]).log(), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> scored = score_candidates(lattice, torch.tensor([[0]]), empty_candidates(lattice))
-        >>> SoftmaxMarginLoss(torch.tensor(4.0).log().item())(scored).exp()  # (2 + 1 * 4) / 2
-        tensor([3.])
     """
 
     needs_lattice = supports_segments = True
@@ -211,9 +199,8 @@ class DistillationLoss(Criterion):
 
     loss = log Z - (1 - g) sum over k of q_k s(y_k) - g s(y*), where y_k are the teacher's label sequences, q_k their
     probabilities, normalised over the list, and g is the share of the gold labels. It is the likelihood of `CRFLoss` if
-    the teacher gives the gold labels probability 1. Differs: without their temperature.
-
-    The candidates are those of a `structperc.taggers.Teacher`, with its scores.
+    the teacher gives the gold labels probability 1. Differs: without their temperature. The candidates are those of a
+    `structperc.taggers.Teacher`, with its scores.
 
     Args:
         gold_share: g, 0..1; the share of the teacher is 1 - g.
@@ -267,13 +254,11 @@ class _GoldLogProbability(Criterion):
 class MEMMLoss(_GoldLogProbability):
     """Negative log-likelihood of a maximum-entropy Markov model (MEMM). Ratnaparkhi 1996.
 
-    loss = -sum over t of log p(y*_t | y*_{t-1}, x), with local scores; convex in the weights.
-
-    A sum of softmax cross-entropies, one per token, each given the previous gold label. It is the first model of
-    Collins (2002, Ranking Algorithms for Named-Entity Extraction), whose candidates have log-probabilities.
-    The tagger's lattice is `locally_normalised`: every search ranks paths by their probability. Unlike in a
-    CRF, later tokens do not change the probability of earlier labels. Differs: the history is one label;
-    Ratnaparkhi's tagger has two.
+    loss = -sum over t of log p(y*_t | y*_{t-1}, x), with local scores; convex in the weights. A sum of softmax
+    cross-entropies, one per token, each given the previous gold label. It is the first model of Collins (2002, Ranking
+    Algorithms for Named-Entity Extraction), whose candidates have log-probabilities. The tagger's lattice is
+    `locally_normalised`: every search ranks paths by their probability. Unlike in a CRF, later tokens do not change the
+    probability of earlier labels. Differs: the history is one label; Ratnaparkhi's tagger has two.
 
     The terms of tokens are multiplied by their weights in the data; labels that no label can follow then have
     probability 0.
@@ -296,13 +281,11 @@ class MEMMLoss(_GoldLogProbability):
 class TokenCrossEntropyLoss(_GoldLogProbability):
     """Cross-entropy of the label of each token.
 
-    loss = -sum over t of log softmax(unary[t])[y*_t], with local scores.
-
-    The baseline for chain models (Huang, Xu & Yu 2015; Reimers & Gurevych 2017): pairs of labels have no
-    scores, so that the best path takes the best label of each token ("greedy"). It may break the rules of the tag
-    scheme; metrics interpret it like conlleval. Set `transitions: false`: a transition matrix is not trained.
-
-    The terms of tokens are multiplied by their weights in the data, and by the weights of their classes.
+    loss = -sum over t of log softmax(unary[t])[y*_t], with local scores. The baseline for chain models (Huang, Xu & Yu
+    2015; Reimers & Gurevych 2017): pairs of labels have no scores, so that the best path takes the best label of each
+    token ("greedy"). It may break the rules of the tag scheme; metrics interpret it like conlleval. Set `transitions:
+    false`: a transition matrix is not trained. The terms of tokens are multiplied by their weights in the data, and by
+    the weights of their classes.
 
     Args:
         class_weights: weights of gold labels, or of types of segments for all of their labels, such as {"PER": 5.0};

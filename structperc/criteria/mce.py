@@ -48,13 +48,6 @@ class Sigmoid(Smoothing):
     """Sigmoid smoothing, between 0 and 1: large errors have little weight.
 
     l_sig(d) = 1 / (1 + exp(-alpha d - beta)). Suzuki, McDermott & Isozaki 2006, Eq. 8.
-
-    Args:
-        alpha: steepness; larger values are closer to a step function.
-        beta: offset; the step is at d = -beta / alpha.
-
-    Raises:
-        InputError: alpha is not positive.
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -74,9 +67,6 @@ class Logistic(Smoothing):
     Args:
         alpha: steepness; larger values are closer to max(0, d + beta / alpha).
         beta: offset; the bend is at d = -beta / alpha.
-
-    Raises:
-        InputError: alpha is not positive.
     """
 
     def forward(self, d: Tensor) -> Tensor:
@@ -103,9 +93,8 @@ class Measure(nn.Module, ABC):
 class MaxMeasure(Measure):
     """Misclassification measure of the best wrong candidate.
 
-    d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf).
-
-    The maximum runs over the candidates: it is exact for local scores and a search for two candidates. With incomplete
+    d = -s(y*) + max over y != y* of s(y), in total scores. Suzuki, McDermott & Isozaki 2006, Eq. 5 (psi = inf). The
+    maximum runs over the candidates: it is exact for local scores and a search for two candidates. With incomplete
     labels, y* is the best path of allowed labels, and rivals have a label that is not allowed.
     """
 
@@ -122,14 +111,11 @@ class MaxMeasure(Measure):
 class SoftMaxMeasure(Measure):
     """Misclassification measure of all wrong paths, by a soft maximum.
 
-    d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7.
-
-    The sum runs over all legal paths except y*, so that it needs no candidates; A = 1 / their number, which is
-    1 / (L^T - 1) without a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of
-    Phi(y) - Phi(y*) under p(y) ~ exp(psi s(y)), y != y*. As psi grows, d approaches that of `MaxMeasure`.
-
-    With incomplete labels, s(y*) is the same soft maximum over all paths of allowed labels, and rivals have a label
-    that is not allowed.
+    d = -s(y*) + 1/psi log( A sum over y != y* of exp(psi s(y)) ). Suzuki, McDermott & Isozaki 2006, Eq. 7. The sum runs
+    over all legal paths except y*, so that it needs no candidates; A = 1 / their number, which is 1 / (L^T - 1) without
+    a tag scheme. It uses local scores only. The gradient (Eq. 12) is the expectation of Phi(y) - Phi(y*) under p(y) ~
+    exp(psi s(y)), y != y*. As psi grows, d approaches that of `MaxMeasure`. With incomplete labels, s(y*) is the same
+    soft maximum over all paths of allowed labels, and rivals have a label that is not allowed.
 
     With A = 1, psi = 1 and the smoothing Logistic(1, 0) the criterion is the loss of a CRF (the paper's appendix). With
     A, d compares with the average rival: for small psi it is far below 0 for long sequences, where a sigmoid is flat.
@@ -187,17 +173,10 @@ class PowerMeasure(Measure):
 class PowerMean(PowerMeasure):
     """Misclassification measure by the power mean of probabilities.
 
-    d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix.
-
-    Rivals are the wrong candidates, A is 1 / their number, scores are total scores. Differs: the paper leaves g
-    open though powers require g >= 0; here g is the probability exp(s(y)) / (sum over y* and rivals of exp(s)), so
-    that d is between -1 and 1.
-
-    Args:
-        psi: sharpness of the maximum; larger values give the best rivals more weight.
-
-    Raises:
-        InputError: psi is not positive, or infinite.
+    d = -g* + (A sum over rivals of g^psi)^(1/psi), g = p(y). Suzuki, McDermott & Isozaki 2006, appendix. Rivals are the
+    wrong candidates, A is 1 / their number, scores are total scores. Differs: the paper leaves g open though powers
+    require g >= 0; here g is the probability exp(s(y)) / (sum over y* and rivals of exp(s)), so that d is between -1
+    and 1.
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -210,17 +189,10 @@ class PowerMean(PowerMeasure):
 class PowerRatio(PowerMeasure):
     """Misclassification measure by the ratio of a power mean to the value of the gold sequence.
 
-    d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix.
-
-    Rivals are the wrong candidates, A is 1 / their number, scores are total scores. A common factor of all g
-    cancels: they may be probabilities. d is positive, and 1 if g* equals the mean of the rivals: a smoothing
-    with beta = -alpha has its step there. Beyond the root of the largest float d is constant, with gradient 0.
-
-    Args:
-        psi: sharpness of the maximum; larger values give the best rivals more weight.
-
-    Raises:
-        InputError: psi is not positive, or infinite.
+    d = (A sum over rivals of g^psi)^(1/psi) / g*, g = exp(s(y)) > 0. Suzuki, McDermott & Isozaki 2006, appendix. Rivals
+    are the wrong candidates, A is 1 / their number, scores are total scores. A common factor of all g cancels: they may
+    be probabilities. d is positive, and 1 if g* equals the mean of the rivals: a smoothing with beta = -alpha has its
+    step there. Beyond the root of the largest float d is constant, with gradient 0.
     """
 
     def forward(self, scored: Scored) -> tuple[Tensor, Tensor]:

@@ -126,14 +126,12 @@ class SoftCounts(nn.Module, ABC):
     def forward(self, labels: Tensor, real: Tensor, starts: Tensor, label_set: LabelSet) -> tuple[Segments, Tensor]:
         """Find the units of label sequences.
 
+        Returns the tokens of U units, and their kinds (U,) int64 in 0..L-1.
+
         Args:
             labels: label numbers (B, T) int64.
             real: (B, T) bool, False in the padding.
             starts: (B, T) bool, True at the first token of each sentence.
-            label_set: names and tag scheme of the labels.
-
-        Returns:
-            The tokens of U units, and their kinds (U,) int64 in 0..L-1.
         """
 
 

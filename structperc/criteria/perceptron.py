@@ -14,19 +14,9 @@ from structperc.structures import Scored
 class PerceptronLoss(PairwiseLoss):
     """Perceptron loss. Collins 2002.
 
-    loss = [y' != y*] (s(y') - s(y*)), y* the gold sequence, y' the candidate of highest total score.
-
-    On a separable set, one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of
-    feature vectors, delta: margin of the best unit vector). Use it with `structperc.optim.Perceptron`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import PerceptronLoss, score_candidates
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> PerceptronLoss()(score_candidates(lattice, torch.tensor([[1, 1]]), kbest(lattice, k=1)))  # 3 - 1
-        tensor([2.])
+    loss = [y' != y*] (s(y') - s(y*)), y* the gold sequence, y' the candidate of highest total score. On a separable
+    set, one sequence per step, there are at most R^2 / delta^2 updates (R: longest difference of feature vectors,
+    delta: margin of the best unit vector). Use it with `structperc.optim.Perceptron`.
     """
 
     @staticmethod
@@ -77,10 +67,9 @@ class MarginLoss(PairwiseLoss):
 class HingeLoss(PairwiseLoss):
     """Structured hinge loss with a cost of wrong labels or segments. Taskar et al. 2003.
 
-    loss = max(0, max_y [s(y) + cost(y)] - s(y*)); a number is the cost of each wrong label.
-
-    With the optimizer PassiveAggressive it is the 1-best algorithm of Crammer et al. 2006. The maximum runs over all
-    paths: candidates are searched in the lattice with the cost added, and the best by score plus cost is the rival.
+    loss = max(0, max_y [s(y) + cost(y)] - s(y*)); a number is the cost of each wrong label. With the optimizer
+    PassiveAggressive it is the 1-best algorithm of Crammer et al. 2006. The maximum runs over all paths: candidates are
+    searched in the lattice with the cost added, and the best by score plus cost is the rival.
 
     Args:
         cost: margin for each wrong token, or costs, whose `terms` are summed over the tokens.
@@ -118,10 +107,9 @@ class HingeLoss(PairwiseLoss):
 class ExponentialLoss(Criterion):
     """Exponential loss of boosting. Collins 2002, section 4.2.
 
-    loss = sum over wrong candidates y of exp(s(y) - s(y*)), with total scores s and the gold sequence y*.
-
-    It is an upper bound on the number of candidates that score higher than y* ("Ranking Algorithms for Named-Entity
-    Extraction", after Freund et al. 1998). It grows without bound: use it for scores of the size of log-probabilities.
+    loss = sum over wrong candidates y of exp(s(y) - s(y*)), with total scores s and the gold sequence y*. It is an
+    upper bound on the number of candidates that score higher than y* ("Ranking Algorithms for Named-Entity Extraction",
+    after Freund et al. 1998). It grows without bound: use it for scores of the size of log-probabilities.
 
     Raises:
         ValueError: the search gives fewer than two candidates.

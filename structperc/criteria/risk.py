@@ -46,15 +46,12 @@ class _ExpectedCost(Criterion):
 class RiskLoss(_ExpectedCost):
     """Expected cost of all label sequences, the risk. Smith & Eisner 2006.
 
-    loss = sum over y of p(y) cost(y), p(y) proportional to exp(s(y) / temperature), with local scores s.
-
-    The cost is the sum of its `terms` over the tokens: exact for `TokenCosts`, an upper bound for `SegmentCosts`. The
-    expectation is then exact, sum over t and j of p(y_t = j) cost(t, j), with weights of tokens as factors. It is not
-    convex: start from a model trained by `CRFLoss` (`model.init_from`), possibly with a temperature that falls from
-    run to run.
+    loss = sum over y of p(y) cost(y), p(y) proportional to exp(s(y) / temperature), with local scores s. The cost is
+    the sum of its `terms` over the tokens: exact for `TokenCosts`, an upper bound for `SegmentCosts`. The expectation
+    is then exact, sum over t and j of p(y_t = j) cost(t, j), with weights of tokens as factors. It is not convex: start
+    from a model trained by `CRFLoss` (`model.init_from`), possibly with a temperature that falls from run to run.
 
     Args:
-        cost: cost of each wrong label, or costs of labels or segments.
         temperature: number by which scores are divided; near 0 the loss is the cost of the best label sequence.
 
     Raises:
@@ -88,14 +85,11 @@ class NBestRiskLoss(_ExpectedCost):
     """Expected cost of the candidates of an n-best list. Smith & Eisner 2006.
 
     loss = sum over candidates y of p(y) cost(y), p(y) = exp(s(y) / temperature) / (sum over candidates), with total
-    scores s.
-
-    It supports non-local features, and costs that are not a sum over tokens, such as the exact comparison of segments
-    by `SegmentCosts`. The gold sequence counts if it is among the candidates. The search should return 10 candidates or
-    more; a tagger's default is 20.
+    scores s. It supports non-local features, and costs that are not a sum over tokens, such as the exact comparison of
+    segments by `SegmentCosts`. The gold sequence counts if it is among the candidates. The search should return 10
+    candidates or more; a tagger's default is 20.
 
     Args:
-        cost: cost of each wrong label, or costs of labels or segments.
         temperature: number by which scores are divided; for scores of margin training, about their size.
 
     Raises:

@@ -37,14 +37,9 @@ def log_sum_of_wrong_paths(lattice: Lattice, gold: Tensor, psi: float) -> Tensor
 def log_lead_of_wrong_paths(lattice: Lattice, allowed: Tensor, psi: float, normalised: bool) -> Tensor:
     """Return the log (B,) of a sum over wrong paths, minus that over right ones, whose labels are all allowed.
 
-    The sums are those of exp(psi s(y)); if normalised, each is divided by the number of its paths. It is -inf without
-    a wrong path, +inf without a right one.
-
-    Args:
-        lattice: scores of B sequences.
-        allowed: (B, T, L) bool.
-        psi: factor of the scores.
-        normalised: compare means in place of sums.
+    The sums are those of exp(psi s(y)); if normalised, each is divided by the number of its paths. It is -inf without a
+    wrong path, +inf without a right one. `allowed`: (B, T, L) bool. `psi`: factor of the scores. `normalised`: compare
+    means in place of sums.
     """
     lattice = validate_lattice(lattice)
     if not is_stationary(lattice.edge):

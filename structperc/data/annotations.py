@@ -387,12 +387,7 @@ def _span_parts(one: Any) -> list[Any]:
 
 
 def detect_tool(row: Mapping[str, Any]) -> str | None:
-    """Return the annotation tool that exported a row, by the names of its fields.
-
-    Example:
-        >>> detect_tool({"id": 1, "text": "Anna left", "label": [[0, 4, "PER"]]})
-        'doccano'
-    """
+    """Return the annotation tool that exported a row, by the names of its fields."""
     if (isinstance(row.get("data"), Mapping) and isinstance(row.get(TASK_SPANS), list)) or _is_minimal(row):
         return "Label Studio"
     if row.get("answer") in ANSWERS or {"_input_hash", "_task_hash"} & row.keys():

@@ -70,17 +70,11 @@ def read_conll(
     """Read a CoNLL file as rows of sentences, see `Corpus.to_dataset`, with the labels of the file.
 
     Args:
-        path: the file; environment variables are expanded.
         columns: roles of the fields in order, None or "_" for a field to skip; or the position of each role, negative
             from the right. Further fields are ignored.
         comments: drop lines that begin with "#" and have another number of fields than the tokens.
         docstart: first field of lines before documents; without such lines each sentence is a document.
-        encoding: encoding of the file.
-        progress: show a progress bar.
         separator: "whitespace", or "tab" for fields that contain spaces.
-
-    Returns:
-        one row for each sentence.
 
     Raises:
         InputError: with file:line, for a line whose number of fields differs from the first token, too few fields for
@@ -461,8 +455,6 @@ def write_conll(
     by tabs if one of them contains a space.
 
     Args:
-        path: the file.
-        corpus: the tokens.
         roles: the columns to write; by default all.
         predicted: N labels for a last column.
         docstart: first field of lines before documents.
@@ -470,13 +462,6 @@ def write_conll(
     Raises:
         InputError: a missing column, another number of predictions than N, an invalid field value, or a file that
             cannot be written.
-
-    Example:
-        >>> from pathlib import Path
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "label": ["B-PER", "O"]}])
-        >>> write_conll("gold.txt", corpus)
-        >>> Path("gold.txt").read_text()
-        'Anna B-PER\\nleft O\\n\\n'
     """
     names = list(corpus.columns if roles is None else roles)
     values = [corpus.factorize(role).distinct for role in names if role in corpus.columns]
@@ -497,18 +482,11 @@ def conll_lines(
 ) -> Iterator[str]:
     """Yield the lines of a CoNLL file.
 
-    Args:
-        corpus: the tokens.
-        roles: the columns to write; by default all.
-        predicted: N labels for a last column.
-        docstart: first field of lines before documents.
-        opened: first tokens of documents, each at the beginning of a sentence; by default those of the corpus, unless
-            each sentence is a document.
-        separator: "whitespace" for spaces between fields, or "tab".
-        named: begin with a line that names the columns, the last one as predicted; see `header_line`.
-
-    Raises:
-        InputError: a missing column, another number of predictions than N, or an invalid field value.
+    `corpus`: the tokens. `roles`: the columns to write; by default all. `predicted`: N labels for a last column.
+    `docstart`: first field of lines before documents. `opened`: first tokens of documents, each at the beginning of a
+    sentence; by default those of the corpus, unless each sentence is a document. `separator`: "whitespace" for spaces
+    between fields, or "tab". `named`: begin with a line that names the columns, the last one as predicted; see
+    `header_line`. Raises InputError: a missing column, another number of predictions than N, or an invalid field value.
     """
     names = list(corpus.columns if roles is None else roles)
     if missing := [role for role in names if role not in corpus.columns]:
@@ -582,15 +560,11 @@ def read_conllu(path: str | Path, label: str = "upos", encoding: str = "utf-8") 
     """Read a CoNLL-U file as rows of sentences, see `Corpus.to_dataset`.
 
     Multiword ranges (1-2), empty nodes (1.1) and comments are skipped. Documents begin at "# newdoc"; without these
-    lines each sentence is a document.
+    lines each sentence is a document. Returns one row for each sentence, with the columns `word`, `upos`, `xpos` and,
+    unless all labels are "_", `label`.
 
     Args:
-        path: the file; environment variables are expanded.
         label: "upos" or "xpos", the tags that become the column `label`.
-        encoding: encoding of the file.
-
-    Returns:
-        one row for each sentence, with the columns `word`, `upos`, `xpos` and, unless all labels are "_", `label`.
 
     Raises:
         InputError: with file:line, for lines without 10 fields between tabs or out of order, and words with an empty
@@ -603,10 +577,9 @@ def conllu_corpus(path: str | Path, label: str = "upos", unit: str = "sentence",
     """Read a CoNLL-U file: columns `word` (FORM), `upos`, `xpos` and one of these two as `label`.
 
     Multiword ranges (1-2), empty nodes (1.1) and comments are skipped. Documents begin at "# newdoc"; without these
-    lines each sentence is a document. There is no column `label` if all labels are "_".
-
-    Raises InputError with file:line for lines without 10 fields between tabs or out of order, and words with an empty
-    form or tag; with the path for a missing or empty file.
+    lines each sentence is a document. There is no column `label` if all labels are "_". Raises InputError with
+    file:line for lines without 10 fields between tabs or out of order, and words with an empty form or tag; with the
+    path for a missing or empty file.
     """
     if label not in ("upos", "xpos"):
         raise InputError(f"label must be upos or xpos, not {label!r}")

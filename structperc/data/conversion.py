@@ -72,12 +72,8 @@ def read_annotated(file: str, reading: ReadOptions = DEFAULT_READING, **text_opt
 
     Args:
         file: Columns, CoNLL-U, a table, or documents of an annotation tool.
-        reading: Options for reading it.
         text_options: Options for running text: `misaligned`, `overlaps`, `tokens`, `sentences` and `offsets`, see
             `Table`.
-
-    Returns:
-        the documents.
 
     Raises:
         InputError: An invalid file; a file without labels; spans that the options do not resolve; incomplete labels.
@@ -213,7 +209,6 @@ def write_annotated(path: str | Path, documents: Sequence[AnnotatedDocument], fo
 
     Args:
         path: The file or folder.
-        documents: The documents.
         form: One of `FORMATS`: "jsonl", "doccano", "prodigy", "label-studio", "conll2002", "conll2003", "brat",
             "webanno" (WebAnno TSV 3.3) or "cas-json" (UIMA CAS JSON), the last four for INCEpTION.
 

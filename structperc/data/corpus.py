@@ -190,13 +190,7 @@ class Corpus:
     def from_documents(
         cls, documents: Iterable[Sequence[Mapping[str, Iterable[str]]]], unit: str = "sentence", name: str = "corpus"
     ) -> "Corpus":
-        """Return a corpus of documents, lists of sentences; arguments and errors are those of `from_sentences`.
-
-        Example:
-            >>> corpus = Corpus.from_documents([[{"word": ["Anna", "left"]}, {"word": ["Yes"]}], [{"word": ["No"]}]])
-            >>> corpus.documents.tolist()
-            [0, 0, 1]
-        """
+        """Return a corpus of documents, lists of sentences; arguments and errors are those of `from_sentences`."""
         numbered = [(number, sentence) for number, own in enumerate(documents) for sentence in own]
         return cls.from_sentences([sentence for _, sentence in numbered], [n for n, _ in numbered], unit, name)
 

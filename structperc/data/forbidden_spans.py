@@ -72,12 +72,8 @@ class ForbiddenSpans:
 def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, int]] | None]) -> Corpus:
     """Return a corpus with spans that must not be predicted, in the column `forbidden`.
 
-    Args:
-        corpus: R sentences.
-        forbidden: for each sentence the spans (type, start, end), tokens start <= t < end, or None.
-
-    Raises:
-        InputError: another number of sentences, an invalid span, or one outside of its sentence.
+    `corpus`: R sentences. `forbidden`: for each sentence the spans (type, start, end), tokens start <= t < end, or
+    None. Raises InputError: another number of sentences, an invalid span, or one outside of its sentence.
     """
     given, bounds = list(forbidden), corpus.sentences.tolist()
     if len(given) != len(bounds) - 1:
@@ -93,12 +89,8 @@ def with_forbidden(corpus: Corpus, forbidden: Iterable[Iterable[tuple[str, int, 
 def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list[str]:
     """Return the column `forbidden` of a sentence.
 
-    Args:
-        length: number of tokens of the sentence.
-        spans: (type, start, end), tokens start <= t < end.
-
-    Raises:
-        InputError: an invalid span, or one outside of the sentence.
+    `length`: number of tokens of the sentence. `spans`: (type, start, end), tokens start <= t < end. Raises InputError:
+    an invalid span, or one outside of the sentence.
     """
     found: list[list[tuple[str, int]]] = [[] for _ in range(length)]
     for span in spans:
@@ -110,20 +102,9 @@ def forbidden_column(length: int, spans: Iterable[tuple[str, int, int]]) -> list
 def forbidden_spans(corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None = None) -> ForbiddenSpans | None:
     """Return the forbidden spans of a corpus; None if there are none.
 
-    Args:
-        corpus: N tokens; without a column `forbidden` there are none.
-        labels: the L labels.
-        allowed: (N, L) bool, labels that may be predicted; by default, all.
-
-    Raises:
-        InputError: labels without a tag scheme, an unknown type, or a token for which no label is left.
-
-    Example:
-        >>> from structperc import Corpus, LabelSet
-        >>> from structperc.data.forbidden_spans import forbidden_spans
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "forbidden": ['[["PER", 1]]', ""]}])
-        >>> forbidden_spans(corpus, LabelSet(("O", "B-PER", "I-PER"))).spans
-        {0: [Span(type='PER', start=0, end=1)]}
+    `corpus`: N tokens; without a column `forbidden` there are none. `allowed`: (N, L) bool, labels that may be
+    predicted; by default, all. Raises InputError: labels without a tag scheme, an unknown type, or a token for which no
+    label is left.
     """
     if FORBIDDEN not in corpus.columns:
         return None
@@ -172,12 +153,8 @@ def first_without_state(
 ) -> int | None:
     """Return the first token of a sequence for which no state is left, None if there is none.
 
-    Args:
-        states: the states of the sequence.
-        first: (T,) bool, first tokens of sentences.
-        last: (T,) bool, last tokens of sentences.
-        allowed: (T, L) bool, labels that may be predicted.
-        labels: the L labels.
+    `states`: the states of the sequence. `first`: (T,) bool, first tokens of sentences. `last`: (T,) bool, last tokens
+    of sentences. `allowed`: (T, L) bool, labels that may be predicted.
     """
     numbers, possible, follows = states
     start, transition, end = labels.allowed
@@ -194,12 +171,8 @@ def first_without_state(
 def segment_states(spans: Iterable[Span], first: np.ndarray, labels: LabelSet, slots: int) -> StateArrays:
     """Return the states of a search for the label sequences of a sequence without any of these spans.
 
-    Args:
-        spans: forbidden spans, in tokens of the sequence.
-        first: (T,) bool, first tokens of sentences.
-        labels: the L labels.
-        slots: number of slots, at least as many as there are spans of one type that begin at different tokens and
-            overlap.
+    `spans`: forbidden spans, in tokens of the sequence. `first`: (T,) bool, first tokens of sentences. `slots`: number
+    of slots, at least as many as there are spans of one type that begin at different tokens and overlap.
     """
     spans, T = list(spans), len(first)
     inside = np.flatnonzero(labels.segmentation.types >= 0)

@@ -30,13 +30,9 @@ def read_hub(
     Args:
         hub: id of the data set, "owner/name".
         columns: column of the data set for each role.
-        split: name of the split.
         revision: commit, branch or tag; by default the newest.
         config: name of a configuration of the data set.
         label_names: names of labels stored as numbers, by role; class labels have names in the data set.
-
-    Returns:
-        one row for each sentence.
 
     Raises:
         InputError: an unknown id, revision, split or column, numbers without names, or no answer within seconds.

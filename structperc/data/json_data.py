@@ -52,12 +52,7 @@ def parse_json_records(text: str, name: str) -> list[tuple[str, dict[str, Any]]]
 
 
 def looks_like_json(lines: Sequence[str]) -> bool:
-    """Return True if non-blank lines begin like JSON, valid or not.
-
-    Example:
-        >>> looks_like_json(['{"text": "Anna left",}']), looks_like_json(["{ O", "} O"])
-        (True, False)
-    """
+    """Return True if non-blank lines begin like JSON, valid or not."""
     if not lines:
         return False
     printed = len(lines) > 1 and _OPENING_LINE.fullmatch(lines[0]) and _SECOND_LINE.fullmatch(lines[1])

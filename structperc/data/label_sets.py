@@ -64,18 +64,8 @@ def write_label_set(names: Collection[str], excluded: bool) -> str:
 def allowed_labels(text: str, labels: LabelSet, where: Callable[[], str]) -> np.ndarray:
     """Return a mask (L,) bool of the labels in a set.
 
-    Args:
-        text: a label or the text of a set.
-        labels: the label set.
-        where: returns the beginning of an error message, "file:line".
-
-    Raises:
-        InputError: an unknown label, or an empty set.
-
-    Example:
-        >>> labels = LabelSet(("O", "B-PER", "I-PER"))
-        >>> allowed_labels("!B-PER", labels, lambda: "train.txt:1").tolist()
-        [True, False, True]
+    `text`: a label or the text of a set. `where`: returns the beginning of an error message, "file:line". Raises
+    InputError: an unknown label, or an empty set.
     """
     names, excluded = split_label_set(text) if is_label_set(text) else ([text], False)
     mask = np.full(len(labels), excluded)
@@ -96,17 +86,10 @@ def names_in(texts: Iterable[str]) -> set[str]:
 def separate_label_sets(corpus: Corpus, source: str, target: str) -> tuple[Corpus, Corpus | None]:
     """Separate the sets among the labels of a corpus.
 
-    Args:
-        corpus: a corpus whose labels may be sets.
-        source: scheme or notation of its labels.
-        target: scheme of the result.
-
-    Returns:
-        the corpus with complete labels only, those of sentences with sets replaced by one outside label; and a corpus
-        whose labels are those of the target scheme in these sentences, and "" in others; None without sets.
-
-    Raises:
-        InputError: with file, line and token: a label that is not of the scheme, or no legal label at a token.
+    `corpus`: a corpus whose labels may be sets. `source`: scheme or notation of its labels. `target`: scheme of the
+    result. Returns the corpus with complete labels only, those of sentences with sets replaced by one outside label;
+    and a corpus whose labels are those of the target scheme in these sentences, and "" in others; None without sets.
+    Raises InputError: with file, line and token: a label that is not of the scheme, or no legal label at a token.
     """
     labels = corpus.factorize("label")
     several = np.array([is_label_set(one) for one in labels.distinct], bool)
@@ -157,16 +140,9 @@ def first_label_set(corpus: Corpus) -> str:
 def open_other_types(corpus: Corpus, scheme: str, annotated: Collection[str]) -> Corpus:
     """Return a corpus whose tokens outside of segments may be of all types that it does not annotate.
 
-    Args:
-        corpus: a corpus with labels.
-        scheme: their tag scheme.
-        annotated: the types that the corpus annotates.
-
-    Returns:
-        the corpus with a column `allowed`, in which O is replaced by all labels but those of these types, also in sets.
-
-    Raises:
-        InputError: labels without a scheme.
+    `corpus`: a corpus with labels. `scheme`: their tag scheme. `annotated`: the types that the corpus annotates.
+    Returns the corpus with a column `allowed`, in which O is replaced by all labels but those of these types, also in
+    sets. Raises InputError: labels without a scheme.
     """
     if scheme == "none":
         raise InputError(f"{corpus.name}: annotated_types: labels of scheme none have no types; remove it")
@@ -191,17 +167,10 @@ def label_sets_of_spans(
     """Return IOB2 labels and sets for the spans of a text.
 
     If the annotation is not complete, tokens outside of the spans are unknown, but a span does not go on after its end.
-    An excluded span (start, end, type) means that none of its tokens belongs to a segment of the type.
-
-    Args:
-        length: number of tokens.
-        found: spans of tokens, start <= t < end, that are segments.
-        excluded: spans that are not segments of a type.
-        complete: True if all segments are among `found`.
-        place: beginning of an error message.
-
-    Raises:
-        InputError: a span is also excluded.
+    An excluded span (start, end, type) means that none of its tokens belongs to a segment of the type. `length`: number
+    of tokens. `found`: spans of tokens, start <= t < end, that are segments. `excluded`: spans that are not segments of
+    a type. `complete`: True if all segments are among `found`. `place`: beginning of an error message. Raises
+    InputError: a span is also excluded.
     """
     labels, wrong = ["O" if complete else ""] * length, [set[str]() for _ in range(length + 1)]
     for first, end, kind in found:
@@ -226,20 +195,11 @@ def convert_label_sets(
 ) -> list[str]:
     """Convert the labels of a sentence, some of which are sets, to another tag scheme.
 
-    A set of the result has the labels, at its token, of all segmentations whose labels in the source scheme are
-    allowed and legal. Combinations of labels of different tokens are not remembered.
-
-    Args:
-        labels: labels and texts of sets.
-        source: scheme or notation of the labels.
-        target: scheme of the result.
-        where: returns the beginning of an error message from the index of a token.
-
-    Returns:
-        labels and texts of sets.
-
-    Raises:
-        InputError: a label that is not of the scheme, or no legal label at a token.
+    A set of the result has the labels, at its token, of all segmentations whose labels in the source scheme are allowed
+    and legal. Combinations of labels of different tokens are not remembered. `labels`: labels and texts of sets.
+    `source`: scheme or notation of the labels. `target`: scheme of the result. `where`: returns the beginning of an
+    error message from the index of a token. Returns labels and texts of sets. Raises InputError: a label that is not of
+    the scheme, or no legal label at a token.
     """
     if parse_notation(source).scheme == "none":
         return list(labels)

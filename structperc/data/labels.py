@@ -87,11 +87,8 @@ class LabelSet:
     def from_corpus(cls, labels: Iterable[str], scheme: str) -> "LabelSet":
         """Return all labels of the scheme for the types in `labels`, so that any legal sequence can be predicted.
 
-        O comes first, then labels by type in alphabetical order; without a scheme the names are sorted.
-
-        Args:
-            labels: label names, with repetitions, such as those of a training corpus.
-            scheme: tag scheme, or "none".
+        O comes first, then labels by type in alphabetical order; without a scheme the names are sorted. `labels`: label
+        names, with repetitions, such as those of a training corpus. `scheme`: tag scheme, or "none".
 
         Raises:
             InputError: an unknown scheme, or a label that is not of the scheme.
@@ -117,10 +114,8 @@ class LabelSet:
     def encode(self, labels: Sequence[str], where: str | Callable[[int], str] = "labels") -> np.ndarray:
         """Return the ids (n,) int64 of n label names.
 
-        Args:
-            labels: the names.
-            where: beginning of an error message: a file name, or a function from the position of a label to
-                "file:line", such as `Corpus.where`.
+        `labels`: the names. `where`: beginning of an error message: a file name, or a function from the position of a
+        label to "file:line", such as `Corpus.where`.
 
         Raises:
             InputError: an unknown label.

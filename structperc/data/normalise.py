@@ -71,16 +71,14 @@ def better_scheme(corpus: Corpus, scheme: str) -> str | None:
 def normalise_labels(corpus: Corpus, source: str, target: str, strict: bool = False) -> tuple[Corpus, int]:
     """Convert the labels of a corpus to another tag scheme, sentence by sentence.
 
-    Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment).
+    Illegal sequences are interpreted as conlleval does (I after O or after another type begins a segment). Returns the
+    corpus with the new labels, and the number of repaired labels.
 
     Args:
         corpus: a corpus with a column `label`.
         source: scheme or notation of its labels, or "brackets".
         target: scheme of the result.
         strict: raise an error for illegal labels instead of repairing them.
-
-    Returns:
-        the corpus with the new labels, and the number of repaired labels.
 
     Raises:
         InputError: no column `label`; or, with its location, a label that is not of the scheme or, if strict, illegal.
@@ -206,9 +204,6 @@ def rename_types(corpus: Corpus, scheme: str, types: Mapping[str, str]) -> Corpu
         corpus: a corpus with a column `label`, whose labels are legal in `scheme`.
         scheme: tag scheme of the labels.
         types: new name of each type that changes.
-
-    Returns:
-        the corpus with the new labels.
 
     Raises:
         InputError: the scheme is "none".

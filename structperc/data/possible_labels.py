@@ -26,13 +26,9 @@ LIST = '["'  # beginning of a list of labels in JSON
 def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None] | None]) -> Corpus:
     """Return a corpus with the labels that may be predicted, in the column `possible`.
 
-    Args:
-        corpus: R sentences.
-        allowed: for each sentence the names of the labels of each token, or None for all labels; None for a sentence
-            without restrictions.
-
-    Raises:
-        InputError: another number of sentences or tokens, or anything but a list of labels for a token.
+    `corpus`: R sentences. `allowed`: for each sentence the names of the labels of each token, or None for all labels;
+    None for a sentence without restrictions. Raises InputError: another number of sentences or tokens, or anything but
+    a list of labels for a token.
     """
     given, lengths = list(allowed), np.diff(corpus.sentences).tolist()
     if len(given) != len(lengths):
@@ -50,12 +46,8 @@ def with_allowed(corpus: Corpus, allowed: Iterable[Iterable[Iterable[str] | None
 def label_list(value: Any, place: str) -> list[str] | None:
     """Return the labels that a token may have, None for all.
 
-    Args:
-        value: an iterable of label names, or None.
-        place: beginning of an error message.
-
-    Raises:
-        InputError: a string, anything that is not iterable, or an item that is not a string.
+    `value`: an iterable of label names, or None. `place`: beginning of an error message. Raises InputError: a string,
+    anything that is not iterable, or an item that is not a string.
     """
     if value is None:
         return None
@@ -86,13 +78,9 @@ def restrict(corpus: Corpus, labels: LabelSet, masks: np.ndarray) -> Corpus:
 def possible_masks(corpus: Corpus, labels: LabelSet) -> np.ndarray | None:
     """Return masks (N, L) bool of the labels that may be predicted; None if all may.
 
-    Args:
-        corpus: N tokens; without a column `possible`, all labels may be predicted.
-        labels: the L labels.
-
-    Raises:
-        InputError: an unknown label; a token for which no label is left, because its list is empty or because the tag
-            scheme excludes all that are in it after those of the tokens before it.
+    `corpus`: N tokens; without a column `possible`, all labels may be predicted. Raises InputError: an unknown label; a
+    token for which no label is left, because its list is empty or because the tag scheme excludes all that are in it
+    after those of the tokens before it.
     """
     masks = label_masks(corpus, labels, POSSIBLE)
     if masks is None or masks.all():
@@ -117,12 +105,8 @@ def check_predicted(corpus: Corpus, labels: LabelSet, predicted: Sequence[str]) 
     """Raise InputError if predicted labels are not among those that may be predicted.
 
     Scores of segments exclude segments beyond a length, and those that are not candidates. A sentence may thus have no
-    possible label sequence although the labels of each token have one.
-
-    Args:
-        corpus: N tokens; without a column `possible`, all labels may be predicted.
-        labels: the L labels.
-        predicted: names of N predicted labels.
+    possible label sequence although the labels of each token have one. `corpus`: N tokens; without a column `possible`,
+    all labels may be predicted. `predicted`: names of N predicted labels.
     """
     if (masks := possible_masks(corpus, labels)) is None:
         return
@@ -142,12 +126,8 @@ def first_impossible(
 ) -> tuple[int, int] | None:
     """Return row and token of the first token for which a tag scheme leaves no label, None if there is none.
 
-    Args:
-        masks: (B, T, L) bool, allowed labels.
-        real: (B, T) bool, False in the padding.
-        first: (B, T) bool, first tokens of sentences.
-        last: (B, T) bool, last tokens of sentences.
-        labels: the L labels.
+    `masks`: (B, T, L) bool, allowed labels. `real`: (B, T) bool, False in the padding. `first`: (B, T) bool, first
+    tokens of sentences. `last`: (B, T) bool, last tokens of sentences.
     """
     start, transition, end = labels.allowed
     impossible, before = np.zeros(real.shape, bool), np.ones((len(masks), len(labels)), bool)
@@ -181,12 +161,8 @@ def label_masks(corpus: Corpus, labels: LabelSet, role: str) -> np.ndarray | Non
 def read_lexicon(file: str | Path, labels: LabelSet, encoding: str | None = None) -> dict[str, list[str]]:
     r"""Return the labels of each word of a dictionary file: lines of a word, a tab, and labels separated by "|".
 
-    Labels that contain "|" are given as a JSON list: a word, a tab, and ["NN|VB", "NN"].
-
-    Args:
-        file: the file; a word may have several lines.
-        labels: the label set.
-        encoding: encoding of the file, by default UTF-8.
+    Labels that contain "|" are given as a JSON list: a word, a tab, and ["NN|VB", "NN"]. `file`: the file; a word may
+    have several lines. `encoding`: encoding of the file, by default UTF-8.
 
     Raises:
         InputError: the file cannot be read, a line without a tab, or an unknown label.
@@ -226,10 +202,7 @@ def _lexicon_labels(text: str) -> list[str]:
 def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: LabelSet) -> Corpus:
     """Return a corpus in which the words of a lexicon may only have its labels, besides former restrictions.
 
-    Args:
-        corpus: the corpus.
-        lexicon: label names of words; other words may have all labels.
-        labels: the label set.
+    `lexicon`: label names of words; other words may have all labels.
     """
     words, numbers = corpus.factorize("word")
     table = np.ones((len(words), len(labels)), bool)
@@ -243,13 +216,8 @@ def with_lexicon(corpus: Corpus, lexicon: Mapping[str, Sequence[str]], labels: L
 def span_within(span: Iterable[Any], length: int, name: str) -> Span:
     """Return a span of tokens of a sentence.
 
-    Args:
-        span: (type, start, end), tokens start <= t < end.
-        length: number of tokens of the sentence.
-        name: beginning of an error message.
-
-    Raises:
-        InputError: anything else, or a span outside of the sentence.
+    `span`: (type, start, end), tokens start <= t < end. `length`: number of tokens of the sentence. `name`: beginning
+    of an error message. Raises InputError: anything else, or a span outside of the sentence.
     """
     try:
         kind, start, end = span
@@ -270,12 +238,8 @@ def forced_labels(length: int, segments: Iterable[tuple[str, int, int]], labels:
 
     The tokens of each segment have its labels. The tokens next to it have no label that would extend it. Where the
     segment begins with I in IOB1, the token before it is not of its type: there, an adjacent segment of its type is
-    possible only if it is forced, too.
-
-    Args:
-        length: number of tokens of the sentence.
-        segments: (type, start, end), tokens start <= t < end.
-        labels: the label set.
+    possible only if it is forced, too. `length`: number of tokens of the sentence. `segments`: (type, start, end),
+    tokens start <= t < end.
 
     Raises:
         InputError: a segment outside of the sentence, of an unknown type, or that overlaps another one; labels without

@@ -89,10 +89,9 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
     """Return the scheme or notation with the fewest illegal and unrecognized labels, preferably the usual one.
 
     If prefixes of several schemes are mixed, such as S- among B- and I-, it is a scheme that has all of them, unless
-    they are rare; segments do not depend on it. Labels without prefixes have the scheme "none", see `fit_io`.
-
-    It must fit half of the labels other than "O", or 80 % for labels of another form than "B-TYPE"; otherwise the
-    scheme is "none". Labels without types, such as B and I, must also be several and nearly all legal.
+    they are rare; segments do not depend on it. Labels without prefixes have the scheme "none", see `fit_io`. It must
+    fit half of the labels other than "O", or 80 % for labels of another form than "B-TYPE"; otherwise the scheme is
+    "none". Labels without types, such as B and I, must also be several and nearly all legal.
     """
     pairs = Counter(chain.from_iterable(pairwise([None, *labels, None]) for labels in sentences))
     counts: Counter[str] = Counter()
@@ -128,12 +127,7 @@ def fit_scheme(sentences: LabelSequences) -> SchemeFit:
 
 
 def fit_io(sentences: LabelSequences) -> SchemeFit | None:
-    """Return the fit of scheme IO if O is the most frequent label and others stand in runs, more than by chance.
-
-    Example:
-        >>> fit_io([["PER", "PER", "O", "LOC", "O", "O"]]).scheme
-        'IO'
-    """
+    """Return the fit of scheme IO if O is the most frequent label and others stand in runs, more than by chance."""
     counts = Counter(chain.from_iterable(sentences))
     outside = counts.pop(USUAL_OUTSIDE, 0)
     if not counts or outside <= max(counts.values()):

@@ -51,13 +51,7 @@ class Document(NamedTuple):
 
 
 def standoff_format(path: Path) -> str | None:
-    """Return the format of an annotated document, or of the first one in a folder; None for other files.
-
-    Example:
-        >>> _ = Path("a.tsv").write_text("#FORMAT=WebAnno TSV 3.3\\n")
-        >>> standoff_format(Path("a.tsv")), standoff_format(Path("a.txt"))
-        ('WebAnno TSV', None)
-    """
+    """Return the format of an annotated document, or of the first one in a folder; None for other files."""
     if path.is_dir():
         return next(filter(None, map(standoff_format, _files_below(path))), None)
     if path.suffix == ".ann":

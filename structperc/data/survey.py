@@ -415,15 +415,7 @@ def _detect_roles(columns: Mapping[str, LabelSequences], fits: Mapping[str, Sche
 def find_word(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeFit]) -> str:
     """Return the column of words: the first one that is not numeric, has no labels of segments and varies in sentences.
 
-    Args:
-        columns: the strings of each column by sentence.
-        fits: the fit of columns of few distinct strings.
-
-    Example:
-        >>> columns = {"1": [["O", "B-LOC"]], "2": [["in", "Rome"]]}
-        >>> fits = {name: fit_scheme(own) for name, own in columns.items()}
-        >>> find_word(columns, fits), find_label(columns, fits, "2")
-        ('2', '1')
+    `columns`: the strings of each column by sentence. `fits`: the fit of columns of few distinct strings.
     """
     possible = [name for name, own in columns.items() if not all(map(str.isdecimal, chain.from_iterable(own)))]
     labels = [name for name in possible if name in fits and fits[name].is_regular and _varies(columns[name])]
@@ -438,12 +430,8 @@ def find_label(columns: Mapping[str, LabelSequences], fits: Mapping[str, SchemeF
     the others, labels with types, with prefixes, of few labels outside of the scheme, not of chunks or roles, mostly
     legal, and of several types are preferred, in this order, and then the last column. Of columns with segments of the
     same types, it is the first with nearly the most segments of those that are equal in this order. Without labels of
-    segments, it is the last column after the word that is not numeric and has no coreference chains.
-
-    Args:
-        columns: the strings of each column by sentence.
-        fits: the fit of columns of few distinct strings.
-        word: the column of words.
+    segments, it is the last column after the word that is not numeric and has no coreference chains. `columns`: the
+    strings of each column by sentence. `fits`: the fit of columns of few distinct strings. `word`: the column of words.
     """
     others = [name for name in columns if name != word]
     varied = [name for name in others if _varies(columns[name])] or others

@@ -131,7 +131,8 @@ def synthetic_splits(
 ) -> "dict[str, Dataset]":
     """Generate the splits of the embedded corpus.
 
-    Each split also has names that no other split has.
+    Each split also has names that no other split has. Returns rows of sentences for "train", "dev" and "test", with the
+    columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
     Args:
         seed: equal arguments give equal rows.
@@ -140,10 +141,6 @@ def synthetic_splits(
         test: number of documents for testing.
         ambiguity: probability that the sentence of a name fits every class, a in the description of the module.
         unseen: share of names that are in no other split.
-
-    Returns:
-        rows of sentences for "train", "dev" and "test", with the columns `word`, `pos`, `chunk`, `label` (IOB2) and
-        `evidence`.
 
     Raises:
         InputError: an argument is out of range.
@@ -165,15 +162,9 @@ def synthetic_corpus(
 ) -> "Dataset":
     """Return rows of sentences with the columns `word`, `pos`, `chunk`, `label` (IOB2) and `evidence`.
 
-    Args:
-        seed: equal arguments give equal rows.
-        documents: number of documents.
-        ambiguity: the probability a in the description of the module.
-        unseen: share of names that are in no other inventory.
-        inventory: number of the set of names.
-
-    Raises:
-        InputError: an argument is out of range.
+    `seed`: equal arguments give equal rows. `documents`: number of documents. `ambiguity`: the probability a in the
+    description of the module. `unseen`: share of names that are in no other inventory. `inventory`: number of the set
+    of names. Raises InputError: an argument is out of range.
     """
     if not 1 <= documents <= MAX_DOCUMENTS:
         raise InputError(f"documents must be between 1 and {MAX_DOCUMENTS}, not {documents}")
@@ -197,13 +188,8 @@ def synthetic_corpus(
 def local_f1_bound(corpus: "Dataset") -> float:
     """Return the highest expected segment F1 of a tagger that reads two tokens to either side of a name.
 
-    It is the expected F1 if names with local evidence, and a third of the others, are right.
-
-    Args:
-        corpus: rows of `synthetic_corpus` or `synthetic_splits`.
-
-    Returns:
-        the expected F1, from 0 to 1.
+    It is the expected F1 if names with local evidence, and a third of the others, are right. `corpus`: rows of
+    `synthetic_corpus` or `synthetic_splits`.
     """
     columns = Corpus.from_dataset(corpus).columns
     tokens = zip(columns["label"], columns["evidence"], strict=True)

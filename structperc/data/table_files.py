@@ -80,12 +80,7 @@ def table_format(path: Path) -> str | None:
 
 
 def usual_columns(role: str, names: Iterable[str]) -> list[str]:
-    """Return the columns with a usual name of a role, ignoring capitals and word breaks.
-
-    Example:
-        >>> usual_columns("sentence", ["Sentence #", "Word", "Tag"])
-        ['Sentence #']
-    """
+    """Return the columns with a usual name of a role, ignoring capitals and word breaks."""
     plain = {name: re.sub(r"[\s_-]", "", name.lower()) for name in names}
     return [name for usual in USUAL_NAMES.get(role, (role,)) for name in plain if plain[name] == usual]
 

@@ -56,13 +56,7 @@ OUTSIDE_TAG = Tag(OUTSIDE, None)
 
 
 class Span(NamedTuple):
-    """A segment: tokens start <= t < end are an entity or chunk of the type.
-
-    Example:
-        >>> words, segment = ["Anna", "Lind", "left"], Span("PER", 0, 2)
-        >>> words[segment.start : segment.end], segment.type
-        (['Anna', 'Lind'], 'PER')
-    """
+    """A segment: tokens start <= t < end are an entity or chunk of the type."""
 
     type: str
     start: int
@@ -257,13 +251,8 @@ def spans(labels: Sequence[str], scheme: str | None = None) -> list[Span]:
 
     A segment begins at B and S (U), after O, after E (L) and S (U), and where the type changes, in legal and illegal
     sequences. Differs from conlleval, which has no rule for S and for B after E and joins such adjacent segments.
-
-    Args:
-        labels: the labels of a sentence.
-        scheme: tag scheme or notation, or "brackets"; None: any scheme with labels such as B-PER.
-
-    Returns:
-        the segments in order.
+    `labels`: the labels of a sentence. `scheme`: tag scheme or notation, or "brackets"; None: any scheme with labels
+    such as B-PER. Returns the segments in order.
 
     Raises:
         InputError: a label that is not of the scheme.
@@ -309,12 +298,8 @@ def bracket_spans(
 ) -> tuple[list[Span], int]:
     """Return the outermost segments of a sentence with brackets, and the number of those inside them.
 
-    Args:
-        labels: the labels of a sentence.
-        where: returns the beginning of an error message from the index of a token.
-
-    Raises:
-        InputError: another label, or a bracket without its counterpart.
+    `labels`: the labels of a sentence. `where`: returns the beginning of an error message from the index of a token.
+    Raises InputError: another label, or a bracket without its counterpart.
     """
     found, inner = [], 0
     open_ones: list[tuple[str, int]] = []

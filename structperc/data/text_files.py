@@ -92,13 +92,7 @@ def check_exists(path: str | Path) -> None:
 
 
 def suggest_path(path: Path) -> str:
-    """Return "; did you mean PATH?" for a missing path, with the closest one, or where relative paths start.
-
-    Example:
-        >>> Path("train.txt").touch()
-        >>> suggest_path(Path("trian.txt"))
-        '; did you mean train.txt?'
-    """
+    """Return "; did you mean PATH?" for a missing path, with the closest one, or where relative paths start."""
     missing = path
     while missing.parent != missing and not missing.parent.is_dir():
         missing = missing.parent
@@ -136,10 +130,8 @@ def stream_text(
     """Yield the text of a file in pieces of at most `size` bytes, and "" before waiting for more data.
 
     Line ends are kept; a byte-order mark is dropped unless `keep_mark`. Without an encoding the file must be UTF-8, and
-    error messages do not suggest setting one.
-
-    Raises InputError for unreadable files and known binary formats; and with file:line for bytes that are not in the
-    encoding, after the text before.
+    error messages do not suggest setting one. Raises InputError for unreadable files and known binary formats; and with
+    file:line for bytes that are not in the encoding, after the text before.
     """
     try:
         decoder = codecs.getincrementaldecoder("utf-8" if encoding is None else encoding)()

@@ -13,13 +13,7 @@ WEIGHT = "weight"  # role of the column
 def token_weights(corpus: Corpus) -> np.ndarray | None:
     """Return the weight of each token, (N,) float32; None for a corpus without the column.
 
-    Raises:
-        InputError: a weight that is not a number >= 0, with its place.
-
-    Example:
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"], "weight": ["2", "0.5"]}])
-        >>> token_weights(corpus).tolist()
-        [2.0, 0.5]
+    Raises InputError: a weight that is not a number >= 0, with its place.
     """
     if WEIGHT not in corpus.columns:
         return None
@@ -36,10 +30,7 @@ def token_weights(corpus: Corpus) -> np.ndarray | None:
 def sequence_weights(corpus: Corpus) -> np.ndarray | None:
     """Return the weight of each sequence, that of its first token, (S,) float32; None for a corpus without weights.
 
-    A sequence without tokens has weight 1.
-
-    Raises:
-        InputError: a weight that is not a number >= 0.
+    A sequence without tokens has weight 1. Raises InputError: a weight that is not a number >= 0.
     """
     weights = token_weights(corpus)
     if weights is None:
@@ -64,15 +55,9 @@ def _number(text: str) -> float:
 def first_change(corpus: Corpus, starts: np.ndarray) -> int | None:
     """Return the first token whose weight differs from that of the token before it within its part of the corpus.
 
-    Args:
-        corpus: a corpus with weights.
-        starts: first tokens of its parts: `Corpus.starts` or `Corpus.sentences`.
-
-    Returns:
-        The number of the token; None if all parts have one weight each.
-
-    Raises:
-        InputError: a weight that is not a number >= 0.
+    `corpus`: a corpus with weights. `starts`: first tokens of its parts: `Corpus.starts` or `Corpus.sentences`. Returns
+    the number of the token; None if all parts have one weight each. Raises InputError: a weight that is not a number >=
+    0.
     """
     weights = token_weights(corpus)
     if weights is None or len(weights) < 2:

@@ -37,12 +37,7 @@ def word_numbers(words: Sequence[str]) -> np.ndarray:
 
 
 def word_shape(word: str) -> str:
-    """Return the character types with repetitions collapsed.
-
-    Example:
-        >>> word_shape("Animal"), word_shape("G.M."), word_shape("1996")
-        ('Aa', 'A.A.', '0')
-    """
+    """Return the character types with repetitions collapsed."""
     return _RUN.sub(r"\1", character_types(word))
 
 

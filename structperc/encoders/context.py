@@ -51,13 +51,9 @@ class Window(ContextEncoder):
 def encode_sentences(encode: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, batch: Batch) -> Tensor:
     """Encode the sentences of a batch independently, and return the vectors of their tokens.
 
-    Args:
-        encode: function of vectors (S, T', D) and lengths (S,) that returns vectors (S, T', E), 0 in the padding.
-        vectors: vectors (B, T, D) of the tokens.
-        batch: batch with the boundaries of the sentences.
-
-    Returns:
-        Vectors (B, T, E), 0 in the padding.
+    `encode`: function of vectors (S, T', D) and lengths (S,) that returns vectors (S, T', E), 0 in the padding.
+    `vectors`: vectors (B, T, D) of the tokens. `batch`: batch with the boundaries of the sentences. Returns vectors (B,
+    T, E), 0 in the padding.
     """
     (B, T, D), device = vectors.shape, vectors.device
     starts = batch.first.to(device).flatten().nonzero().squeeze(1)

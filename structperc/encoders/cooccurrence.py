@@ -21,26 +21,11 @@ def cooccurrence_vectors(
 
     Truncated singular value decomposition U S V' of the positive pointwise mutual information of words and their
     neighbours, max(0, log p(w, c) / (p(w) p(c)^0.75)); vectors are the rows of U sqrt(S). The sign of each column is
-    fixed: its largest absolute value is positive.
-
-    Args:
-        sentences: lists of words.
-        width: D, dimension of the vectors.
-        window: neighbours on each side; the nth has the weight 1/n (as in GloVe), and left and right neighbours are
-            different contexts.
-        cutoff: minimal count of words and neighbours.
-
-    Returns:
-        V words, the most frequent ones first, and their vectors (V, D) float32 of mean squared length 1.
-
-    Raises:
-        InputError: sizes below 1, or too few words for the width.
-
-    Example:
-        >>> from structperc.encoders.cooccurrence import cooccurrence_vectors
-        >>> words, vectors = cooccurrence_vectors([["a", "b", "a", "c"]] * 3, width=2)
-        >>> words, vectors.shape
-        (['a', 'b', 'c'], torch.Size([3, 2]))
+    fixed: its largest absolute value is positive. `sentences`: lists of words. `width`: D, dimension of the vectors.
+    `window`: neighbours on each side; the nth has the weight 1/n (as in GloVe), and left and right neighbours are
+    different contexts. `cutoff`: minimal count of words and neighbours. Returns v words, the most frequent ones first,
+    and their vectors (V, D) float32 of mean squared length 1. Raises InputError: sizes below 1, or too few words for
+    the width.
     """
     for name, size in (("width", width), ("window", window), ("cutoff", cutoff)):
         if size < 1:

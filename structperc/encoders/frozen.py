@@ -36,10 +36,8 @@ class FrozenVectors(TokenEmbedder):
 
     vector of a token = ReLU(W dropout(h) + b), with the encoder's vectors h, and W and b trained; without a width it is
     h itself. Training takes seconds per epoch, since the encoder runs only when a corpus is read. As a token embedder
-    it is an input of `Window` and `BiLSTM`, along with others.
-
-    Vectors take 2 bytes per component: 205 MB for 100,000 tokens and 4 layers of 256 units. They are computed on a GPU
-    if there is one.
+    it is an input of `Window` and `BiLSTM`, along with others. Vectors take 2 bytes per component: 205 MB for 100,000
+    tokens and 4 layers of 256 units. They are computed on a GPU if there is one.
 
     Args:
         encoder: encoder of the tokens, such as `Transformer`; `layers` concatenates several layers, which help here.

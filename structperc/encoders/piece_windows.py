@@ -77,17 +77,10 @@ def pieces_around(corpus: Corpus, pieces: Ragged, context_pieces: int, max_piece
     """Return the pieces before and after each sentence in its document.
 
     Each side has at most `context_pieces` pieces. Where both sides and the sentence have more than `max_pieces`, the
-    longer side is shortened first; a sentence of `max_pieces` or more has no context.
-
-    Args:
-        corpus: N words in sentences and documents.
-        pieces: pieces of each word, N lists.
-        context_pieces: maximal number of pieces on each side.
-        max_pieces: number of pieces of a window.
-
-    Returns:
-        N lists of pieces before the first word of each sentence, and N lists after its last word; those of all other
-        words are empty.
+    longer side is shortened first; a sentence of `max_pieces` or more has no context. `corpus`: N words in sentences
+    and documents. `pieces`: pieces of each word, N lists. `context_pieces`: maximal number of pieces on each side.
+    `max_pieces`: number of pieces of a window. Returns n lists of pieces before the first word of each sentence, and N
+    lists after its last word; those of all other words are empty.
     """
     offsets = pieces.offsets.numpy().astype(np.int64)
     whole = corpus.by_sentence()

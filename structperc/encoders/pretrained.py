@@ -33,9 +33,8 @@ def check_installed() -> None:
 def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module, PreTrainedTokenizerFast]":
     """Return a network in float32 and its tokenizer. `model` is a local folder or an id of the hub.
 
-    Raises:
-        InputError: a path that is not a folder, a model or revision that cannot be downloaded, or a model with a
-            decoder, without a fast tokenizer, or with code.
+    Raises InputError: a path that is not a folder, a model or revision that cannot be downloaded, or a model with a
+    decoder, without a fast tokenizer, or with code.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
@@ -62,8 +61,7 @@ def load_pretrained(model: str, revision: str | None = None) -> "tuple[nn.Module
 def encoder_place(model: str) -> str:
     """Return the expanded path of a folder, or the expanded hub id.
 
-    Raises:
-        InputError: A path that is not a folder.
+    Raises InputError: A path that is not a folder.
     """
     name, folder = expand_variables(model), expand_path(model)
     if folder.is_dir():
@@ -83,8 +81,7 @@ def config_of(network: Any) -> dict[str, Any]:
 def untrained_network(config: dict[str, Any]) -> nn.Module:
     """Return a network with this configuration and random weights, in float32.
 
-    Raises:
-        InputError: a configuration that would download files or run code of the model.
+    Raises InputError: a configuration that would download files or run code of the model.
     """
     from transformers import AutoConfig, AutoModel
 
@@ -146,9 +143,7 @@ def reads_spaces(tokenizer: Any) -> bool:
     """Return True if a tokenizer splits the words of a text as if the space before a word were part of it.
 
     So do byte-level tokenizers (GPT-2, RoBERTa, ModernBERT), unless they put a space before each word themselves.
-
-    Args:
-        tokenizer: one of the library tokenizers, or a fast tokenizer of transformers.
+    `tokenizer`: one of the library tokenizers, or a fast tokenizer of transformers.
     """
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "encode"):

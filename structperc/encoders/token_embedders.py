@@ -35,12 +35,8 @@ class StringVocabulary:
     def from_json(cls, known: Any, place: str) -> "StringVocabulary":
         """Return the vocabulary of saved strings.
 
-        Args:
-            known: saved strings.
-            place: name of the vocabulary for messages.
-
-        Raises:
-            InputError: invalid or repeated strings.
+        `known`: saved strings. `place`: name of the vocabulary for messages. Raises InputError: invalid or repeated
+        strings.
         """
         check_value(known, list[str], place)
         if len(set(known)) < len(known):

@@ -52,17 +52,15 @@ class Transformer(Encoder):
 
     Words are tokenised one by one, like `is_split_into_words` of a fast tokenizer; byte-level tokenizers (RoBERTa,
     ModernBERT) get a space before each word. A word without sub-word tokens, such as a control character, becomes the
-    unknown token. Words that are longer than a window are truncated.
-
-    Sequences longer than a window are split at word boundaries into overlapping windows; the vector of a word comes
-    from the window in which it has most context. Windows do not cross sequences, so vectors do not depend on the batch.
+    unknown token. Words that are longer than a window are truncated. Sequences longer than a window are split at word
+    boundaries into overlapping windows; the vector of a word comes from the window in which it has most context.
+    Windows do not cross sequences, so vectors do not depend on the batch.
 
     With `within="document"` each sentence is encoded between the pieces before and after it in its document, as in
     FLERT (Schweter & Akbik 2020), whether a sequence is a sentence or a document. A sentence without a document has no
-    context, and a sentence longer than a window has the windows of a long sequence.
-
-    Weights are float32, vectors have the precision of autocast. Saved taggers contain the network and the tokenizer:
-    neither the folder nor the hub is needed to load them.
+    context, and a sentence longer than a window has the windows of a long sequence. Weights are float32, vectors have
+    the precision of autocast. Saved taggers contain the network and the tokenizer: neither the folder nor the hub is
+    needed to load them.
 
     Args:
         model: folder of a saved model and its tokenizer, or an id of the hub. Environment variables are expanded; with
@@ -310,8 +308,7 @@ class Transformer(Encoder):
     def _run(self, tokens: Tensor, windows: Ragged) -> tuple[Tensor, np.ndarray]:
         """Run the network on windows, each a list of indices of tokens; windows of similar length share a call.
 
-        Returns:
-            vectors (M, D), and the row in which each window begins, (W,) int64.
+        Returns vectors (M, D), and the row in which each window begins, (W,) int64.
         """
         padding = max(getattr(self.network.config, "pad_token_id", None) or 0, 0)
         lengths = windows.counts.numpy()

@@ -24,17 +24,9 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 
     Files named *.safetensors have the format of `write_vectors`, other files are text: a word and D numbers per line,
     separated by single spaces (words may contain spaces), optionally after a line with V and D; missing lines cause a
-    warning. Environment variables in the path are expanded.
-
-    Args:
-        path: path of the file.
-
-    Returns:
-        V words and their vectors (V, D) float32; the first vector of a repeated word.
-
-    Raises:
-        InputError: the file is missing or empty, or has lines of unequal width or numbers that are not finite; the
-            message names the line.
+    warning. Environment variables in the path are expanded. `path`: path of the file. Returns v words and their vectors
+    (V, D) float32; the first vector of a repeated word. Raises InputError: the file is missing or empty, or has lines
+    of unequal width or numbers that are not finite; the message names the line.
     """
     file = expand_path(path)
     if not file.is_file():
@@ -50,10 +42,7 @@ def read_vectors(path: str) -> tuple[list[str], Tensor]:
 def write_vectors(path: str | Path, words: list[str], vectors: Tensor) -> None:
     """Write V words and their vectors (V, D) as safetensors: a tensor "vectors", the words as JSON in its metadata.
 
-    The file is replaced atomically.
-
-    Raises:
-        InputError: the path is invalid or cannot be written.
+    The file is replaced atomically. Raises InputError: the path is invalid or cannot be written.
     """
     check_vectors_target(path)
     if len(words) != len(vectors):

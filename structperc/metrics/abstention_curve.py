@@ -44,17 +44,13 @@ def abstention_curve(probabilities: Tensor, correct: Tensor, gold: int, points: 
 
     This is the risk-coverage curve of selective classification (El-Yaniv & Wiener 2010) for segments: precision is 1
     minus the risk, the share of kept segments is the coverage. Of segments with equal probabilities, all or none are
-    dropped.
+    dropped. Returns the points, by falling share; none without segments.
 
     Args:
         probabilities: (S,), of the predicted segments.
         correct: (S,) bool, True for gold segments.
-        gold: number of gold segments.
         points: number of shares 1, (points - 1) / points, ..., 1 / points of kept segments; fewer points are returned
             if some of them are equal.
-
-    Returns:
-        The points, by falling share; none without segments.
 
     Raises:
         InputError: `correct` is not bool or has another shape, or `points` is below 1.

@@ -23,7 +23,7 @@ def recall_p_value(
     2024). The statistic t = mean(z) / se(z) is compared with t* = (mean(z*) - mean(z)) / se(z*) of samples z* of
     documents drawn with replacement (Efron & Tibshirani 1993, Section 12.5):
 
-        p = max((1 + #{t* >= t}) / (1 + samples), recall^D)
+    p = max((1 + #{t* >= t}) / (1 + samples), recall^D)
 
     The second term is the probability that D documents show no error if each of them is missed completely with
     probability 1 - recall, and right otherwise. So D documents certify at most a recall of (1 - probability)^(1 / D).
@@ -40,23 +40,9 @@ def recall_p_value(
         counts: counts (D, 3) of D documents: correct, predicted and gold segments.
         recall: the goal, 0 < recall <= 1.
         next_documents: m, the number of documents of another sample; default: all text, the expectation.
-        samples: number of bootstrap samples.
-        seed: seed of the samples.
-
-    Returns:
-        The p-value.
 
     Raises:
         InputError: fewer than one next document.
-
-    Example:
-        >>> import numpy as np
-        >>> from structperc.metrics import recall_p_value
-        >>> counts = np.array([[10, 12, 10], [9, 12, 10], [8, 8, 8], [11, 13, 12]] * 20)  # recall 0.95
-        >>> recall_p_value(counts, 0.9) < 0.01 < 0.3 < recall_p_value(counts, 0.95)
-        True
-        >>> recall_p_value(counts, 0.94) < recall_p_value(counts, 0.94, next_documents=80)
-        True
     """
     if next_documents is not None and next_documents < 1:
         raise InputError(f"the number of next documents must be at least 1, got {next_documents}")
@@ -92,15 +78,8 @@ def fixed_sequence(p_values: Iterable[float], probability: float) -> int:
     Learn-then-test (Angelopoulos et al. 2021, Section 2.2, Algorithm 1 with one sequence): hypotheses are tested in a
     fixed order until the first one with p > 1 - probability. All hypotheses before it are rejected; the probability
     that a true one is among them is at most 1 - probability. The order must not depend on the data of the tests.
-
-    Args:
-        p_values: p-values in the fixed order, the safest hypothesis first; none is read after the first failure.
-        probability: probability that no true hypothesis is rejected.
-
-    Example:
-        >>> from structperc.metrics import fixed_sequence
-        >>> fixed_sequence([0.001, 0.08, 0.2, 0.01], probability=0.9)
-        2
+    `p_values`: p-values in the fixed order, the safest hypothesis first; none is read after the first failure.
+    `probability`: probability that no true hypothesis is rejected.
     """
     return sum(1 for _ in takewhile(lambda p: p <= 1 - probability + 1e-12, p_values))
 

@@ -57,10 +57,8 @@ def evaluate_systems(
 ) -> Iterator[System]:
     """Yield a System for each of several predictions of one text; labels are given sentence by sentence.
 
-    With scheme "none" there are no segments. `documents` are the document numbers of the sentences.
-
-    Raises:
-        InputError: labels that do not belong to the scheme, or sentences that differ in number or length.
+    With scheme "none" there are no segments. `documents` are the document numbers of the sentences. Raises InputError:
+    labels that do not belong to the scheme, or sentences that differ in number or length.
     """
     if len(predictions) != len(names):
         raise InputError(f"give a name for each prediction: names has {len(names)}, predictions {len(predictions)}")
@@ -208,18 +206,14 @@ def compare_all(
     beta: float = 1.0,
     documents: Sequence[int] | np.ndarray | None = None,
 ) -> Comparisons:
-    """Compare several systems on one text.
+    """Return scores of several systems on one text, and tests of each pair.
 
     Args:
         gold: gold labels, sentence by sentence.
         predictions: predicted labels of each system, sentence by sentence.
-        names: names of the systems.
         scheme: tag scheme of the labels; "none" for labels that are not segments.
         beta: weight of recall in the F measure.
         documents: document number of each sentence, for the counts of each document; by default sentences.
-
-    Returns:
-        Scores of all systems and tests of each pair.
 
     Raises:
         InputError: labels that do not belong to the scheme, sentences that differ in number or length, or beta <= 0.
@@ -239,18 +233,13 @@ def compare(
 ) -> Comparison:
     """Compare two systems on one text.
 
+    Other arguments are those of `compare_all`. Returns scores of both systems and tests of their difference.
+
     Args:
-        gold: gold labels, sentence by sentence.
         a: labels that system A predicted, sentence by sentence.
         b: labels that system B predicted, sentence by sentence.
-        scheme: tag scheme of the labels; "none" for labels that are not segments.
-        names: names of the systems.
-        beta: weight of recall in the F measure.
         documents: document number of each sentence, for the bootstrap; by default, and for a single document,
             sentences are drawn.
-
-    Returns:
-        Scores of both systems and tests of their difference.
 
     Raises:
         InputError: labels that do not belong to the scheme, sentences that differ in number or length, or beta <= 0.

@@ -74,16 +74,12 @@ def check_bins(bins: int) -> None:
 def bin_sums(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """Count decisions and sum up their confidences in bins. Guo et al. 2017.
 
-    Bin m of 0..bins-1 has the decisions with m / bins < confidence <= (m + 1) / bins.
+    Bin m of 0..bins-1 has the decisions with m / bins < confidence <= (m + 1) / bins. Returns counts (2, bins) int64 of
+    all decisions and of the right ones, and sums (2, bins) float64 of the confidence and of (confidence - right)^2.
 
     Args:
         confidence: (n,), in 0..1.
         correct: (n,) bool, True for right decisions.
-        bins: number of bins.
-
-    Returns:
-        Counts (2, bins) int64 of all decisions and of the right ones, and sums (2, bins) float64 of the confidence and
-        of (confidence - right)^2.
 
     Raises:
         InputError: `correct` is not bool or has another shape than `confidence`.

@@ -56,15 +56,12 @@ def sentence_errors(right: Tensor, boundaries: SentenceBoundaries) -> Tensor:
 
 
 def token_counts(preds: Tensor, target: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Count the correctly labelled tokens and all tokens.
+    """Count the correctly labelled tokens and all tokens, () int64 each.
 
     Args:
         preds: predicted label numbers (B, T) int64.
         target: gold label numbers (B, T) int64.
         lengths: (B,) int64; later tokens are padding.
-
-    Returns:
-        The two numbers, () int64 each.
 
     Raises:
         InputError: tensors of other shapes or types.
@@ -83,15 +80,8 @@ def sentence_counts(
 ) -> tuple[Tensor, Tensor]:
     """Count the sentences without a wrong token and all sentences.
 
-    Args:
-        preds: predicted label numbers (B, T) int64.
-        target: gold label numbers (B, T) int64.
-        lengths: (B,) int64; later tokens are padding.
-        sentences: sentence number (B, T) int64 of each token: a sentence begins wherever it changes. By default each
-            sequence is one sentence.
-
-    Returns:
-        The two numbers, () int64 each.
+    Other arguments are those of `token_counts`. `sentences`: sentence number (B, T) int64 of each token: a sentence
+    begins wherever it changes. By default each sequence is one sentence. Returns the two numbers, () int64 each.
 
     Raises:
         InputError: tensors of other shapes or types.
@@ -118,18 +108,15 @@ def segment_counts(
 
     A segment begins at B, after O and wherever the type changes, so that an I after O begins one; it also begins at S
     (U) and after S and E (L), which the script, written for IOB, may treat otherwise. No segment crosses the boundary
-    of a sentence. A label is improper if it may not follow the previous label, or not begin or end a sentence.
+    of a sentence. A label is improper if it may not follow the previous label, or not begin or end a sentence. Returns
+    counts of each sequence, or of each candidate.
 
     Args:
         preds: predicted label numbers (B, T) int64, or those of candidates (B, K, T).
         target: gold label numbers (B, T) int64.
         lengths: (B,) int64; later tokens are padding, with any labels.
-        labels: names and tag scheme of the labels.
         sentences: sentence number (B, T) int64 of each token: a sentence begins wherever it changes. By default each
             sequence is one sentence.
-
-    Returns:
-        Counts of each sequence, or of each candidate.
 
     Raises:
         InputError: labels without a scheme, or tensors of other shapes or types.
@@ -195,17 +182,13 @@ def oracle(
     """Return the candidate of highest segment F1 of each sequence.
 
     Of candidates with equal F1 the one with the fewest segments is chosen (without a gold segment all have F1 = 0, and
-    a candidate without segments is right), of these the first.
+    a candidate without segments is right), of these the first. Returns index (B,) int64 of a candidate.
 
     Args:
         candidates: n-best lists, labels (B, K, T).
         target: gold label numbers (B, T) int64.
         lengths: (B,) int64; later tokens are padding.
-        labels: names and tag scheme of the labels.
         sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
-
-    Returns:
-        Index (B,) int64 of a candidate.
     """
     counts = segment_counts(candidates.labels, target, lengths, labels, sentences)
     correct, found, wanted = (count.sum(-1) for count in (counts.correct, counts.found, counts.gold))

@@ -15,17 +15,11 @@ from structperc.metrics.counts import segment_counts, token_counts
 def f_measure(*, correct: int, found: int, gold: int, beta: float = 1.0) -> float:
     """Return F_beta from counts of segments. Suzuki, McDermott & Isozaki 2006, Eq. 13 (beta is gamma there).
 
-    F_beta = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP). With TP = correct, FN = gold - correct and
-    FP = found - correct the denominator is beta^2 gold + found.
+    F_beta = (beta^2 + 1) TP / (beta^2 FN + FP + (beta^2 + 1) TP). With TP = correct, FN = gold - correct and FP = found
+    - correct the denominator is beta^2 gold + found. -> F_beta in 0..1; 0.0 without gold and predicted segments.
 
     Args:
-        correct: number of correct segments.
-        found: number of predicted segments.
-        gold: number of gold segments.
         beta: weight of recall relative to precision; 1 is the measure of conlleval.
-
-    Returns:
-        F_beta in 0..1; 0.0 without gold and predicted segments.
 
     Raises:
         InputError: beta is not positive, or infinite.

@@ -57,11 +57,9 @@ class _Accuracy(ShareMetric):
     def update(self, preds: Tensor, target: Tensor, lengths: Tensor, sentences: Tensor | None = None) -> None:
         """Count the items of a batch.
 
-        Args:
-            preds: predicted label numbers (B, T) int64.
-            target: gold label numbers (B, T) int64.
-            lengths: (B,) int64; later tokens are padding.
-            sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
+        `preds`: predicted label numbers (B, T) int64. `target`: gold label numbers (B, T) int64. `lengths`: (B,) int64;
+        later tokens are padding. `sentences`: sentence number (B, T) int64 of each token; by default each sequence is
+        one sentence.
         """
         right, total = self.count(preds, target, lengths, sentences)
         setattr(self, f"right_{self.items}", getattr(self, f"right_{self.items}") + right)
@@ -77,14 +75,6 @@ class TokenAccuracy(_Accuracy):
 
     Args:
         kwargs: options of `torchmetrics.Metric`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.metrics import TokenAccuracy
-        >>> accuracy = TokenAccuracy()
-        >>> accuracy.update(torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 2]]), torch.tensor([3]))
-        >>> round(accuracy.compute().item(), 3)
-        0.667
     """
 
     items = "tokens"
@@ -96,11 +86,7 @@ class TokenAccuracy(_Accuracy):
 
 
 class SentenceAccuracy(_Accuracy):
-    """Share of sentences without a wrong token; compute() -> () float64, 0.0 without sentences.
-
-    Args:
-        kwargs: options of `torchmetrics.Metric`.
-    """
+    """Share of sentences without a wrong token; compute() -> () float64, 0.0 without sentences."""
 
     items = "sentences"
 
@@ -114,10 +100,6 @@ class SegmentF1(Metric):
     """Precision, recall and F1 of segments over a corpus; compute() -> `SegmentScores`.
 
     Counts are summed over batches and processes. Without gold and predicted segments F1 is 0.0, without a warning.
-
-    Args:
-        labels: names and tag scheme of the labels.
-        kwargs: options of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -181,8 +163,7 @@ class SegmentF1(Metric):
     def plot(self, val: SegmentScores | Sequence[SegmentScores] | None = None, ax: Any = None) -> Any:
         """Draw bars of F1, in total and per type, with one bar for each of a sequence of results.
 
-        Returns:
-            Figure and axes of matplotlib.
+        Returns figure and axes of matplotlib.
         """
         from matplotlib import pyplot as plt
 
@@ -202,7 +183,6 @@ class _SegmentShare(ShareMetric):
     """Base class of single scores of segments, whose counts are summed over batches and processes.
 
     Args:
-        labels: names and tag scheme of the labels.
         average: "micro": the score of the summed counts; "macro": the mean over types that have a gold or a predicted
             segment; "weighted": the mean over types, weighted by gold segments.
 
@@ -230,12 +210,9 @@ class _SegmentShare(ShareMetric):
     ) -> None:
         """Count the segments of a batch; see `segment_counts`.
 
-        Args:
-            preds: predicted label numbers (B, T) int64.
-            target: gold label numbers (B, T) int64.
-            lengths: number of tokens (B,) int64 of each row; by default tokens are the positions whose gold label is
-                not -100.
-            sentences: sentence number (B, T) int64 of each token; by default each sequence is one sentence.
+        `preds`: predicted label numbers (B, T) int64. `target`: gold label numbers (B, T) int64. `lengths`: number of
+        tokens (B,) int64 of each row; by default tokens are the positions whose gold label is not -100. `sentences`:
+        sentence number (B, T) int64 of each token; by default each sequence is one sentence.
         """
         if lengths is None:
             check_label_numbers(preds, target)
@@ -260,10 +237,8 @@ class SegmentPrecision(_SegmentShare):
     A segment is correct if a gold segment has the same type, first and last token.
 
     Args:
-        labels: names and tag scheme of the labels.
         average: "micro": precision of the summed counts, as in conlleval; "macro": the mean over types that have a gold
             or a predicted segment; "weighted": the mean over types, weighted by gold segments.
-        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
         InputError: labels without segments, or an unknown average.
@@ -280,10 +255,8 @@ class SegmentRecall(_SegmentShare):
     A gold segment is predicted if a predicted segment has the same type, first and last token.
 
     Args:
-        labels: names and tag scheme of the labels.
         average: "micro": recall of the summed counts, as in conlleval; "macro": the mean over types that have a gold
             or a predicted segment; "weighted": the mean over types, weighted by gold segments.
-        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
         InputError: labels without segments, or an unknown average.
@@ -298,11 +271,9 @@ class SegmentFScore(_SegmentShare):
     """F_beta of segments by the rule of conlleval, as one number; `SegmentF1` returns counts and a table.
 
     Args:
-        labels: names and tag scheme of the labels.
         average: "micro": F of the summed counts, as in conlleval; "macro": the mean over types that have a gold or a
             predicted segment; "weighted": the mean over types, weighted by gold segments.
         beta: weight of recall relative to precision, see `f_measure`.
-        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
         InputError: labels without segments, an unknown average, or beta <= 0.
@@ -325,7 +296,6 @@ class Evaluation(MetricCollection):
     Call update(preds (B, T), target (B, T), lengths (B,), sentences (B, T) or None).
 
     Args:
-        labels: names and tag scheme of the labels.
         beta: weight of recall in the F measure of segments, see `f_measure`; 1 is that of conlleval.
 
     Raises:
@@ -357,23 +327,7 @@ class Evaluation(MetricCollection):
 class OracleF1(SegmentF1):
     """Segment F1 of the best candidate of each n-best list: an upper bound of re-ranking.
 
-    compute() -> `SegmentScores`; counts are summed over the corpus, as in `SegmentF1`.
-
-    Args:
-        labels: names and tag scheme of the labels.
-        kwargs: options of `torchmetrics.Metric`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.data import LabelSet
-        >>> from structperc.metrics import OracleF1
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[2.0, 1.0, 0.0]]]), torch.zeros(1, 1, 3, 3), torch.tensor([1]))
-        >>> metric = OracleF1(LabelSet(("O", "B-LOC", "B-PER"), "IOB2"))
-        >>> metric.update(kbest(lattice, k=2), torch.tensor([[1]]), lattice.lengths)  # B-LOC is the second best
-        >>> metric.compute().f1
-        1.0
+    compute() Returns `SegmentScores`; counts are summed over the corpus, as in `SegmentF1`.
     """
 
     sequences: Tensor
@@ -398,7 +352,6 @@ class Calibration(Metric):
 
     Args:
         bins: number of bins of equal width, 1 to 10,000.
-        kwargs: options of `torchmetrics.Metric`.
 
     Raises:
         InputError: bins out of range.
@@ -429,9 +382,7 @@ class Calibration(Metric):
     def update(self, confidence: Tensor, correct: Tensor) -> None:
         """Add decisions.
 
-        Args:
-            confidence: (n,), in 0..1.
-            correct: (n,) bool, True for right decisions.
+        `confidence`: (n,), in 0..1. `correct`: (n,) bool, True for right decisions.
         """
         counts, sums = bin_sums(confidence, correct, self.n_bins)
         self.counts = self.counts + counts

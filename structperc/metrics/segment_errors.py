@@ -55,14 +55,9 @@ def match_segments(gold: Sequence[Span], found: Sequence[Span]) -> list[SegmentP
     Only segments that share a token are matched. Among all such matchings the one with the most correct pairs is
     chosen; of these the one with the most pairs that differ only in type; then with the most that differ only in
     boundaries; then with the most others; then with the largest number of shared tokens. The numbers of pairs of each
-    kind therefore do not depend on the order of the segments. Segments may overlap.
-
-    Args:
-        gold: gold segments, in any order.
-        found: predicted segments, in any order.
-
-    Returns:
-        The pairs by their first token; each segment is in one pair.
+    kind therefore do not depend on the order of the segments. Segments may overlap. `gold`: gold segments, in any
+    order. `found`: predicted segments, in any order. Returns the pairs by their first token; each segment is in one
+    pair.
     """
     wanted, predicted = (Counter(Span(*span[:3]) for span in spans) for spans in (gold, found))
     correct = wanted & predicted
@@ -106,16 +101,8 @@ def _match_group(gold: list[Span], predicted: list[Span]) -> Iterator[SegmentPai
 def segment_pairs(y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None = None) -> list[list[SegmentPair]]:
     """Match the segments of label names, see `match_segments`.
 
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes. Segments are read as by conlleval.
-
-    Returns:
-        The pairs of each sentence.
-
-    Raises:
-        InputError: see `seqeval_scores`.
+    Segments are read as by conlleval. Arguments and errors are those of `seqeval_scores`. Returns the pairs of each
+    sentence.
     """
     gold, predicted = label_sequences(y_true, "y_true"), label_sequences(y_pred, "y_pred")
     check_same_lengths(gold, predicted, ("y_true", "y_pred"))
@@ -218,18 +205,8 @@ def semeval_scores(y_true: LabelLists, y_pred: LabelLists, *, scheme: str | None
     """Return the scores of SemEval-2013 task 9 for label names: strict, exact, partial and type.
 
     Differs from nervaluate, whose counts depend on the order of overlapping segments: the matching is optimal, see
-    `match_segments`.
-
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes. Segments are read as by conlleval.
-
-    Returns:
-        The score of each schema by its name.
-
-    Raises:
-        InputError: see `seqeval_scores`.
+    `match_segments`. Arguments and errors are those of `segment_pairs`. Returns the score of each schema
+    by its name.
 
     Example:
         >>> from structperc.metrics import semeval_scores

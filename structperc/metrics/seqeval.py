@@ -38,17 +38,14 @@ def seqeval_scores(
     """Return the dictionary of `evaluate.load("seqeval").compute` for label names.
 
     Types are those of gold and predicted segments in alphabetical order; labels without a type, such as "B", have the
-    type "_". A score without a denominator is 0.0, without a warning.
+    type "_". A score without a denominator is 0.0, without a warning. Returns {type: {precision, recall, f1, number},
+    ..., overall_precision, overall_recall, overall_f1, overall_accuracy}; numbers are those of gold segments.
 
     Args:
         y_true: gold labels, sentence by sentence.
         y_pred: predicted labels, sentence by sentence.
         scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
         mode: None for the rule of conlleval, or "strict".
-
-    Returns:
-        {type: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1, overall_accuracy};
-        numbers are those of gold segments.
 
     Raises:
         InputError: arguments that are not lists of sentences, lists of different lengths, or labels that do not belong
@@ -67,15 +64,7 @@ def segment_precision_score(
 ) -> float:
     """Return the precision of segments as one number in 0..1: correct / predicted segments.
 
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        average: average over types, see `segment_f1_score`.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
-        mode: None for the rule of conlleval, or "strict".
-
-    Raises:
-        InputError: see `seqeval_scores`; an unknown average.
+    Arguments and errors are those of `segment_f1_score`.
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["precision"]
 
@@ -85,15 +74,7 @@ def segment_recall_score(
 ) -> float:
     """Return the recall of segments as one number in 0..1: correct / gold segments.
 
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        average: average over types, see `segment_f1_score`.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
-        mode: None for the rule of conlleval, or "strict".
-
-    Raises:
-        InputError: see `seqeval_scores`; an unknown average.
+    Arguments and errors are those of `segment_f1_score`.
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["recall"]
 
@@ -103,18 +84,12 @@ def segment_f1_score(
 ) -> float:
     """Return the F1 of segments as one number in 0..1, for instance for `sklearn.metrics.make_scorer`.
 
-    It equals `seqeval.metrics.f1_score`; without segments it is 0.0, without a warning.
-
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        average: average over types. "micro": F1 of the summed counts; "macro": the mean over types; "weighted": the
-            mean over types, weighted by gold segments.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
-        mode: None for the rule of conlleval, or "strict".
+    It equals `seqeval.metrics.f1_score`; without segments it is 0.0, without a warning. Other arguments and errors are
+    those of `seqeval_scores`. `average`: average over types. "micro": F1 of the summed counts; "macro": the mean over
+    types; "weighted": the mean over types, weighted by gold segments.
 
     Raises:
-        InputError: see `seqeval_scores`; an unknown average.
+        InputError: an unknown average.
     """
     return _averaged(_counts(y_true, y_pred, scheme, mode), average)["f1"]
 
@@ -130,19 +105,8 @@ def classification_report(
 ) -> str | dict[str, Any]:
     """Return the report of `seqeval.metrics`: precision, recall and F1 of segments by type and on average.
 
-    Args:
-        y_true: gold labels, sentence by sentence.
-        y_pred: predicted labels, sentence by sentence.
-        digits: number of decimal places in the text.
-        output_dict: return a dictionary instead of text.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO; by default any with prefixes, which the strict mode does not allow.
-        mode: None for the rule of conlleval, or "strict".
-
-    Returns:
-        Text, or {row: {precision, recall, f1-score, support}}.
-
-    Raises:
-        InputError: see `seqeval_scores`.
+    Other arguments and errors are those of `seqeval_scores`. `digits`: number of decimal places. `output_dict`: return
+    a dictionary {row: {precision, recall, f1-score, support}} instead of text.
 
     Example:
         >>> from structperc.metrics import classification_report
@@ -251,9 +215,7 @@ def _is_tag(label: str) -> bool:
 def strict_spans(labels: Sequence[str], scheme: str) -> Iterator[Span]:
     """Yield the segments of a sentence that follow the rules of the scheme; other labels count as outside.
 
-    Args:
-        labels: label names of the sentence.
-        scheme: IOB1, IOB2, IOBES, BILOU or IO.
+    `labels`: label names of the sentence. `scheme`: IOB1, IOB2, IOBES, BILOU or IO.
 
     Raises:
         InputError: a label that does not belong to the scheme.
@@ -297,12 +259,9 @@ def _ends(last: Tag, after: Tag, scheme: str) -> bool:
 def label_sequences(value: Iterable[Any], name: str) -> list[list[str]]:
     """Return sentences of labels as lists of strings.
 
-    Args:
-        value: a list, tuple, array or other iterable of sentences, each of them a sequence of label names.
-        name: name of the argument for messages.
-
-    Raises:
-        InputError: no list, a single sentence, or a label that is not a string; messages count from 1.
+    `value`: a list, tuple, array or other iterable of sentences, each of them a sequence of label names. `name`: name
+    of the argument for messages. Raises InputError: no list, a single sentence, or a label that is not a string;
+    messages count from 1.
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{name} is a list of sentences, each a list of labels, not {value!r:.40}")

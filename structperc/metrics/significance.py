@@ -46,14 +46,8 @@ def mcnemar(a: Tensor, b: Tensor) -> McNemar:
 
     If the systems are equally good, each item that only one got right is one of A's with probability 1/2, so only_a is
     binomial. p = 1 if only_a = only_b. The test assumes independent items; tokens of one sentence are not independent,
-    so the test on sentences is more conservative.
-
-    Args:
-        a: (n,) bool, True for items that system A got right.
-        b: (n,) bool, True for items that system B got right.
-
-    Returns:
-        Numbers of items and the two-sided p-value.
+    so the test on sentences is more conservative. `a`: (n,) bool, True for items that system A got right. `b`: (n,)
+    bool, True for items that system B got right. Returns numbers of items and the two-sided p-value.
 
     Raises:
         InputError: a or b is not bool, or they differ in length.
@@ -77,13 +71,9 @@ def mcnemar(a: Tensor, b: Tensor) -> McNemar:
 def paired_t_test(differences: Sequence[float]) -> float | None:
     """Return the two-sided p-value of Student's paired t-test for differences of scores.
 
-    The hypothesis is that trainings with other seeds would differ by 0 on average.
-
-    Args:
-        differences: difference of the scores of two systems for each pair of runs.
-
-    Returns:
-        The p-value; None if there are fewer than two differences or all are equal, as for learners without randomness.
+    The hypothesis is that trainings with other seeds would differ by 0 on average. `differences`: difference of the
+    scores of two systems for each pair of runs. Returns the p-value; None if there are fewer than two differences or
+    all are equal, as for learners without randomness.
     """
     if len(differences) < 2 or max(differences) - min(differences) <= 1e-12:
         return None
@@ -112,16 +102,11 @@ def paired_bootstrap(a: np.ndarray, b: np.ndarray, samples: int = 10_000, seed: 
     Documents are drawn with replacement, the same ones for both systems (Efron & Tibshirani 1993, Koehn 2004). The
     score of a training is F1 of the summed counts (accuracy if each label is counted); the score of a system is the
     mean over its trainings. p = min(1, 2 (1 + n) / (1 + samples)), with n the smaller of the numbers of samples with a
-    difference <= 0 and with a difference >= 0.
+    difference <= 0 and with a difference >= 0. Returns difference B minus A, its 95 % interval and the p-value.
 
     Args:
         a: counts (S, D, 3) of S trainings of system A in D documents: correct, predicted and gold segments.
         b: counts of system B in the same documents.
-        samples: number of samples.
-        seed: seed of the samples.
-
-    Returns:
-        Difference B minus A, its 95 % interval and the p-value.
 
     Example:
         >>> import numpy as np
@@ -158,11 +143,6 @@ def bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1
 
     Args:
         counts: counts (D, 3) of D documents: correct, predicted and gold segments.
-        samples: number of samples.
-        seed: seed of the samples.
-
-    Returns:
-        The 95 % intervals.
     """
     (intervals,) = grouped_bootstrap_intervals(counts[:, None], samples, seed)
     return intervals
@@ -171,13 +151,10 @@ def bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1
 def grouped_bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed: int = 1) -> list[SegmentIntervals]:
     """Return the intervals of `bootstrap_intervals` for several groups, such as types, from the same samples.
 
+    Returns the 95 % intervals of each group.
+
     Args:
         counts: counts (D, G, 3) of D documents and G groups: correct, predicted and gold segments.
-        samples: number of samples.
-        seed: seed of the samples.
-
-    Returns:
-        The 95 % intervals of each group.
     """
     D, G = counts.shape[:2]
     draw, found = np.random.default_rng(seed), []
@@ -192,9 +169,8 @@ def grouped_bootstrap_intervals(counts: np.ndarray, samples: int = 10_000, seed:
 def sum_by_document(counts: np.ndarray, documents: np.ndarray | None = None) -> np.ndarray:
     """Return the sums (D, ...) of counts of sentences over their documents, for a bootstrap.
 
-    Args:
-        counts: counts (R, ...) of R sentences.
-        documents: document number (R,) of each sentence; without, or with a single document, sentences are documents.
+    `counts`: counts (R, ...) of R sentences. `documents`: document number (R,) of each sentence; without, or with a
+    single document, sentences are documents.
     """
     ids, which = np.unique(np.arange(len(counts)) if documents is None else documents, return_inverse=True)
     if len(ids) < 2:

@@ -19,16 +19,7 @@ LIST_SIZE = 20  # candidates of a list in training, as in Collins 2002 and Kazam
 
 
 class ComparedSequences(NamedTuple):
-    """Sequences that a criterion compares: those of a batch, or each of their sentences as a row.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.candidate_scorer import ComparedSequences
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.zeros(1, 3, 2), torch.zeros(1, 1, 2, 2), torch.tensor([3]))
-        >>> ComparedSequences(lattice, gold=torch.tensor([[0, 1, 1]]), places=None).gold.shape
-        torch.Size([1, 3])
-    """
+    """Sequences that a criterion compares: those of a batch, or each of their sentences as a row."""
 
     lattice: Lattice
     gold: Tensor  # (B, T) int64, 0 in the padding
@@ -46,16 +37,6 @@ class CandidateScorer:
         search: search for candidates in training.
         nonlocal_features: features of whole label sequences.
         labels: the label set of all of these.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn import ChainHead
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> from structperc.structures import Lattice
-        >>> scorer = ChainHead(["O", "B-PER", "I-PER"]).scorer
-        >>> batch = build_batch(TokenPositions.from_mask(torch.tensor([[True, True]])), None, None, None)
-        >>> scorer.lattice(Lattice(torch.zeros(1, 2, 3), torch.zeros(1, 1, 3, 3), torch.tensor([2])), batch).unary[0, 0]
-        tensor([0., 0., -inf])
     """
 
     def __init__(
@@ -161,20 +142,7 @@ class CandidateScorer:
 def best_allowed(lattice: Lattice, allowed: Tensor) -> Tensor:
     """Return the best label sequence of allowed labels.
 
-    Args:
-        lattice: scores of B sequences.
-        allowed: (B, T, L) bool.
-
-    Returns:
-        Labels (B, T) int64; 0 for a sequence with invalid scores, whose loss is NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.candidate_scorer import best_allowed
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> best_allowed(lattice, torch.tensor([[[True, False], [True, True]]]))
-        tensor([[0, 0]])
+    `allowed`: (B, T, L) bool. Returns labels (B, T) int64; 0 for a sequence with invalid scores, whose loss is NaN.
     """
     try:
         return viterbi(allow(lattice, allowed))[1]
@@ -185,20 +153,7 @@ def best_allowed(lattice: Lattice, allowed: Tensor) -> Tensor:
 def best_allowed_by_total(scored: Scored) -> Scored:
     """Make gold the allowed label sequence with the highest total score: the gold labels or an allowed candidate.
 
-    Args:
-        scored: gold labels and candidates of incomplete labels, with their non-local scores.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.criteria import score_candidates
-        >>> from structperc.nn.candidate_scorer import best_allowed_by_total
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([1]))
-        >>> scored = score_candidates(lattice, torch.tensor([[1]]), kbest(lattice, k=2))  # of scores 1 and 0
-        >>> scored = scored._replace(candidate_nonlocal=torch.tensor([[0.0, 5.0]]), allowed=torch.ones(1, 1, 2).bool())
-        >>> best_allowed_by_total(scored).gold
-        tensor([[0]])
+    `scored`: gold labels and candidates of incomplete labels, with their non-local scores.
     """
     labels, _, valid = scored.candidates
     right = is_gold(scored) & valid
@@ -216,21 +171,7 @@ def best_allowed_by_total(scored: Scored) -> Scored:
 def with_rival(candidates: Candidates, lattice: Lattice, allowed: Tensor) -> Candidates:
     """Make the last candidate the best label sequence with a label that is not allowed, unless there is such a one.
 
-    Args:
-        candidates: K label sequences for each sequence.
-        lattice: scores of the B sequences.
-        allowed: (B, T, L) bool, True in the padding.
-
-    Example:
-        >>> import torch
-        >>> from structperc.chain import kbest
-        >>> from structperc.nn.candidate_scorer import with_rival
-        >>> from structperc.structures import Lattice
-        >>> lattice = Lattice(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> allowed = torch.tensor([[[True, True], [True, False]]])  # the two best are allowed
-        >>> with_rival(kbest(lattice, 2), lattice, allowed).labels
-        tensor([[[1, 0],
-                 [1, 1]]])
+    `lattice`: scores of the B sequences. `allowed`: (B, T, L) bool, True in the padding.
     """
     labels, scores, valid = candidates
     missing = ~(valid & ~is_allowed(labels, allowed).all(2)).any(1) & valid.any(1)
@@ -253,18 +194,7 @@ def with_rival(candidates: Candidates, lattice: Lattice, allowed: Tensor) -> Can
 def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
     """Sort candidates by their total scores, best first; equal scores keep their order.
 
-    Args:
-        candidates: K label sequences for each sequence.
-        total_scores: (B, K).
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.candidate_scorer import best_first
-        >>> from structperc.structures import Candidates
-        >>> two = Candidates(torch.tensor([[[0], [1]]]), torch.tensor([[5.0, 4.0]]), torch.ones(1, 2).bool())
-        >>> best_first(two, torch.tensor([[5.0, 6.0]])).labels
-        tensor([[[1],
-                 [0]]])
+    `total_scores`: (B, K).
     """
     scores, order = total_scores.sort(dim=1, descending=True, stable=True)
     labels = candidates.labels.gather(1, order[:, :, None].expand_as(candidates.labels))
@@ -274,15 +204,7 @@ def best_first(candidates: Candidates, total_scores: Tensor) -> Candidates:
 def default_search(criterion: Criterion, nonlocal_features: bool) -> KBest:
     """Return the search for training candidates of a criterion, with 20 candidates if there are non-local features.
 
-    Args:
-        criterion: the loss.
-        nonlocal_features: whether there are any.
-
-    Example:
-        >>> from structperc.criteria import CRFLoss, MarginLoss, NBestRiskLoss
-        >>> from structperc.nn.candidate_scorer import default_search
-        >>> [default_search(one, False).k for one in (CRFLoss(), MarginLoss(C=1.0), NBestRiskLoss())]
-        [1, 2, 20]
+    `nonlocal_features`: whether there are any.
     """
     listed = LIST_SIZE if nonlocal_features or criterion.learns_from_lists else 1
     return KBest(max(listed, criterion.min_candidates))
@@ -291,21 +213,9 @@ def default_search(criterion: Criterion, nonlocal_features: bool) -> KBest:
 def check_criterion(criterion: Criterion, search: KBest, nonlocal_features: bool, place: str = "") -> None:
     """Check that a criterion, a search and non-local features can be used together.
 
-    Args:
-        criterion: the loss.
-        search: search for candidates in training.
-        nonlocal_features: whether there are any.
-        place: place of their options for the message, such as "model.".
-
-    Raises:
-        InputError: the search returns too few candidates; the criterion compares sentences, but features whole
-            sequences.
-
-    Example:
-        >>> from structperc.chain import KBest
-        >>> from structperc.criteria import CRFLoss
-        >>> from structperc.nn.candidate_scorer import check_criterion
-        >>> check_criterion(CRFLoss(), KBest(1), nonlocal_features=False)
+    `search`: search for candidates in training. `nonlocal_features`: whether there are any. `place`: place of their
+    options for the message, such as "model.". Raises InputError: the search returns too few candidates; the criterion
+    compares sentences, but features whole sequences.
     """
     name, needed = type(criterion).__name__, criterion.min_candidates
     if search.k < needed:

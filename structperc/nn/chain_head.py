@@ -21,7 +21,7 @@ class ChainHead(Head):
     The network computes a score for each label at each position. The head computes the loss for training, and the best
     label sequences for prediction. The score of a label sequence is
 
-        score(y) = sum over t of (logits[t, y_t] + transitions[y_{t-1}, y_t]),
+    score(y) = sum over t of (logits[t, y_t] + transitions[y_{t-1}, y_t]),
 
     with start_transitions at the first and end_transitions at the last token of each sentence. Pairs of labels that are
     illegal in the tag scheme have score -inf.
@@ -42,8 +42,6 @@ class ChainHead(Head):
         labels: a LabelSet, names of labels in the order of the logits, or a mapping of numbers to names (id2label).
         criterion: the loss; by default CRFLoss, the negative log-likelihood of a conditional random field.
         nonlocal_features: features of whole label sequences. Calls then need `words`, and for documents `sentences`.
-        search: search for candidates in training; by default for as many as the criterion needs, or 20 with non-local
-            features.
         decoder: search for candidates in prediction, which non-local features score again; by default for 100.
         transitions: if True, train the scores of label pairs and of first and last labels, which start at zero.
         scheme: tag scheme, if `labels` are names.

@@ -52,14 +52,6 @@ class Confidence(NamedTuple):
     """The best label sequence of each row and its probability, as returned by `confidence` of a head.
 
     Probabilities are 0 in a row without a legal label sequence.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn import ChainHead
-        >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
-        >>> labels, tokens, rows = ChainHead(["O", "B-PER", "I-PER"]).confidence(logits)
-        >>> labels, tokens, rows
-        (tensor([[1, 2]]), tensor([[0.9879, 0.8984]]), tensor([0.8984]))
     """
 
     labels: Tensor  # (B, T) int64, -100 at positions without a token
@@ -71,7 +63,6 @@ class Head(nn.Module, ABC):
     """Base class of heads for any network; a subclass defines the scores of label sequences.
 
     Args:
-        labels: the label set.
         width: last size of the inputs.
         criterion: the loss; by default CRFLoss.
         nonlocal_features: features of whole label sequences.
@@ -81,11 +72,6 @@ class Head(nn.Module, ABC):
 
     Raises:
         InputError: an invalid combination of parts.
-
-    Example:
-        >>> from structperc.nn import ChainHead, Head, SegmentHead
-        >>> issubclass(ChainHead, Head), issubclass(SegmentHead, Head)
-        (True, True)
     """
 
     input_name = "logits"  # in messages
@@ -151,7 +137,7 @@ class Head(nn.Module, ABC):
         sentences: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
-        """Return the loss.
+        """Return the loss, float32: (), or (B,) with reduction "none".
 
         Args:
             inputs: (B, T, L) logits of a ChainHead, or (B, T, H) vectors of a SegmentHead.
@@ -162,9 +148,6 @@ class Head(nn.Module, ABC):
             words: the words of the tokens of each row; for non-local features.
             sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             reduction: "mean" over the rows with tokens, "sum", or "none" for the loss of each row.
-
-        Returns:
-            The loss, float32, () or for "none" (B,).
 
         Raises:
             InputError: wrong shapes, or sets of labels for a criterion or features that need complete labels; on a CPU
@@ -201,21 +184,11 @@ class Head(nn.Module, ABC):
     def lattice(self, inputs: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Lattice:
         """Return the scores, for the functions of `structperc.chain` such as `sample` and `entropy`. Differentiable.
 
-        Arguments are those of `decode`.
-
-        Returns:
-            Scores of the tokens of each row, without gaps and padded on the right; -inf for illegal labels.
+        Arguments are those of `decode`. Returns scores of the tokens of each row, without gaps and padded on the right;
+        -inf for illegal labels.
 
         Raises:
             InputError: wrong shapes.
-
-        Example:
-            >>> import torch
-            >>> from structperc.chain import entropy
-            >>> from structperc.nn import ChainHead
-            >>> lattice = ChainHead(["O", "B-PER", "I-PER"]).lattice(torch.zeros(1, 4, 3), torch.tensor([[0, 1, 0, 1]]))
-            >>> lattice.lengths, round(entropy(lattice).exp().item(), 4)  # O O, O B, B O, B B, B I
-            (tensor([2]), 5.0)
         """
         places = TokenPositions.from_mask(self._kept(inputs, mask, None))
         return self._lattice(inputs, places, build_batch(places, None, sentences, None))
@@ -235,19 +208,14 @@ class Head(nn.Module, ABC):
     ) -> Tensor:
         """Return the best label sequence of each row.
 
-        An exported ChainHead computes it by operations of torch only; an exported SegmentHead imports structperc.
+        An exported ChainHead computes it by operations of torch only; an exported SegmentHead imports structperc. Other
+        arguments are those of `forward`. Returns labels (B, T) int64, -100 at positions without a token.
 
         Args:
-            inputs: (B, T, L) logits of a ChainHead, or (B, T, H) vectors of a SegmentHead.
             mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
-            words: the words of the tokens of each row; for non-local features.
-            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
             allowed: (B, T, L) bool, labels that may be predicted, such as those of a dictionary; by default, all.
             forbidden: for each row None, or spans (type, start, end) that must not be predicted, positions
                 start <= t < end as in `entities`; other spans may overlap them.
-
-        Returns:
-            Labels (B, T) int64, -100 at positions without a token.
 
         Raises:
             InputError: wrong shapes, an invalid span, or a token for which the forbidden spans leave no label; on a CPU
@@ -291,31 +259,12 @@ class Head(nn.Module, ABC):
         """Return the k best label sequences of each row, best first.
 
         With non-local features they are the best by total score among the candidates of the decoder, or among the k
-        best by local score if k is larger than the decoder's.
-
-        Args:
-            inputs: (B, T, L) logits of a ChainHead, or (B, T, H) vectors of a SegmentHead.
-            k: number of label sequences.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
-            words: the words of the tokens of each row; for non-local features.
-            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
-
-        Returns:
-            Labels (B, k, T), -100 at positions without a token and in missing label sequences, with scores (B, k) and
-            valid (B, k).
+        best by local score if k is larger than the decoder's. Other arguments are those of `decode`. Returns labels (B,
+        k, T), -100 at positions without a token and in missing label sequences, with scores (B, k) and valid (B, k).
 
         Raises:
             InputError: wrong shapes, k < 1, or too little memory for the candidates.
             InvalidScoreError: on a CPU, a logit of a token that is +inf or NaN, or a vector that is not finite.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import ChainHead
-            >>> head = ChainHead(["O", "B-PER", "I-PER"])
-            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
-            >>> candidates = head.kbest(logits, k=2)
-            >>> candidates.labels.tolist(), candidates.scores.tolist()
-            ([[[1, 2], [1, 0]]], [[5.0, 2.0]])
         """
         places, batch, lattice = self._read(inputs, mask, words, sentences)
         labels, scores, valid = self._ranked(inputs, places, batch, lattice, k)
@@ -346,21 +295,10 @@ class Head(nn.Module, ABC):
     def marginals(self, inputs: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Tensor:
         """Return the probability p(y_t = y | x) of each label at each position. Differentiable.
 
-        Arguments are those of `decode`.
-
-        Returns:
-            The probabilities (B, T, L), 0 at positions without a token.
+        Arguments are those of `decode`. Returns the probabilities (B, T, L), 0 at positions without a token.
 
         Raises:
             InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import ChainHead
-            >>> head = ChainHead(["O", "B-PER", "I-PER"])
-            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])
-            >>> head.marginals(logits)[0, 0].detach()
-            tensor([0.0121, 0.9879, 0.0000])
         """
         self._check_probabilistic()
         places, _, lattice = self._read(inputs, mask, None, sentences)
@@ -372,17 +310,7 @@ class Head(nn.Module, ABC):
     def confidence(self, inputs: Tensor, mask: Tensor | None = None, *, sentences: Tensor | None = None) -> Confidence:
         """Return the best label sequence of each row, and the probabilities of its labels and of the whole sequence.
 
-        Arguments are those of `decode`.
-
-        Raises:
-            InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import ChainHead
-            >>> head = ChainHead(["O", "B-PER", "I-PER"])
-            >>> head.confidence(torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]])).rows
-            tensor([0.8984])
+        Arguments are those of `decode`, errors those of `marginals`.
         """
         self._check_probabilistic()
         places, _, lattice = self._read(inputs, mask, None, sentences)
@@ -401,25 +329,9 @@ class Head(nn.Module, ABC):
     ) -> Tensor:
         """Return for each token the probability of its segment, with exactly these boundaries and this type.
 
-        Args:
-            inputs: (B, T, L) logits of a ChainHead, or (B, T, H) vectors of a SegmentHead.
-            labels: (B, T) numbers of labels, such as those of `decode`; any number at positions without a token.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
-            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
-
-        Returns:
-            The probabilities (B, T), NaN outside of segments and at positions without a token.
-
-        Raises:
-            InputError: wrong shapes; the head has non-local features, or a criterion without probabilities.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import ChainHead
-            >>> head = ChainHead(["O", "B-PER", "I-PER"])
-            >>> logits = torch.tensor([[[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]])
-            >>> head.segment_confidence(logits, head.decode(logits))
-            tensor([[0.8834, 0.8834,    nan]])
+        `labels`: (B, T) numbers of labels, such as those of `decode`; any number at positions without a token. Other
+        arguments are those of `decode`, errors those of `marginals`. Returns the probabilities (B, T), NaN outside of
+        segments and at positions without a token.
         """
         self._check_probabilistic()
         places, batch, lattice = self._read(inputs, mask, None, sentences)
@@ -439,18 +351,9 @@ class Head(nn.Module, ABC):
         """Return the segments of each row with their exact probabilities, and the probability of its best labels.
 
         The probability of a segment is that of all label sequences with exactly this type, first and last token. The
-        segments are those of the best label sequence, and with `min_probability` all others above it: for example, the
-        other types of the same tokens.
-
-        Args:
-            inputs: (B, T, L) logits of a ChainHead, or (B, T, H) vectors of a SegmentHead.
-            mask: (B, T) bool or numbers, not 0 at tokens; by default, all positions are tokens.
-            sentences: (B, T) number of each token's sentence within its row; by default, each row is one sentence.
-            min_probability: add all other segments with a probability above this number, with `best` False.
-
-        Returns:
-            The segments of each row, and the probability of its best labels. `start` and `end` are positions in the
-            row: of the first token, and one after the position of the last token.
+        segments are those of the best label sequence, and with `min_probability` all others above it, with `best`
+        False: for example, the other types of the same tokens. `start` and `end` are positions in the row: of the first
+        token, and one after the position of the last token. Other arguments are those of `decode`.
 
         Raises:
             InputError: wrong shapes or minimum; the head has non-local features, or a criterion without probabilities.

@@ -25,15 +25,6 @@ class TokenPositions(NamedTuple):
     """Positions of the tokens in each row; a chain is the tokens of a row without gaps, padded on the right.
 
     No size depends on the mask: this avoids synchronisation, and one exported program supports all masks.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions
-        >>> positions = TokenPositions.from_mask(torch.tensor([[False, True, False, True]]))
-        >>> positions.gather(torch.tensor([[5, 6, 7, 8]]))  # those of the tokens first
-        tensor([[6, 8, 5, 7]])
-        >>> positions.scatter(torch.tensor([[1, 2, 0, 0]]))
-        tensor([[-100,    1, -100,    2]])
     """
 
     order: Tensor  # (B, T) int64, the positions of the tokens in their order, then all others
@@ -75,23 +66,9 @@ def check_shapes(
 ) -> None:
     """Check that logits, or vectors, have shape (B, T, L), mask (B, T), and gold (B, T) or (B, T, number of labels).
 
-    Args:
-        logits: (B, T, L) floating-point numbers.
-        mask: (B, T) or None.
-        gold: (B, T) integers, (B, T, number of labels) bool or None.
-        L: number of labels, or width of the vectors.
-        name: "logits" or "vectors", for messages.
-        n_labels: number of labels; by default L.
-
-    Raises:
-        InputError: with the name of the wrong tensor.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import check_shapes
-        >>> check_shapes(torch.zeros(1, 2, 5), None, None, L=3)
-        Traceback (most recent call last):
-        structperc.errors.InputError: logits: the shape is (1, 2, 5), expected (B, T, 3), a score for each label
+    `logits`: (B, T, L) floating-point numbers. `mask`: (B, T) or None. `gold`: (B, T) integers, (B, T, number of
+    labels) bool or None. `L`: number of labels, or width of the vectors. `name`: "logits" or "vectors", for messages.
+    `n_labels`: number of labels; by default L. Raises InputError: with the name of the wrong tensor.
     """
     if logits.dim() != 3 or logits.shape[2] != L:
         meaning = "a score for each label" if name == "logits" else "a vector for each position"
@@ -114,19 +91,8 @@ def check_shapes(
 def check_inputs(inputs: Tensor, places: TokenPositions, name: str = "logits") -> None:
     """Check the logits or vectors of the tokens.
 
-    Args:
-        inputs: (B, T, L) logits, or (B, T, H) vectors.
-        places: positions of the tokens.
-        name: "logits" or "vectors".
-
-    Raises:
-        InvalidScoreError: a logit is +inf or NaN, or a vector is not finite; with the first position.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, check_inputs
-        >>> logits = torch.tensor([[[0.0, 1.0], [float("nan"), 0.0]]])
-        >>> check_inputs(logits, TokenPositions.from_mask(torch.tensor([[True, False]])))  # NaN outside the mask
+    `inputs`: (B, T, L) logits, or (B, T, H) vectors. `name`: "logits" or "vectors". Raises InvalidScoreError: a logit
+    is +inf or NaN, or a vector is not finite; with the first position.
     """
     at = torch.zeros_like(places.order, dtype=torch.bool).scatter(1, places.order, places.mask)
     right, part = (inputs < torch.inf, "label") if name == "logits" else (inputs.isfinite(), "dimension")
@@ -142,24 +108,8 @@ def check_inputs(inputs: Tensor, places: TokenPositions, name: str = "logits") -
 def check_possible(allowed: Tensor, places: TokenPositions, batch: Batch, labels: LabelSet) -> None:
     """Check that a mask of allowed labels leaves a label for each token, on a CPU also in the tag scheme.
 
-    Args:
-        allowed: (B, T, L) bool.
-        places: positions of the tokens.
-        batch: chains with first and last tokens of sentences.
-        labels: the label set.
-
-    Raises:
-        InputError: another type or shape, or a token without a label; with its position.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_possible, label_set
-        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
-        >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
-        >>> allowed = torch.tensor([[[True, False, False], [False, False, True]]])
-        >>> check_possible(allowed, places, batch, labels)
-        Traceback (most recent call last):
-        structperc.errors.InputError: allowed: row 0, position 1: no label is left; IOB2 does not allow I-PER here
+    `allowed`: (B, T, L) bool. `batch`: chains with first and last tokens of sentences. Raises InputError: another type
+    or shape, or a token without a label; with its position.
     """
     wanted = (*places.order.shape, len(labels))
     if allowed.dtype != torch.bool or allowed.shape != wanted:
@@ -185,23 +135,9 @@ def forbidden_states(
 ) -> SpanStates | None:
     """Return the states of a search without forbidden spans, None if there are no such spans.
 
-    Args:
-        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
-        allowed: (B, T, L) bool, labels that may be predicted; None: all.
-        places: positions of the tokens.
-        batch: chains with first and last tokens of sentences.
-        labels: the label set.
-
-    Raises:
-        InputError: another number of rows, an invalid span, or a token for which no label is left; with its position.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, build_batch, forbidden_states, label_set
-        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
-        >>> batch, labels = build_batch(places, None, None, None), label_set(["O", "B-PER", "I-PER"], "IOB2")
-        >>> forbidden_states([[("PER", 0, 1)]], None, places, batch, labels).labels  # states of O, B-PER, I-PER
-        tensor([0, 1, 2, 1, 2])
+    `forbidden`: for each row None, or spans (type, start, end), positions start <= t < end. `allowed`: (B, T, L) bool,
+    labels that may be predicted; None: all. `batch`: chains with first and last tokens of sentences. Raises InputError:
+    another number of rows, an invalid span, or a token for which no label is left; with its position.
     """
     found, T = spans_of_tokens(forbidden, places, labels), places.order.shape[1]
     if not any(found):
@@ -223,20 +159,8 @@ def spans_of_tokens(
 ) -> list[list[Span]]:
     """Return spans of positions as spans of the tokens of each row.
 
-    Args:
-        forbidden: for each row None, or spans (type, start, end), positions start <= t < end.
-        places: positions of the tokens.
-        labels: the label set.
-
-    Raises:
-        InputError: another number of rows, or an invalid span.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, label_set, spans_of_tokens
-        >>> places = TokenPositions.from_mask(torch.tensor([[True, False, True]]))
-        >>> spans_of_tokens([[("PER", 0, 3)]], places, label_set(["O", "B-PER", "I-PER"], "IOB2"))
-        [[Span(type='PER', start=0, end=2)]]
+    `forbidden`: for each row None, or spans (type, start, end), positions start <= t < end. Raises InputError: another
+    number of rows, or an invalid span.
     """
     given, (B, T) = [list(own or ()) for own in forbidden], places.order.shape
     if len(given) != B:
@@ -261,17 +185,7 @@ def _span_of_tokens(given: tuple[str, int, int], chain: Sequence[int], T: int, r
 
 
 def padded_states(own: Sequence[StateArrays], T: int) -> SpanStates:
-    """Return the states of B sequences, padded to T tokens by False.
-
-    Example:
-        >>> import numpy as np
-        >>> from structperc import LabelSet
-        >>> from structperc.data.forbidden_spans import segment_states
-        >>> from structperc.nn.inputs import padded_states
-        >>> states = segment_states([], np.array([True]), LabelSet(("O", "B-PER", "I-PER")), 0)
-        >>> padded_states([states], T=2).possible.tolist()
-        [[[True, True, True], [False, False, False]]]
-    """
+    """Return the states of B sequences, padded to T tokens by False."""
     B, M = len(own), len(own[0].labels)
     possible, follows = np.zeros((B, T, M), bool), np.zeros((B, T, M, M), bool)
     for row, states in enumerate(own):
@@ -282,19 +196,8 @@ def padded_states(own: Sequence[StateArrays], T: int) -> SpanStates:
 def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
     """Check the gold labels of the tokens.
 
-    Args:
-        gold: (B, T) numbers of labels.
-        kept: (B, T) bool, True at tokens.
-        labels: the label set.
-
-    Raises:
-        InputError: a number outside 0..L-1; with the first position.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import check_gold, label_set
-        >>> labels = label_set(["O", "B-PER", "I-PER"], "IOB2")
-        >>> check_gold(torch.tensor([[0, -100]]), torch.tensor([[True, False]]), labels)
+    `gold`: (B, T) numbers of labels. `kept`: (B, T) bool, True at tokens. Raises InputError: a number outside 0..L-1;
+    with the first position.
     """
     wrong = kept & ((gold < 0) | (gold >= len(labels)))
     if bool(wrong.any()):
@@ -307,20 +210,8 @@ def check_gold(gold: Tensor, kept: Tensor, labels: LabelSet) -> None:
 def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     """Check that the gold labels of a batch are legal in their tag scheme.
 
-    Args:
-        batch: chains with gold labels.
-        labels: the label set.
-        places: positions of the tokens in the rows, for the message.
-
-    Raises:
-        InputError: an illegal label; with the first position.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_legal, label_set
-        >>> places = TokenPositions.from_mask(torch.tensor([[True, True]]))
-        >>> batch = build_batch(places, torch.tensor([[1, 2]]), None, None)
-        >>> check_legal(batch, label_set(["O", "B-PER", "I-PER"], "IOB2"), places)
+    `batch`: chains with gold labels. `places`: positions of the tokens in the rows, for the message. Raises InputError:
+    an illegal label; with the first position.
     """
     gold, real = batch.gold, places.mask
     assert gold is not None
@@ -340,19 +231,8 @@ def check_legal(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
 def check_allowed(batch: Batch, labels: LabelSet, places: TokenPositions) -> None:
     """Check that a legal label sequence consists of allowed labels.
 
-    Args:
-        batch: chains with sets of allowed labels.
-        labels: the label set.
-        places: positions of the tokens in the rows, for the message.
-
-    Raises:
-        InputError: no legal sequence; with the first position at which it ends.
-
-    Example:
-        >>> from structperc.nn.inputs import TokenPositions, build_batch, check_allowed, label_set
-        >>> places = TokenPositions.from_mask(torch.tensor([[True]]))
-        >>> batch = build_batch(places, None, None, None)._replace(allowed=torch.tensor([[[False, True, True]]]))
-        >>> check_allowed(batch, label_set(["O", "B-PER", "I-PER"], "IOB2"), places)
+    `batch`: chains with sets of allowed labels. `places`: positions of the tokens in the rows, for the message. Raises
+    InputError: no legal sequence; with the first position at which it ends.
     """
     assert batch.allowed is not None
     before = labels.start.expand(len(batch.lengths), -1)
@@ -371,22 +251,10 @@ RowWords = Sequence[Sequence[str]]  # words of the tokens of each row
 def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor | None, words: RowWords | None) -> Batch:
     """Return chains as a Batch without features.
 
-    Args:
-        places: positions of the tokens in each row.
-        gold: (B, T) numbers of labels, any number at positions without a token; None for text without labels.
-        sentences: (B, T) number of each token's sentence; None: each row is one sentence.
-        words: the words of each row's tokens; None if no feature needs them.
-
-    Raises:
-        InputError: a wrong number of words.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, build_batch
-        >>> places = TokenPositions.from_mask(torch.tensor([[False, True, True]]))
-        >>> batch = build_batch(places, torch.tensor([[-100, 1, 0]]), None, None)
-        >>> batch.gold, batch.lengths
-        (tensor([[1, 0, 0]]), tensor([2]))
+    `places`: positions of the tokens in each row. `gold`: (B, T) numbers of labels, any number at positions without a
+    token; None for text without labels. `sentences`: (B, T) number of each token's sentence; None: each row is one
+    sentence. `words`: the words of each row's tokens; None if no feature needs them. Raises InputError: a wrong number
+    of words.
     """
     real, (B, T) = places.mask, places.order.shape
     number = torch.zeros_like(places.order) if sentences is None else places.gather(sentences.long())
@@ -409,19 +277,7 @@ def build_batch(places: TokenPositions, gold: Tensor | None, sentences: Tensor |
 def padded_words(words: RowWords, places: TokenPositions) -> Words:
     """Return the numbers (B, T) of the tokens' words.
 
-    Args:
-        words: the words of each row's tokens.
-        places: positions of the tokens.
-
-    Raises:
-        InputError: a wrong number of rows or words.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn.inputs import TokenPositions, padded_words
-        >>> numbers = padded_words([["To", "to"]], TokenPositions.from_mask(torch.tensor([[True, True]])))
-        >>> bool(numbers.exact[0, 0] == numbers.exact[0, 1]), bool(numbers.folded[0, 0] == numbers.folded[0, 1])
-        (False, True)
+    `words`: the words of each row's tokens. Raises InputError: a wrong number of rows or words.
     """
     lengths = places.lengths.tolist()
     if isinstance(words, str) or len(words) != len(lengths):
@@ -441,18 +297,9 @@ EXPECTED = "give a LabelSet, the names in the order of the logits, or id2label, 
 def label_set(labels: LabelSet | Iterable[str] | Mapping[int, str] | Mapping[str, str], scheme: str) -> LabelSet:
     """Return labels as a LabelSet.
 
-    Args:
-        labels: a LabelSet, which is returned as it is; names in the order of their numbers; or a mapping of numbers to
-            names.
-        scheme: tag scheme of the names.
-
-    Raises:
-        InputError: another type, numbers other than 0..L-1, or names that are invalid in a LabelSet.
-
-    Example:
-        >>> from structperc.nn.inputs import label_set
-        >>> label_set({1: "B-PER", 0: "O", 2: "I-PER"}, "IOB2").names
-        ('O', 'B-PER', 'I-PER')
+    `labels`: a LabelSet, which is returned as it is; names in the order of their numbers; or a mapping of numbers to
+    names. `scheme`: tag scheme of the names. Raises InputError: another type, numbers other than 0..L-1, or names that
+    are invalid in a LabelSet.
     """
     if isinstance(labels, LabelSet):
         return labels
@@ -488,13 +335,7 @@ def _in_order(id2label: Mapping[int, str] | Mapping[str, str]) -> list[str]:
 
 
 def to_state(labels: LabelSet) -> Tensor:
-    """Return names and scheme of labels as UTF-8 JSON in a uint8 tensor, for files of tensors.
-
-    Example:
-        >>> from structperc.nn.inputs import label_set, to_state
-        >>> bytes(to_state(label_set(["O", "B-X", "I-X"], "IOB2")).tolist()).decode()
-        '{"scheme": "IOB2", "labels": ["O", "B-X", "I-X"]}'
-    """
+    """Return names and scheme of labels as UTF-8 JSON in a uint8 tensor, for files of tensors."""
     text = json.dumps({"scheme": labels.scheme, "labels": labels.names}, ensure_ascii=False)
     return torch.tensor(list(text.encode()), dtype=torch.uint8)
 
@@ -502,19 +343,8 @@ def to_state(labels: LabelSet) -> Tensor:
 def check_state(state: Tensor, labels: LabelSet) -> None:
     """Check that a state of `to_state` has these labels.
 
-    Args:
-        state: (n,) uint8.
-        labels: the labels of the head.
-
-    Raises:
-        InputError: other labels, with the first difference, or a state that cannot be read.
-
-    Example:
-        >>> from structperc.nn.inputs import check_state, label_set, to_state
-        >>> old, new = label_set(["O", "B-X", "I-X"], "IOB2"), label_set(["O", "B-Y", "I-Y"], "IOB2")
-        >>> check_state(to_state(old), new)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        structperc.errors.InputError: state: label 1 is B-X in the saved state, but B-Y in this head; ...
+    `state`: (n,) uint8. `labels`: the labels of the head. Raises InputError: other labels, with the first difference,
+    or a state that cannot be read.
     """
     try:
         saved = json.loads(bytes(state.detach().to("cpu", torch.uint8).tolist()))

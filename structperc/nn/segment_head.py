@@ -22,8 +22,8 @@ class SegmentHead(Head):
     The encoder computes a vector h_t for each position. The head scores segments (t, d, c) of d tokens from token t on,
     of type c; with O as a type of one token, the score of a segmentation y is
 
-        score(y) = sum over (t, d, c) in y of (sum_{i < d} token_c(h_{t+i}) + segment_c(t, d)) + sum of pair[c, c'],
-        segment(t, d) = W relu(F h_t + G h_{t+d-1} + length_d),
+    score(y) = sum over (t, d, c) in y of (sum_{i < d} token_c(h_{t+i}) + segment_c(t, d)) + sum of pair[c, c'],
+    segment(t, d) = W relu(F h_t + G h_{t+d-1} + length_d),
 
     where pairs are neighbouring segments. So a type may depend on the first and last token together, and on the length,
     which no chain of labels can express (span scores as in Lee et al. 2017, without attention). W and the pairs start
@@ -49,8 +49,6 @@ class SegmentHead(Head):
         scheme: tag scheme, if `labels` are names; one that shows where segments begin, not IOB1.
         criterion: the loss; by default CRFLoss, the negative log-likelihood.
         nonlocal_features: features of whole label sequences. Calls then need `words`, and for documents `sentences`.
-        search: search for candidates in training; by default for as many as the criterion needs, or 20 with non-local
-            features.
         decoder: search for candidates in prediction, which non-local features score again; by default for 100.
 
     Raises:

@@ -29,21 +29,12 @@ FILLERS: dict[str, int | bool] = {"attention_mask": 0, "token_type_ids": 0, "wor
 def first_subwords(word_ids: Iterable[Sequence[int | None]], counts: Sequence[int] | None = None) -> Tensor:
     """Return a mask that marks the first subword of each word.
 
-    Args:
-        word_ids: for each row, the number of each position's word, None at special tokens, as returned by
-            `word_ids(row)` of a tokenizer's `BatchEncoding`.
-        counts: number of words of each row, to detect truncation.
-
-    Returns:
-        A mask (B, T) bool, True at first subwords.
+    `word_ids`: for each row, the number of each position's word, None at special tokens, as returned by `word_ids(row)`
+    of a tokenizer's `BatchEncoding`. `counts`: number of words of each row, to detect truncation. Returns a mask (B, T)
+    bool, True at first subwords.
 
     Raises:
         InputError: rows of different lengths; a word without a subword; with `counts`, missing words at the end.
-
-    Example:
-        >>> from structperc.nn import first_subwords
-        >>> first_subwords([[None, 0, 0, 1, None]], counts=[2])
-        tensor([[False,  True, False,  True, False]])
     """
     rows = [list(row) for row in word_ids]
     if len({len(row) for row in rows}) > 1:
@@ -61,16 +52,14 @@ def tokenize_words(
     """Split the words of sentences into subwords, as rows for a model and a head. Nothing is truncated.
 
     The subwords are those of the words with a space between them, also of byte-level tokenizers (RoBERTa, ModernBERT).
+    Returns a row for each sentence, with `input_ids`, `attention_mask`, and the mask `words`, True at the first subword
+    of each word. With labels it has also `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of
+    rows.
 
     Args:
         tokenizer: a fast tokenizer of transformers.
         sentences: the words of each sentence.
         labels: the label numbers of each sentence's words; None for text without labels.
-
-    Returns:
-        A row for each sentence, with `input_ids`, `attention_mask`, and the mask `words`, True at the first subword of
-        each word. With labels it has also `labels`, -100 at all other positions. `TokenCollator` makes mini-batches of
-        rows.
 
     Raises:
         InputError: a tokenizer without word_ids, different numbers of labels and words, a word without a subword, a
@@ -132,13 +121,6 @@ class TokenCollator:
     Raises:
         InputError: an unknown side; on a call, a name without a filler, rows with different names, or values of one row
             that differ in length.
-
-    Example:
-        >>> from structperc.nn import TokenCollator
-        >>> rows = [{"input_ids": [5, 6], "words": [True, False]}, {"input_ids": [7], "words": [True]}]
-        >>> TokenCollator(pad_token_id=0)(rows)["input_ids"]
-        tensor([[5, 6],
-                [7, 0]])
     """
 
     def __init__(

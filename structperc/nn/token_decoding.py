@@ -30,13 +30,7 @@ BOUNDARY = ""  # in place of a label, before the first and after the last one
 
 
 class Transitions(NamedTuple):
-    """Scores of label pairs, and of first and last labels, that `decode_tokens` adds to those of a model.
-
-    Example:
-        >>> from structperc.nn import Transitions
-        >>> Transitions.from_pairs({("O", "B"): -2.0}, ["O", "B-PER", "I-PER"]).pairs[0]
-        tensor([ 0., -2.,  0.])
-    """
+    """Scores of label pairs, and of first and last labels, that `decode_tokens` adds to those of a model."""
 
     start: Tensor  # (L,)
     pairs: Tensor  # (L, L), of labels (columns) after another (rows)
@@ -94,7 +88,9 @@ def decode_tokens(
     model p(labels) = exp(score) / Z over all legal label sequences.
 
     A list of words has the pieces of these words with a space between them, see `tokenize_words`. A word without a
-    piece, which some tokenizers drop, is left out of the sequence.
+    piece, which some tokenizers drop, is left out of the sequence. Returns a list of `TextSpan` for each text in order,
+    or that of one text. Start and end count characters of a text, so that text[start:end] is of `type`, or words of a
+    list. In the scheme "none" each word is a span.
 
     Args:
         model: a token classifier of transformers, or a function of `input_ids` and `attention_mask` that returns
@@ -113,10 +109,6 @@ def decode_tokens(
         words: returns the offsets (start, end) of the words of a text; None: each piece is a word, for models trained
             so.
         batch_size: number of rows of a mini-batch.
-
-    Returns:
-        A list of `TextSpan` for each text in order, or that of one text. Start and end count characters of a text, so
-        that text[start:end] is of `type`, or words of a list. In the scheme "none" each word is a span.
 
     Raises:
         InputError: a tokenizer without offsets, labels that are missing or do not fit, logits of another number of
@@ -162,10 +154,10 @@ def estimate_transitions(
     A classifier estimates p(y_t | x). The chain of Bourlard & Morgan 1994 (scaled likelihoods) multiplies
     p(y_t | x) / p(y_t) by p(y_t | y_{t-1}), so the score of a pair is
 
-        weight (log p(y_t | y_{t-1}) - log p(y_t)),
+    weight (log p(y_t | y_{t-1}) - log p(y_t)),
 
     with pseudo counts for legal pairs. Classifiers that read the context know much of it already, so that a weight
-    below 1 may be better; `fit_transitions` fits all scores.
+    below 1 may be better; `fit_transitions` fits all scores. Returns the scores, float32; 0 for illegal pairs.
 
     Args:
         sentences: the labels of each sentence.
@@ -174,18 +166,8 @@ def estimate_transitions(
         weight: factor of all scores.
         pseudo_count: is added to each count.
 
-    Returns:
-        The scores, float32; 0 for illegal pairs.
-
     Raises:
         InputError: no sentence, an unknown label, or a pseudo count that is not positive.
-
-    Example:
-        >>> from structperc.nn import estimate_transitions
-        >>> corpus = [["O", "B-PER", "O", "O"], ["B-PER", "I-PER"]]
-        >>> found = estimate_transitions(corpus, ["O", "B-PER", "I-PER"])
-        >>> bool(found.start[1] > found.start[0])
-        True
     """
     known = label_set(labels, scheme)
     if not pseudo_count > 0:
@@ -223,7 +205,8 @@ def fit_transitions(
 ) -> Transitions:
     """Return the scores of label pairs that fit development data best, without training the model.
 
-    They minimise - sum log p(gold | x) + |scores|^2 / (2 variance), a convex function, by L-BFGS.
+    They minimise - sum log p(gold | x) + |scores|^2 / (2 variance), a convex function, by L-BFGS. Returns the scores,
+    float32.
 
     Args:
         model: the model or the logits of the sentences, as in `decode_tokens`.
@@ -236,25 +219,8 @@ def fit_transitions(
         variance: variance of the Gaussian prior of each score.
         batch_size: number of rows of a mini-batch of the model.
 
-    Returns:
-        The scores, float32.
-
     Raises:
         InputError: labels that are unknown, illegal or do not fit the words; a word without a piece.
-
-    Example:
-        >>> import torch
-        >>> from structperc.nn import fit_transitions
-        >>> class Encoding(dict):
-        ...     word_ids = lambda self: [None, 0, 1, None]
-        >>> class Tokenizer:  # in place of AutoTokenizer.from_pretrained(...)
-        ...     is_fast, padding_side = True, "right"
-        ...     __call__ = lambda self, text, **_: Encoding(input_ids=[2, 5, 6, 3])
-        >>> found = fit_transitions(
-        ...     torch.zeros(1, 4, 3), Tokenizer(), [["Anna", "Lind"]], [["B-PER", "I-PER"]], ["O", "B-PER", "I-PER"]
-        ... )
-        >>> bool(found.pairs[1, 2] > 0)
-        True
     """
     head = _head(model, labels, scheme, None).double().requires_grad_(True)
     given, names = _read(tokenizer, sentences, None), list(map(list, gold))

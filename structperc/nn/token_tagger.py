@@ -62,9 +62,7 @@ class TokenTagger(nn.Module):
     `encode` and `predict` read the same subwords: words are tokenised one by one, byte-level tokenizers (RoBERTa,
     ModernBERT) get a space before each word, words without subwords (zero-width characters) become the unknown token,
     and words that are longer than a window are truncated. `predict` reads longer texts in overlapping windows, with one
-    chain of labels over the whole sentence.
-
-    `from_pretrained` is the usual constructor.
+    chain of labels over the whole sentence. `from_pretrained` is the usual constructor.
 
     Args:
         encoder: a `Transformer` with its network, and the defaults of pool, layers and within.
@@ -136,12 +134,6 @@ class TokenTagger(nn.Module):
 
         Raises:
             InputError: a model that cannot be loaded, labels that are missing, invalid or, for a saved tagger, given.
-
-        Example:
-            >>> from structperc.nn import TokenTagger
-            >>> TokenTagger.from_pretrained("no/such/folder/of/a/model", labels=["O", "B-PER", "I-PER"])
-            Traceback (most recent call last):
-            structperc.errors.InputError: Transformer: model no/such/folder/of/a/model is not a folder; ...
         """
         name = str(model)
         if (expand_path(name) / CONFIG).is_file():
@@ -172,15 +164,9 @@ class TokenTagger(nn.Module):
     def encode(self, sentences: Iterable[Sequence[str]], labels: Iterable[Sequence[str]]) -> list[dict[str, list[int]]]:
         """Return sentences as rows for `forward`, for a Trainer or a DataLoader with a collator.
 
-        A sentence that is longer than a window becomes several rows, cut where no segment is cut.
-
-        Args:
-            sentences: the words of each sentence.
-            labels: the label names of the words of each sentence.
-
-        Returns:
-            Rows with input_ids, attention_mask and labels: the number of a word's label at its first subword, -100
-            elsewhere.
+        A sentence that is longer than a window becomes several rows, cut where no segment is cut. `sentences`: the
+        words of each sentence. `labels`: the label names of the words of each sentence. Returns rows with input_ids,
+        attention_mask and labels: the number of a word's label at its first subword, -100 elsewhere.
 
         Raises:
             InputError: different numbers of labels and words, unknown or illegal labels, a segment that is longer than
@@ -233,16 +219,15 @@ class TokenTagger(nn.Module):
     ) -> "TokenClassifierOutput":
         """Return the scores of labels at all positions and, given labels, the loss.
 
+        Returns `loss`, the mean over rows, or None without labels, and `logits` (B, P, L). Their best label sequences
+        are those of `decode`; the largest logit of a position may be an illegal label.
+
         Args:
             input_ids: (B, P) subwords of rows with special tokens and padding.
             attention_mask: (B, P), 0 in the padding, on either side; by default there is none.
             token_type_ids: (B, P), for models that use them.
             labels: (B, P) label numbers at first subwords, -100 elsewhere.
             others: options that the Trainer and peft pass to models of transformers; they have no effect.
-
-        Returns:
-            `loss`, the mean over rows, or None without labels, and `logits` (B, P, L). Their best label sequences are
-            those of `decode`; the largest logit of a position may be an illegal label.
 
         Raises:
             InputError: wrong shapes, more positions than the encoder has, another input, such as `position_ids`; on a
@@ -282,12 +267,8 @@ class TokenTagger(nn.Module):
     def decode(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the best legal label sequence of each row, as `preprocess_logits_for_metrics` of a Trainer.
 
-        Args:
-            logits: (B, P, L) of `forward`.
-            labels: (B, P), -100 at positions without a word; other numbers have no effect.
-
-        Returns:
-            Label numbers (B, P), -100 at positions without a word.
+        `logits`: (B, P, L) of `forward`. `labels`: (B, P), -100 at positions without a word; other numbers have no
+        effect. Returns label numbers (B, P), -100 at positions without a word.
 
         Raises:
             InputError: no labels.
@@ -299,8 +280,7 @@ class TokenTagger(nn.Module):
     def names(self, labels: Iterable[Any]) -> list[list[str]]:
         """Return the names of the label numbers of each row, without positions of -100.
 
-        Args:
-            labels: (B, P), a tensor or an array, or lists of numbers.
+        `labels`: (B, P), a tensor or an array, or lists of numbers.
         """
         rows = map(torch.as_tensor, labels)
         return [self.labels.decode(row[row != IGNORE_INDEX]) for row in rows]
@@ -316,17 +296,15 @@ class TokenTagger(nn.Module):
     ) -> list[Any]:
         """Return the segments of texts, or of sentences as lists of words.
 
+        Returns a list of `TextSpan` for each text or sentence in order, or that of one text. Start and end count
+        characters of a text, so that text[start:end] is of `type`, or words of a list. Confidences are probabilities,
+        or None if the criterion has none. In the scheme "none" each word is a span.
+
         Args:
             inputs: a text, or a list of texts, which are split into words and sentences, or of lists of words, each one
                 sentence.
             tokenizer: returns the offsets (start, end) of the words of a text, tokenised like the training data.
             sentences: returns the boundaries of sentences among these words.
-            batch_size: number of sentences of a mini-batch.
-
-        Returns:
-            A list of `TextSpan` for each text or sentence in order, or that of one text. Start and end count characters
-            of a text, so that text[start:end] is of `type`, or words of a list. Confidences are probabilities, or None
-            if the criterion has none. In the scheme "none" each word is a span.
 
         Raises:
             InputError: words that are not strings.
@@ -341,9 +319,7 @@ class TokenTagger(nn.Module):
     def tag(self, sentences: Iterable[Sentence], batch_size: int = 32) -> list[list[str]]:
         """Return the names of the best labels of each sentence.
 
-        Args:
-            sentences: lists of words.
-            batch_size: number of sentences of a mini-batch.
+        `sentences`: lists of words. `batch_size`: number of sentences of a mini-batch.
 
         Raises:
             InputError: a string in place of a list of words.
@@ -389,9 +365,8 @@ class TokenTagger(nn.Module):
     def save_pretrained(self, folder: str | Path) -> None:
         """Save the tagger, to be loaded by `from_pretrained` without the pretrained model.
 
-        Args:
-            folder: gets the weights (model.safetensors), labels and options (token_tagger.json), and the files of the
-                tokenizer.
+        `folder`: gets the weights (model.safetensors), labels and options (token_tagger.json), and the files of the
+        tokenizer.
 
         Raises:
             InputError: adapters of peft that are not merged.

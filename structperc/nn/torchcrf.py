@@ -60,25 +60,16 @@ class CRF(nn.Module):
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
         """Return the log-likelihood log p(tags | emissions).
 
+        Returns (B,) with reduction "none", else (). It is 0 for a row in which all sequences of tags have score -inf.
+
         Args:
             emissions: (B, T, L) scores of tags, or (T, B, L) unless batch_first.
             tags: (B, T) or (T, B) int64.
             mask: (B, T) or (T, B), on at tokens; the first position of each row must be a token. By default all are.
             reduction: "none"; "sum" or "mean" over rows; or "token_mean", the sum divided by the number of tokens.
 
-        Returns:
-            (B,) with reduction "none", else (). It is 0 for a row in which all sequences of tags have score -inf.
-
         Raises:
             InputError: wrong shapes, an unknown reduction, a row with a masked first position.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import CRF
-            >>> crf = CRF(num_tags=2, batch_first=True)
-            >>> emissions, tags = torch.zeros(3, 4, 2), torch.zeros(3, 4, dtype=torch.int64)
-            >>> crf(emissions, tags, reduction="none").shape
-            torch.Size([3])
         """
         self._check(emissions, tags, mask)
         if reduction not in get_args(CRFReduction):
@@ -97,20 +88,11 @@ class CRF(nn.Module):
     def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
         """Return the best tags of each row's tokens.
 
-        Args:
-            emissions: (B, T, L) scores of tags, or (T, B, L) unless batch_first.
-            mask: (B, T) or (T, B), on at tokens; the first position of each row must be a token. By default all are.
+        `emissions`: (B, T, L) scores of tags, or (T, B, L) unless batch_first. `mask`: (B, T) or (T, B), on at tokens;
+        the first position of each row must be a token. By default all are.
 
         Raises:
             InputError: wrong shapes, a row with a masked first position.
-
-        Example:
-            >>> import torch
-            >>> from structperc.nn import CRF
-            >>> crf = CRF(num_tags=2, batch_first=True)
-            >>> mask = torch.tensor([[1, 1], [1, 0]])
-            >>> crf.decode(torch.tensor([[[0.0, 1.0], [2.0, 0.0]], [[0.0, 1.0], [2.0, 0.0]]]), mask)
-            [[1, 0], [1]]
         """
         self._check(emissions, None, mask)
         places, lattice = self._lattice(emissions, mask)

@@ -102,15 +102,12 @@ def nonlocal_scores(
 ) -> Tensor:
     """Return the sum of the scores of non-local features.
 
+    Returns (B, K) float32, 0 for invalid label sequences.
+
     Args:
-        features: the features.
         batch: B sequences.
         labels: (B, K, T) int64, K label sequences of each sequence.
         valid: (B, K) bool.
-        label_set: the labels.
-
-    Returns:
-        (B, K) float32, 0 for invalid label sequences.
     """
     scores, features = valid.new_zeros(valid.shape, dtype=torch.float32), list(features)
     if not features:

@@ -90,13 +90,10 @@ def build_text(
 ) -> CandidateText:
     """Return the text of all stretches.
 
-    Args:
-        candidates: the label sequences.
-        kept: (B, T) bool, tokens of stretches; neighbours belong to one stretch unless `parted` separates them.
-        parted: (B, T) bool, tokens separated from the token before.
-        places: (N,) int64, ascending, the tokens of `columns`.
-        columns: (N, K) int64, numbers below `size` that distinguish the label sequences of a stretch.
-        size: exclusive upper bound of `columns`.
+    `candidates`: the label sequences. `kept`: (B, T) bool, tokens of stretches; neighbours belong to one stretch unless
+    `parted` separates them. `parted`: (B, T) bool, tokens separated from the token before. `places`: (N,) int64,
+    ascending, the tokens of `columns`. `columns`: (N, K) int64, numbers below `size` that distinguish the label
+    sequences of a stretch. `size`: exclusive upper bound of `columns`.
     """
     K, T = candidates.labels.shape[1:]
     opens = kept & (parted | ~shift(kept, 1, False))
@@ -126,7 +123,8 @@ def build_text(
 def _numbered(columns: Tensor, stretch: Tensor, Z: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Number the different columns[stretch == z, k] (N, K) of each stretch 0 <= z < Z (N,), ascending.
 
-    -> numbers (Z, K), ascending with z and different for different z; their count for each z (Z,); a k for each number.
+    Returns numbers (Z, K), ascending with z and different for different z; their count for each z (Z,); a k for each
+    number.
     """
     K = columns.shape[1]
     _, rank = spread(stretch.bincount(minlength=Z))

@@ -60,9 +60,6 @@ class PhraseConsistency(ConsistencyFeature):
     "Same phrases in a document tend to have the same entity class" (Kazama & Torisawa 2007, section 5, after Finkel,
     Grenager & Manning 2005). With n_c entities of class c with these words, there are n_c n_d pairs of two classes and
     n_c (n_c - 1) / 2 pairs of one class. Counts have names such as "phrase(LOC,PER)".
-
-    Args:
-        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
     """
 
     template, ordered = "phrase", False
@@ -85,9 +82,6 @@ class SubphraseConsistency(ConsistencyFeature):
     "A sub-phrase of a phrase tends to have the same entity class as the phrase" (Kazama & Torisawa 2007, section 5,
     after Finkel, Grenager & Manning 2005). A pair counts once, even when A's words occur twice in B. Counts have names
     such as "subphrase(LOC,ORG)", with the class of the part first.
-
-    Args:
-        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
     """
 
     template = "subphrase"
@@ -126,9 +120,6 @@ class MajorityPhrase(ConsistencyFeature):
     entity if it is among them, else the first in the order of the types. Counts have names such as
     "majority_phrase(LOC,ORG)".
 
-    Args:
-        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
-
     Example:
         >>> from structperc import LabelSet
         >>> from structperc.nn.inputs import TokenPositions, build_batch
@@ -158,9 +149,6 @@ class MajoritySuperphrase(ConsistencyFeature):
     The majority version of sub-phrase consistency (Krishnan & Manning 2006; Kazama & Torisawa 2007, section 5). Each
     entity counts once, even if several entities contain its words. Ties are resolved as in
     `MajorityPhrase`.
-
-    Args:
-        match: "exact", or "folded" to compare words without their case, for headlines in capitals.
     """
 
     template = "majority_superphrase"

@@ -202,34 +202,19 @@ class Suffixes(ShapeFeature):
 
 
 class LexiconShapes(LexiconFeature, ShapesOfEntity):
-    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0".
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """`ShapesOfEntity` with a flag for words usually in lower case: GF=g_s g_s+1 ... g_e, such as "GF=Aa1 A.A.0"."""
 
     template = "GF"
 
 
 class LexiconPrefixes(LexiconFeature, Prefixes):
-    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """`Prefixes` with the flag of a lexicon: PF2=g_s, PF2=g_s g_s+1, ..., PF2=g_s ... g_e."""
 
     template = "PF2"
 
 
 class LexiconSuffixes(LexiconFeature, Suffixes):
-    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """`Suffixes` with the flag of a lexicon: SF2=g_e, ..., SF2=g_e ... g_s."""
 
     template = "SF2"
 
@@ -271,24 +256,14 @@ class BoundaryFeature(LexiconFeature, EntityFeature):
 
 
 class StartBigrams(BoundaryFeature):
-    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """Words before and after the start of an entity: BO00=w_s-1 w_s, BO01=w_s-1 g_s, BO10, BO11."""
 
     template = "BO"
     windows = (("BO", (-1, 0)),)
 
 
 class EndBigrams(BoundaryFeature):
-    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """Words before and after the end of an entity: BE00=w_e w_e+1, BE01=w_e g_e+1, BE10, BE11."""
 
     template = "BE"
     windows = (("BE", (0, 1)),)
@@ -296,24 +271,14 @@ class EndBigrams(BoundaryFeature):
 
 
 class StartTrigrams(BoundaryFeature):
-    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """Words around the start of an entity: TO000=w_s-1 w_s w_s+1 ... TO111, TO2000=w_s-2 w_s-1 w_s ... TO2111."""
 
     template = "TO"
     windows = (("TO", (-1, 0, 1)), ("TO2", (-2, -1, 0)))
 
 
 class EndTrigrams(BoundaryFeature):
-    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
-    """
+    """Words around the end of an entity: TE000=w_e-1 w_e w_e+1 ... TE111, TE2000=w_e w_e+1 w_e+2 ... TE2111."""
 
     template = "TE"
     windows = (("TE", (-1, 0, 1)), ("TE2", (0, 1, 2)))

@@ -138,9 +138,7 @@ class GlobalFeature(NonlocalFeature):
     def set_vocabulary(self, keys: Tensor, strings: Sequence[str] | None = None) -> None:
         """Set the strings that are features, with zero weights.
 
-        Args:
-            keys: (F,) int64, numbers of the strings, ascending.
-            strings: the F strings, if known.
+        `keys`: (F,) int64, numbers of the strings, ascending. `strings`: the F strings, if known.
 
         Raises:
             InputError: keys that do not ascend, or another number of strings.
@@ -307,17 +305,13 @@ def format_strings(
     labels: Callable[[int, int], Sequence[str]],
     types: Sequence[str],
 ) -> list[str]:
-    """Return the strings of a template at examples.
+    """Return the F strings of a template at examples.
 
     Args:
-        feature: the template.
         examples: one occurrence of each of F strings.
         corpus: the corpus with the sequences of the examples.
         labels: function labels(row, k) that returns the label names of candidate k of a sequence of the corpus.
         types: names of the segment types, as in `LabelSet.type_names`.
-
-    Returns:
-        the F strings.
     """
     words, boundaries = corpus.columns["word"], torch.from_numpy(corpus.sentences)
     starts = torch.from_numpy(corpus.starts)[examples.rows.long()]

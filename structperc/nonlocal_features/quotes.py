@@ -60,7 +60,6 @@ class QuotedTags(QuoteFeature):
 
     Args:
         limit: quotes with e - s >= limit have no string. (The value is illegible in our copy of the paper.)
-        lexicon: words that are usually in lower case; by default those of the training data.
 
     Raises:
         InputError: a limit that leaves no word between the marks.
@@ -113,10 +112,6 @@ class QuotedEntity(QuoteFeature):
 
     b' is 1 if the words s + 1, ..., e' are exactly one entity, whose type is added; u and l count words that begin
     with an upper-case and a lower-case letter; b is 1 if u > l.
-
-    Args:
-        typed: True to distinguish the strings of entities of different types.
-        lexicon: words that are usually in lower case; by default those of the training data.
 
     Example:
         >>> feature, words, labels = QuotedEntity(), ['"', "Jaws", '"', "ran"], ["O", "B-MISC", "O", "O"]

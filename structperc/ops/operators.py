@@ -23,19 +23,8 @@ from structperc.ops.registration import operator
 def viterbi(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the best label sequence of each sequence and its score (Viterbi 1967).
 
-    Ties go to the first in lexicographic order.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-
-    Returns:
-        Scores (B,), -inf without a possible label sequence, 0 for an empty sequence; and labels (B, T) int64, 0 in both
-        cases and in the padding.
-
-    Raises:
-        InvalidScoreError: on a CPU, a score of +inf or NaN.
+    Ties go to the first in lexicographic order. Returns scores (B,), -inf without a possible label sequence, 0 for an
+    empty sequence; and labels (B, T) int64, 0 in both cases and in the padding.
 
     Example:
         >>> import torch
@@ -52,28 +41,9 @@ def kbest(unary: Tensor, edge: Tensor, lengths: Tensor, k: int) -> tuple[Tensor,
     """Return the k best label sequences of each sequence, best first.
 
     All are different, and ties are in lexicographic order. Their losses against the best one, in the precision of the
-    lattice, decide which ones are among the k best; their scores are those of `path_score`.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        k: number of label sequences.
-
-    Returns:
-        Labels (B, k, T) int64, scores (B, k) and valid (B, k) bool. Missing label sequences have labels 0, score -inf
-        and valid False. An empty sequence has one label sequence, of score 0.
-
-    Raises:
-        InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> labels, scores, valid = ops.kbest(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), 3)
-        >>> labels.tolist(), scores.tolist()
-        ([[[1, 0], [0, 0], [1, 1]]], [[3.0, 2.0, 1.0]])
+    lattice, decide which ones are among the k best; their scores are those of `path_score`. `k`: number of label
+    sequences. Returns labels (B, k, T) int64, scores (B, k) and valid (B, k) bool. Missing label sequences have labels
+    0, score -inf and valid False. An empty sequence has one label sequence, of score 0.
     """
     (B, T, _), dtype = unary.shape, torch.int64
     return lengths.new_empty(B, k, T, dtype=dtype), unary.new_empty(B, k), lengths.new_empty(B, k, dtype=torch.bool)
@@ -116,22 +86,7 @@ def best_before_and_after_backward(
     """Return the gradients of unary and edge scores, from those of the results of `best_before_and_after`.
 
     The gradients are pushed outwards along the best labels, those of many paths together; no path is kept.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        grad_before: (B, T, L), gradient of the first result.
-        grad_after: (B, T, L), gradient of the second result.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
-        >>> ones = torch.ones(1, 2, 2)
-        >>> ops.best_before_and_after_backward(unary, edge, torch.tensor([2]), ones, ones)[0]
-        tensor([[[0., 2.],
-                 [2., 0.]]])
+    `grad_before`: (B, T, L), gradient of the first result. `grad_after`: (B, T, L), gradient of the second result.
     """
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
@@ -140,26 +95,9 @@ def best_before_and_after_backward(
 def best_before_and_after(unary: Tensor, edge: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the best scores of all that is before, and of all that is after, each label.
 
-    The unary score of the label itself is excluded.
-
-    The gradient of an entry is that of the score of its best prefix or suffix, the lowest label among equals at each
-    step outwards; 0 where there is none.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-
-    Returns:
-        Two tensors (B, T, L), 0 at the ends and in the padding, -inf where nothing is possible.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> before, after = ops.best_before_and_after(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        >>> before.tolist(), after.tolist()
-        ([[[0.0, 0.0], [1.0, 1.0]]], [[[2.0, 2.0], [0.0, 0.0]]])
+    The unary score of the label itself is excluded. The gradient of an entry is that of the score of its best prefix or
+    suffix, the lowest label among equals at each step outwards; 0 where there is none. Returns two tensors (B, T, L), 0
+    at the ends and in the padding, -inf where nothing is possible.
     """
     return torch.empty_like(unary), torch.empty_like(unary)
 
@@ -197,13 +135,7 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
     """Return log Z, and the marginal probabilities of labels and of label pairs (Baum 1972, Rabiner 1989).
 
     The gradient of log Z is the probabilities. The gradient of the probabilities, and all further derivatives, are
-    computed in tensor operations.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        with_pairs: whether to compute the probabilities of pairs.
+    computed in tensor operations. `with_pairs`: whether to compute the probabilities of pairs.
 
     Returns:
         log Z (B,), -inf without a possible label sequence, 0 for an empty sequence. The probabilities of labels (B, T,
@@ -228,27 +160,9 @@ def forward_backward(unary: Tensor, edge: Tensor, lengths: Tensor, with_pairs: b
 def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """Return label sequences drawn from p(y | x), by filtering backwards and sampling forwards.
 
-    Each label is the first one whose cumulative probability, given the label before, exceeds the noise.
-
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        noise: (B, n, T) float64, uniform in [0, 1).
-
-    Returns:
-        Labels (B, n, T) int64, 0 in the padding and where no label sequence is possible.
-
-    Raises:
-        InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary, noise = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.tensor([[[0.2, 0.5], [0.5, 0.9]]]).double()
-        >>> ops.sample(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), noise)
-        tensor([[[0, 0],
-                 [1, 1]]])
+    Each label is the first one whose cumulative probability, given the label before, exceeds the noise. `noise`: (B, n,
+    T) float64, uniform in [0, 1). Returns labels (B, n, T) int64, 0 in the padding and where no label sequence is
+    possible.
     """
     return lengths.new_empty(noise.shape, dtype=lengths.dtype)
 
@@ -257,19 +171,7 @@ def sample(unary: Tensor, edge: Tensor, lengths: Tensor, noise: Tensor) -> Tenso
 def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of unary and edge scores, from that of the result of `local_log_partition`.
 
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        grad: (B, T, L), gradient of the result.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary, edge = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2)
-        >>> ops.local_log_partition_backward(unary, edge, torch.tensor([2]), torch.ones(1, 2, 2))[0]
-        tensor([[[0.0000, 0.0000],
-                 [1.7616, 0.2384]]])
+    `grad`: (B, T, L), gradient of the result.
     """
     return torch.empty_like(unary), edge.new_empty(edge.shape)
 
@@ -282,22 +184,8 @@ def local_log_partition_backward(unary: Tensor, edge: Tensor, lengths: Tensor, g
 def local_log_partition(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """Return log sum_j exp(unary[t + 1, j] + edge[t + 1, i, j]) for each label i of each token t.
 
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-
-    Returns:
-        The log-sums (B, T, L), 0 at last tokens and in the padding. They are +inf where no label can follow, so that a
-        score less this sum is impossible.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> ops.local_log_partition(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]))
-        tensor([[[2.1269, 2.1269],
-                 [0.0000, 0.0000]]])
+    Returns the log-sums (B, T, L), 0 at last tokens and in the padding. They are +inf where no label can follow, so
+    that a score less this sum is impossible.
     """
     return torch.empty_like(unary)
 
@@ -317,25 +205,11 @@ def _count_paths(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def path_score(unary: Tensor, edge: Tensor, lengths: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
     """Return the score of each given label sequence.
 
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-        labels: (S, T) int64; labels in the padding are not read.
-        rows: (S,) int64, the sequence of each label sequence.
-
-    Returns:
-        The scores (S,). On other devices than a CPU the score is NaN if a label of a token is outside 0..L-1.
+    `labels`: (S, T) int64; labels in the padding are not read. `rows`: (S,) int64, the sequence of each label sequence.
+    Returns the scores (S,). On other devices than a CPU the score is NaN if a label of a token is outside 0..L-1.
 
     Raises:
         InputError: on a CPU, a label of a token outside 0..L-1.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> unary, labels = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.tensor([[1, 0], [1, 1]])
-        >>> ops.path_score(unary, torch.zeros(1, 1, 2, 2), torch.tensor([2]), labels, torch.tensor([0, 0]))
-        tensor([3., 1.])
     """
     return unary.new_empty(labels.shape[0])
 
@@ -354,25 +228,13 @@ def path_counts(
 ) -> tuple[Tensor, Tensor]:
     """Return the summed weights of the label sequences through each label and each label pair.
 
-    This is the transpose of `path_score`. Labels outside 0..L-1 are left out.
+    This is the transpose of `path_score`. Labels outside 0..L-1 are left out. Returns two tables of these shapes.
 
     Args:
         weights: (S,), one for each label sequence.
-        lengths: (B,) int64.
         labels: (S, T) int64.
         rows: (S,) int64, the sequence of each label sequence.
         unary: shape of the unary scores.
         edge: shape of the edge scores.
-
-    Returns:
-        Two tables of these shapes.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> weights, labels, rows = torch.tensor([1.0, -1.0]), torch.tensor([[1, 0], [1, 1]]), torch.tensor([0, 0])
-        >>> ops.path_counts(weights, torch.tensor([2]), labels, rows, [1, 2, 2], [1, 1, 2, 2])[0]
-        tensor([[[ 0.,  0.],
-                 [ 1., -1.]]])
     """
     return weights.new_empty(unary), weights.new_empty(edge)

@@ -29,19 +29,9 @@ def operator(
     """Return a decorator that registers a function as the operator structperc::NAME.
 
     The type hints of the function give the schema; its first argument is a tensor of scores. Its body returns empty
-    tensors of the right shapes, for meta and fake tensors.
-
-    Args:
-        module: name of the modules in `reference`, `cpu` and `cuda` that implement the operator.
-        save: the function `setup_context` of torch.library.register_autograd; None for an operator without a
-            derivative.
-        backward: the function `backward` of torch.library.register_autograd.
-
-    Example:
-        >>> from structperc.ops.registration import MODULES
-        >>> import structperc.ops
-        >>> MODULES["viterbi"], MODULES["path_score"]
-        ('viterbi', 'paths')
+    tensors of the right shapes, for meta and fake tensors. `module`: name of the modules in `reference`, `cpu` and
+    `cuda` that implement the operator. `save`: the function `setup_context` of torch.library.register_autograd; None
+    for an operator without a derivative. `backward`: the function `backward` of torch.library.register_autograd.
     """
 
     def register(shapes: Function) -> Function:
@@ -105,10 +95,8 @@ def _autograd_function(
 def implementation(device: str, name: str) -> Callable[..., Any]:
     """Return the function that implements an operator on a device.
 
-    Args:
-        device: "reference", "cpu" or "cuda". The reference replaces "cuda" where Triton is not installed, and for
-            operators without a Triton kernel.
-        name: name of the operator.
+    `device`: "reference", "cpu" or "cuda". The reference replaces "cuda" where Triton is not installed, and for
+    operators without a Triton kernel. `name`: name of the operator.
 
     Example:
         >>> import torch

@@ -1,7 +1,7 @@
 """Operators on segments: contracts, shapes and derivatives.
 
 Scores are those of `SemiMarkovScores`. A segmentation is a sequence of labels: c begins a segment of type c, C + c
-continues it. For invalid scores see `structperc.ops.operators`.
+continues it. For errors and other results of invalid scores see `structperc.ops.operators`.
 """
 
 from collections.abc import Callable
@@ -40,27 +40,9 @@ class SemiMarkovScores(NamedTuple):
 def semi_markov_viterbi(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the best segmentation of each sequence and its score (Sarawagi & Cohen 2004, Section 3.1).
 
-    Ties go to the first in lexicographic order of labels: to the lower type, then to the shorter segment.
-
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-
-    Returns:
-        Scores (B,), -inf without a possible segmentation, 0 for an empty sequence; labels (B, T) int64, 0 in both cases
-        and in the padding.
-
-    Raises:
-        InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token = torch.tensor([[[0.0, 1.0], [0.0, 1.0], [2.0, 0.0]]])
-        >>> ops.semi_markov_viterbi(token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([3]))
-        (tensor([3.]), tensor([[1, 3, 0]]))
+    Ties go to the first in lexicographic order of labels: to the lower type, then to the shorter segment. Returns
+    scores (B,), -inf without a possible segmentation, 0 for an empty sequence; labels (B, T) int64, 0 in both cases and
+    in the padding.
     """
     B, T, _ = token.shape
     return token.new_empty(B), lengths.new_empty(B, T, dtype=torch.int64)
@@ -72,28 +54,7 @@ def semi_markov_kbest(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the k best segmentations of each sequence, best first; see `structperc.ops.kbest`.
 
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-        k: number of segmentations.
-
-    Returns:
-        Labels (B, k, T) int64, scores (B, k) and valid (B, k) bool.
-
-    Raises:
-        InvalidScoreError: on a CPU, a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> labels, scores, valid = ops.semi_markov_kbest(
-        ...     token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([2]), 3
-        ... )
-        >>> labels.tolist(), scores.tolist()
-        ([[[0, 2], [1, 0], [0, 0]]], [[2.0, 2.0, 1.0]])
+    `k`: number of segmentations. Returns labels (B, k, T) int64, scores (B, k) and valid (B, k) bool.
     """
     (B, T, _), dtype = token.shape, torch.int64
     return lengths.new_empty(B, k, T, dtype=dtype), token.new_empty(B, k), lengths.new_empty(B, k, dtype=torch.bool)
@@ -136,27 +97,9 @@ def semi_markov_log_partition(
     """Return log Z and, for its gradient, expected numbers; in less memory than `semi_markov_sums`.
 
     The gradient is computed from the other results; further derivatives are computed in tensor operations.
-
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-        with_gradient: False: the other results have no rows, (B, 0, ...), and there is no gradient.
-
-    Returns:
-        log Z (B,) and the results of `semi_markov_sums`; with segment scores that are the same for all tokens, those of
-        segments are summed over the tokens, (B, 1, D, C).
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> total, segments, *_ = ops.semi_markov_log_partition(
-        ...     token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]), True
-        ... )
-        >>> total, segments.shape
-        (tensor([3.7209]), torch.Size([1, 1, 2, 2]))
+    `with_gradient`: False: the other results have no rows, (B, 0, ...), and there is no gradient. Returns log Z (B,)
+    and the results of `semi_markov_sums`; with segment scores that are the same for all tokens, those of segments are
+    summed over the tokens, (B, 1, D, C).
     """
     (B, T, C), (_, rows, D, _), n = token.shape, segment.shape, 1 if with_gradient else 0
     return (
@@ -174,27 +117,9 @@ def semi_markov_sums(
     """Return log Z, the probabilities of segments and types, and expected numbers of pairs (Sarawagi & Cohen 2004).
 
     The gradient of log Z is computed from the other results; further derivatives are computed in tensor operations.
-
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-
-    Returns:
-        log Z (B,), -inf without a possible segmentation, 0 for an empty sequence; probabilities (B, T, D, C) of the
-        segments by first token, number of tokens less 1, and type; probabilities (B, T, C) that a token is in a segment
-        of a type; expected numbers (B, C, C) of pairs of neighbours.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> total, segments, tokens, pairs = ops.semi_markov_sums(
-        ...     token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])
-        ... )
-        >>> total, float(segments[0, 0].sum())
-        (tensor([3.7209]), 1.0)
+    Returns log Z (B,), -inf without a possible segmentation, 0 for an empty sequence; probabilities (B, T, D, C) of the
+    segments by first token, number of tokens less 1, and type; probabilities (B, T, C) that a token is in a segment of
+    a type; expected numbers (B, C, C) of pairs of neighbours.
     """
     (B, T, C), D = token.shape, segment.shape[2]
     return token.new_empty(B), token.new_empty(B, T, D, C), token.new_empty(B, T, C), token.new_empty(B, C, C)
@@ -213,24 +138,8 @@ def _from_best(ctx: Any, best: Tensor) -> tuple[Tensor | None, ...]:
 def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Tensor:
     """Return the best score of a segmentation with a given segment, for all segments.
 
-    The gradient is computed in tensor operations.
-
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-
-    Returns:
-        (B, T, D, C), -inf where impossible; NaN in sequences with a score of +inf or NaN.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> ops.semi_markov_best(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]))[0, 0]
-        tensor([[2., 3.],
-                [2., 1.]])
+    The gradient is computed in tensor operations. Returns (B, T, D, C), -inf where impossible; NaN in sequences with a
+    score of +inf or NaN.
     """
     return token.new_empty(*token.shape[:2], *segment.shape[2:])
 
@@ -239,21 +148,7 @@ def semi_markov_best(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tens
 def semi_markov_sample(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor, noise: Tensor) -> Tensor:
     """Return segmentations drawn from p(segmentation | x), token by token; see `structperc.ops.sample`.
 
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-        noise: (B, n, T) float64, uniform in [0, 1).
-
-    Returns:
-        Labels (B, n, T) int64, 0 in the padding and where no segmentation is possible.
-
-    Example:
-        >>> import torch
-        >>> from structperc import ops
-        >>> token, noise = torch.tensor([[[0.0, 9.0], [9.0, 0.0]]]), torch.tensor([[[0.5, 0.5]]]).double()
-        >>> ops.semi_markov_sample(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]), noise)
-        tensor([[[1, 0]]])
+    `noise`: (B, n, T) float64, uniform in [0, 1). Returns labels (B, n, T) int64, 0 in the padding and where no
+    segmentation is possible.
     """
     return lengths.new_empty(noise.shape, dtype=torch.int64)

@@ -55,7 +55,6 @@ class AveragedOptimizer(BaseOptimizer):
     GPU a size that depends on the loss is a tensor (), so that the host does not wait for it.
 
     Args:
-        params: parameters or groups.
         defaults: options of the subclass.
         average: evaluate the average over every step, see `evaluation_weights()`.
     """
@@ -85,10 +84,8 @@ class AveragedOptimizer(BaseOptimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one update, and return the result of the closure.
 
-        Gradients may be dense or sparse COO; a parameter without a gradient is unchanged.
-
-        Args:
-            closure: function that returns the loss; required if the step size depends on the loss.
+        Gradients may be dense or sparse COO; a parameter without a gradient is unchanged. `closure`: function that
+        returns the loss; required if the step size depends on the loss.
 
         Raises:
             RuntimeError: the step size depends on the loss, and there is no closure.
@@ -146,7 +143,6 @@ class Perceptron(AveragedOptimizer):
     float32 below 2**24.
 
     Args:
-        params: parameters or groups.
         lr: step size. It only scales the weights of a plain perceptron that starts from zero; with a margin
             it is the margin's unit.
         average: evaluate the average over every step (Collins' averaged perceptron), see `evaluation_weights()`.
@@ -180,16 +176,13 @@ class GPD(AveragedOptimizer):
     """Generalised probabilistic descent optimizer.
 
     Step t = 0, 1, ... is w <- w - eps_t * gradient with eps_t = lr / (1 + t / decay_steps); a step is a mini-batch.
-
     Katagiri, Lee & Juang 1991: descent on the smoothed loss of single examples. The sum of the step sizes is infinite
-    and the sum of their squares finite (Robbins & Monro 1951), so that it converges to a local minimum with
-    probability 1. Losses are summed over a batch: larger batches need a smaller lr.
+    and the sum of their squares finite (Robbins & Monro 1951), so that it converges to a local minimum with probability
+    1. Losses are summed over a batch: larger batches need a smaller lr.
 
     Args:
-        params: parameters or groups.
         lr: step size of the first step.
         decay_steps: number of steps after which the step size is halved for the first time.
-        average: evaluate the average over every step, see `evaluation_weights()`.
 
     Raises:
         InputError: lr or decay_steps is not positive.

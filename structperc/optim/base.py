@@ -82,8 +82,7 @@ class TrainingProtocol:
 def training_protocol(optimizer: Optimizer) -> TrainingProtocol:
     """Return the training protocol of an optimizer: the optimizer itself if it implements it, else the defaults.
 
-    Args:
-        optimizer: an optimizer of this package or of torch.
+    `optimizer`: an optimizer of this package or of torch.
     """
     return optimizer if isinstance(optimizer, TrainingProtocol) else TrainingProtocol()
 

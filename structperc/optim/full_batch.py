@@ -19,18 +19,16 @@ class DivergenceError(InputError):
 class FullBatch(BaseOptimizer):
     """Base class of full-batch optimizers, which need objective and gradient over the whole corpus.
 
-    A step evaluates objective and full gradient once, then sets the next weights to evaluate.
-
-    This is reverse communication: line searches keep their state between steps, so that every evaluation may be one
-    epoch over a corpus, memory stays constant and training can be resumed after any of them. The evaluation weights are
-    the weights of the lowest objective so far (state "best"), also the parameters after the last step and divergence.
+    A step evaluates objective and full gradient once, then sets the next weights to evaluate. This is reverse
+    communication: line searches keep their state between steps, so that every evaluation may be one epoch over a
+    corpus, memory stays constant and training can be resumed after any of them. The evaluation weights are the weights
+    of the lowest objective so far (state "best"), also the parameters after the last step and divergence.
 
     A subclass defines `_advance`, which moves the parameters or calls `_stop`, and may define `_whole_objective` if
     the closure returns only a part of the objective. The parameters are one group, of one dtype. A parameter without
     gradient has gradient zero.
 
     Args:
-        params: parameters, one group.
         options: options of the subclass, stored in the group.
 
     Raises:
@@ -87,8 +85,7 @@ class FullBatch(BaseOptimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one evaluation and the step that follows from it; return the result of the closure.
 
-        Args:
-            closure: function that returns the objective and leaves its gradient in p.grad; it is called once.
+        `closure`: function that returns the objective and leaves its gradient in p.grad; it is called once.
 
         Raises:
             RuntimeError: no closure.
@@ -170,14 +167,7 @@ def flat_gradient(p: Tensor) -> Tensor:
 def check_finite(value: float | Tensor, where: str, divergence_hint: str, what: str = "objective") -> None:
     """Raise DivergenceError unless a value is finite everywhere.
 
-    Args:
-        value: a number, or a tensor of any shape.
-        where: beginning of the message, such as the name of the optimizer.
-        divergence_hint: end of the message, advice.
-        what: name of the value.
-
-    Raises:
-        DivergenceError: the value is infinite or NaN, or contains such a number.
+    `where` begins the message, such as the name of the optimizer; `divergence_hint` ends it, with advice.
     """
     ends = value.aminmax() if isinstance(value, Tensor) else (value,)  # NaN if any number is; one pass without copies
     if not all(math.isfinite(end) for end in ends):

@@ -16,17 +16,14 @@ class ParameterGroups:
     """Groups of parameters with their own learning rates and weight decay, for fine-tuning.
 
     Parameters are chosen by the beginning of their dotted names, such as "scorer.encoder"; the longest entry that fits
-    counts, and "" fits all. Parameters without an entry have the options of the optimizer.
+    counts, and "" fits all. Parameters without an entry have the options of the optimizer. Biases, normalisation layers
+    and transition tables have no weight decay, unless an entry of `decay` is the whole name of the parameter.
 
-    Biases, normalisation layers and transition tables have no weight decay, unless an entry of `decay` is the whole
-    name of the parameter.
-
-    `layer_decay` lowers the rates within transformers of the Hugging Face library (discriminative fine-tuning, Howard
-    & Ruder 2018, section 3.2; for transformers Clark et al. 2020). With n layers, layer i = 1, ..., n has the rate
-    r * layer_decay**(n - i), and embeddings r * layer_decay**n, where r is the rate in `rates`. The layers are found in
-    the structure of the network: the entries of its longest list of modules.
-
-    Schedules of learning rates multiply the rate of each group, so that their ratios stay.
+    `layer_decay` lowers the rates within transformers of the Hugging Face library (discriminative fine-tuning, Howard &
+    Ruder 2018, section 3.2; for transformers Clark et al. 2020). With n layers, layer i = 1, ..., n has the rate r *
+    layer_decay**(n - i), and embeddings r * layer_decay**n, where r is the rate in `rates`. The layers are found in the
+    structure of the network: the entries of its longest list of modules. Schedules of learning rates multiply the rate
+    of each group, so that their ratios stay.
 
     Args:
         rates: Learning rate by beginning of the name.
@@ -64,8 +61,7 @@ class ParameterGroups:
     def __call__(self, module: nn.Module) -> list[dict[str, Any]]:
         """Return the groups of all parameters of a module, for an optimizer of torch or of this library.
 
-        Args:
-            module: a tagger, or any module.
+        `module`: a tagger, or any module.
         """
         return [
             {"params": [p for _, p in members], **dict(options)} for options, members in self._members(module).items()
@@ -78,9 +74,7 @@ class ParameterGroups:
     def optimizer(self, make: Callable[[Iterable[Any]], Optimizer], module: nn.Module) -> Optimizer:
         """Return an optimizer of the groups.
 
-        Args:
-            make: constructor of the optimizer.
-            module: a tagger, or any module.
+        `make`: constructor of the optimizer. `module`: a tagger, or any module.
 
         Raises:
             InputError: the optimizer has no learning rate or weight decay, but there are entries for it.

@@ -15,9 +15,8 @@ class LazyAdamW(torch.optim.AdamW):
     Loshchilov & Hutter 2019, Algorithm 2, for parameters with dense gradients: those of an encoder and its head. For
     sparse gradients, such as those of SparseLinear with sparse_grad, the same formulas hold for the touched rows. All
     other rows keep their weights and moments, so weight decay shrinks a row only when it has a gradient. Like
-    `torch.optim.SparseAdam`, the bias correction counts all steps of a parameter, not those of a row.
-
-    The cost of a step grows with the number of touched rows instead of all rows.
+    `torch.optim.SparseAdam`, the bias correction counts all steps of a parameter, not those of a row. The cost of a
+    step grows with the number of touched rows instead of all rows.
 
     Args:
         params: Parameters or groups.

@@ -64,12 +64,8 @@ class LimitedMemory:
     def remember(self, points: tuple[Tensor, Tensor], gradients: tuple[Tensor, Tensor]) -> bool:
         """Store the pair of the last step, in place of the oldest one, and return True.
 
-        Return False unless s.y is well above 0: otherwise the inverse Hessian would not stay positive definite
-        (Nocedal & Wright 2006, §6.1).
-
-        Args:
-            points: (n,) each, x_k and x_{k+1}.
-            gradients: (n,) each, g_k and g_{k+1}.
+        Return False unless s.y is well above 0: otherwise the inverse Hessian would not stay positive definite (Nocedal
+        & Wright 2006, §6.1). `points`: (n,) each, x_k and x_{k+1}. `gradients`: (n,) each, g_k and g_{k+1}.
         """
         row = self._row(self.pairs)
         pair = self.vectors[row : row + 2]
@@ -138,10 +134,8 @@ class QuasiNewton(FullBatch):
     A step is one evaluation. The first trial step has length 1; later searches try the quasi-Newton step first. A line
     search that fails is repeated once along the steepest descent, with an empty history. Between steps the state of the
     first parameter contains the point (n,) where the line search began, its gradient, the direction and the history;
-    the group contains the numbers. For the arguments see `LBFGS`.
-
-    A subclass defines `search_type`, `_search_options` and `_measure`, and may define `_steepest_ascent`, `_direction`
-    and `_trial_point`.
+    the group contains the numbers. For the arguments see `LBFGS`. A subclass defines `search_type`, `_search_options`
+    and `_measure`, and may define `_steepest_ascent`, `_direction` and `_trial_point`.
     """
 
     search_type: type[StrongWolfe | Backtracking]
@@ -260,15 +254,12 @@ def norm(vector: Tensor) -> float:
 class LBFGS(QuasiNewton):
     """L-BFGS optimizer for smooth objectives, with a line search for the strong Wolfe conditions. Liu & Nocedal 1989.
 
-    It converges to a point of zero gradient, which is the minimum if the objective is convex. It stores
-    2 * history + 6 vectors as long as all parameters together.
-
-    It stops when over `period` iterations the objective f fell by no more than `tolerance` * |f| (the rule of
-    CRFsuite), when |gradient| <= `epsilon` * max(1, |weights|) (the rule of liblbfgs), or when no line search finds a
-    lower point.
+    It converges to a point of zero gradient, which is the minimum if the objective is convex. It stores 2 * history + 6
+    vectors as long as all parameters together. It stops when over `period` iterations the objective f fell by no more
+    than `tolerance` * |f| (the rule of CRFsuite), when |gradient| <= `epsilon` * max(1, |weights|) (the rule of
+    liblbfgs), or when no line search finds a lower point.
 
     Args:
-        params: parameters, one group.
         history: number of pairs of vectors that approximate the Hessian.
         c1: sufficient decrease of a step.
         c2: curvature condition, c1 < c2 < 1.
@@ -325,15 +316,12 @@ class OWLQN(QuasiNewton):
     """Orthant-wise limited-memory quasi-Newton optimizer (OWL-QN) for an L1 prior. Andrew & Gao 2007.
 
     It minimises f(w) + |w|_1 / C, so that many weights are exactly 0. The closure returns the smooth f and computes its
-    gradient; the L1 term is added here, and `objective` and `lowest` include it. It is the term of a prior with
-    phi = 1, which must then not be part of f. A step stays within one orthant; weights that would leave it become 0.
-    Differs: pairs without positive curvature are not stored.
-
-    It stops as LBFGS does, with the subgradient of minimal norm in place of the gradient (the paper's pseudo-gradient,
-    Eq. 4).
+    gradient; the L1 term is added here, and `objective` and `lowest` include it. It is the term of a prior with phi =
+    1, which must then not be part of f. A step stays within one orthant; weights that would leave it become 0. Differs:
+    pairs without positive curvature are not stored. It stops as LBFGS does, with the subgradient of minimal norm in
+    place of the gradient (the paper's pseudo-gradient, Eq. 4).
 
     Args:
-        params: parameters, one group.
         C: width of the L1 prior; smaller values make more weights 0.
         history: number of pairs of vectors that approximate the Hessian.
         c1: sufficient decrease of a step.

@@ -12,18 +12,15 @@ from structperc.optim.base import check_options
 class PassiveAggressive(AveragedOptimizer):
     """Passive-aggressive optimizer: the smallest step that repairs the loss. Crammer et al. 2006, §3.
 
-    A step is w <- w - tau * g, with l the loss and g its gradient over all parameters.
-
-    PA: tau = l / |g|^2; PA-I: tau = min(C, l / |g|^2); PA-II: tau = l / (|g|^2 + 1/(2C)).
-
-    With the hinge criterion and one sequence per step this is the structured 1-best algorithm (MIRA with one
-    constraint). Differs: no kernel; with several sequences per step, l and g are sums over them, with one common tau.
+    A step is w <- w - tau * g, with l the loss and g its gradient over all parameters. PA: tau = l / |g|^2; PA-I: tau =
+    min(C, l / |g|^2); PA-II: tau = l / (|g|^2 + 1/(2C)). With the hinge criterion and one sequence per step this is the
+    structured 1-best algorithm (MIRA with one constraint). Differs: no kernel; with several sequences per step, l and g
+    are sums over them, with one common tau.
 
     Args:
         params: parameters or groups (the norm is that of all groups together).
         variant: "PA", "PA-I" or "PA-II".
         C: aggressiveness; not used by "PA".
-        average: evaluate the average over every step, see `evaluation_weights()`.
 
     Raises:
         InputError: the variant is unknown, or C is not positive.

@@ -30,7 +30,6 @@ class QuickProp(FullBatch):
     times itself in `period` evaluations.
 
     Args:
-        params: parameters, one group.
         lr: factor of the slope.
         growth: longest step relative to the previous one.
         decay: weight decay, in addition to a prior of the objective.

@@ -45,7 +45,6 @@ class WarmupDecay(Schedule):
     and max_steps.
 
     Args:
-        optimizer: optimizer whose groups have learning rates.
         warmup: W as a share of all steps.
         decay: name of f.
         end: factor of lr at the end of training.
@@ -122,7 +121,6 @@ class InverseTime(Schedule):
     Ma & Hovy 2016, §3.2, use it for BiLSTMs trained by SGD, with rate 0.05.
 
     Args:
-        optimizer: optimizer whose groups have learning rates.
         rate: speed of the decay.
 
     Raises:
@@ -143,7 +141,6 @@ class InverseTime(Schedule):
 def step_interval(schedule: LRScheduler) -> Interval:
     """Return the unit that a schedule counts, "step" or "epoch".
 
-    Args:
-        schedule: a schedule of this package, or one of torch, where OneCycleLR and CyclicLR count steps.
+    `schedule`: a schedule of this package, or one of torch, where OneCycleLR and CyclicLR count steps.
     """
     return getattr(schedule, "interval", "step" if isinstance(schedule, OneCycleLR | CyclicLR) else "epoch")

@@ -66,7 +66,6 @@ class SequentialOptimizers(_Wrapper):
     one starts early.
 
     Args:
-        params: parameters or groups.
         first: function that creates the first optimizer from the parameters.
         first_epochs: number of epochs of the first optimizer.
         second: function that creates the second optimizer from the parameters.
@@ -160,7 +159,6 @@ class Averaging(_Wrapper):
     has its dtype.
 
     Args:
-        params: parameters or groups.
         optimizer: function that creates the other optimizer from the parameters.
         start: first epoch, counted from 0, whose steps are averaged; before it, the training weights are evaluated.
         decay: weight of the average so far at a step, such as 0.999.

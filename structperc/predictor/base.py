@@ -317,16 +317,12 @@ class Predictor(ABC):
         """Return the segments of a text as spans of its characters: text[start:end] is of `type`.
 
         A tagger without segment labels returns a span for each token. Confidences are probabilities, or None if the
-        tagger has none. The text is one document.
+        tagger has none. The text is one document. Returns the spans in the order of the text.
 
         Args:
-            text: any string.
             tokenizer: returns the offsets (start, end) of the tokens, tokenised like the training data.
             sentences: returns the boundaries of sentences among these tokens.
             min_probability: add all other segments with a probability above this number, which have `best` False.
-
-        Returns:
-            the spans in the order of the text.
 
         Raises:
             InputError: a tagger that reads more than words, or invalid offsets of the tokenizer; a tagger without

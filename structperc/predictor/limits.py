@@ -32,16 +32,8 @@ def with_limits(
 ) -> Corpus:
     """Return a corpus with allowed labels and forbidden spans of its sentences, if they are given.
 
-    Args:
-        corpus: R sentences.
-        allowed: see `data.possible_labels.with_allowed`.
-        forbidden: see `data.forbidden_spans.with_forbidden`.
-
-    Example:
-        >>> from structperc.predictor.limits import with_limits
-        >>> corpus = Corpus.from_sentences([{"word": ["Anna", "left"]}])
-        >>> sorted(with_limits(corpus, [[["B-PER"], None]], [[("LOC", 0, 2)]]).columns)
-        ['forbidden', 'possible', 'word']
+    `corpus`: R sentences. `allowed`: see `data.possible_labels.with_allowed`. `forbidden`: see
+    `data.forbidden_spans.with_forbidden`.
     """
     corpus = corpus if allowed is None else with_allowed(corpus, allowed)
     return corpus if forbidden is None else with_forbidden(corpus, forbidden)
@@ -50,12 +42,8 @@ def with_limits(
 def check_limits(corpus: Corpus, labels: LabelSet) -> None:
     """Check that the allowed labels and forbidden spans of a corpus leave a label for each token.
 
-    Args:
-        corpus: a corpus with the columns of `with_limits`.
-        labels: the label set.
-
-    Raises:
-        InputError: an unknown label or type, or a token for which no label is left.
+    `corpus`: a corpus with the columns of `with_limits`. Raises InputError: an unknown label or type, or a token for
+    which no label is left.
     """
     forbidden_spans(corpus, labels, possible_masks(corpus, labels))
 
@@ -65,15 +53,10 @@ def limit_columns(
 ) -> dict[str, list[str]]:
     """Return the limits of a sentence as columns of a corpus.
 
-    Args:
-        length: number of tokens of the sentence.
-        labels: the label set.
-        allowed: for each token a list of labels, or None for all; None without restrictions.
-        forced: spans (type, start, end) that must be predicted.
-        forbidden: spans that must not be predicted.
-
-    Raises:
-        InputError: another number of lists than tokens, anything but lists of strings, or an invalid span.
+    `length`: number of tokens of the sentence. `allowed`: for each token a list of labels, or None for all; None
+    without restrictions. `forced`: spans (type, start, end) that must be predicted. `forbidden`: spans that must not be
+    predicted. Raises InputError: another number of lists than tokens, anything but lists of strings, or an invalid
+    span.
     """
     lists = [None] * length if allowed is None else allowed
     if not isinstance(lists, Sequence) or isinstance(lists, str) or len(lists) != length:
@@ -92,17 +75,11 @@ def limited_text(
 ) -> tuple[TokenizedText, dict[str, list[str]]]:
     """Return a text whose sentences are joined inside of forced spans, and its limits as columns of a corpus.
 
-    A forbidden span that crosses the end of a sentence cannot be predicted in any case.
-
-    Args:
-        text: the text with its tokens.
-        fields: "forced" and "forbidden" are lists of [start, end, type] in characters of the text; "allowed" has a list
-            of labels, or None, for each token. Other fields, and those that are None, are ignored.
-        labels: the label set.
-        place: beginning of an error message, such as "file:line".
-
-    Raises:
-        InputError: an invalid field, or a span that does not begin and end with a token.
+    A forbidden span that crosses the end of a sentence cannot be predicted in any case. `text`: the text with its
+    tokens. `fields`: "forced" and "forbidden" are lists of [start, end, type] in characters of the text; "allowed" has
+    a list of labels, or None, for each token. Other fields, and those that are None, are ignored. `place`: beginning of
+    an error message, such as "file:line". Raises InputError: an invalid field, or a span that does not begin and end
+    with a token.
     """
     forced = _token_spans(text, fields, FORCED_FIELD, place)
     text = merge_sentences(text, [(span.start, span.end, span.type) for span in forced])
@@ -125,13 +102,8 @@ def limited_text(
 def field_spans(fields: Mapping[str, Any], name: str, place: str) -> list[TextSpan]:
     """Return the spans of a field of a JSON line or request; none if it is missing or null.
 
-    Args:
-        fields: the fields.
-        name: name of the field, a list of [start, end, type].
-        place: beginning of an error message, such as "file:line".
-
-    Raises:
-        InputError: anything else.
+    `fields`: the fields. `name`: name of the field, a list of [start, end, type]. `place`: beginning of an error
+    message, such as "file:line". Raises InputError: anything else.
     """
     value = fields.get(name)
     return [] if value is None else read_spans(value, name, place, str)

@@ -24,13 +24,12 @@ class SequenceBounds(NamedTuple):
 def best_labels(sequences, features, weights, scheme, independent, possible, states, bias, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
-    Of labels with equal scores the lowest one wins.
-    Scores are those of `SparseLinear` and of the constraints of the scheme; a sequence without a legal label sequence
-    keeps its zeros. If sentences are independent, pairs of labels across their boundaries score 0. Labels outside of
-    possible (n, L) bool, unless it is empty, are not predicted. With the states of a sequence, which is then the only
-    one, the best sequence of states is written (`data.forbidden_spans`). The bias (L,) is added to the scores of
-    labels.
-    -> the first token with a score of +inf, where the search ends, or -1.
+    Of labels with equal scores the lowest one wins. Scores are those of `SparseLinear` and of the constraints of the
+    scheme; a sequence without a legal label sequence keeps its zeros. If sentences are independent, pairs of labels
+    across their boundaries score 0. Labels outside of possible (n, L) bool, unless it is empty, are not predicted. With
+    the states of a sequence, which is then the only one, the best sequence of states is written
+    (`data.forbidden_spans`). The bias (L,) is added to the scores of labels. Returns the first token with a score of
+    +inf, where the search ends, or -1.
     """
     bounds = sequences.bounds
     unary, edges = _lattice(bounds, weights, independent, states)
@@ -75,8 +74,8 @@ def label_probabilities(
     The probability of exactly this segment, see `chain.confidence`, is written at each of its tokens, NaN outside
     segments; to logs (n,) the log-probability of each label given the one before it. Scores are those of `best_labels`,
     none of them +inf, divided by the temperature, without biases; labels and segmentation are those of the states, if
-    there are any.
-    -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
+    there are any. Returns all segments (first token, token after the last, type, probability) with a probability above
+    the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]
     bounds = sequences.bounds

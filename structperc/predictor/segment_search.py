@@ -44,8 +44,8 @@ def best_labels_with_segments(inputs, bias, labels):
     """Write the best label sequence of each sequence to labels (n,), initially 0.
 
     Scores are those of `SegmentLinear` over `SparseLinear` and of the constraints of the scheme; a sequence without a
-    possible label sequence keeps its zeros. The bias (L,) is added to the scores of labels.
-    -> the first token with a score of +inf, where the search ends, or -1.
+    possible label sequence keeps its zeros. The bias (L,) is added to the scores of labels. Returns the first token
+    with a score of +inf, where the search ends, or -1.
     """
     bounds, table = inputs.sequences.bounds, inputs.segments.table
     T = longest_sequence(bounds)
@@ -73,8 +73,8 @@ def segment_label_probabilities(inputs, temperature, labels, tokens, confidences
 
     The probability of exactly this segment is written at each of its tokens, NaN outside segments; to logs (n,) the
     log-probability of each segment given those before it, at its first token, and 0 at others. Scores are those of
-    `best_labels_with_segments`, none of them +inf, divided by the temperature, without a bias.
-    -> all segments (first token, token after the last, type, probability) with a probability above the threshold.
+    `best_labels_with_segments`, none of them +inf, divided by the temperature, without a bias. Returns all segments
+    (first token, token after the last, type, probability) with a probability above the threshold.
     """
     found = [(0, 0, 0, 0.0) for _ in range(0)]
     bounds, dtype = inputs.sequences.bounds, inputs.weights.node.dtype

@@ -47,8 +47,7 @@ class SegmentWeights(NamedTuple):
     def left(self, corpus: Corpus, labels: LabelSet, allowed: np.ndarray | None) -> np.ndarray:
         """Return a mask (n, D, C) bool of the segments that are not forbidden; (0, D, C) if none is.
 
-        Raises:
-            InputError: an unknown type, or a token for which no label is left.
+        Raises InputError: an unknown type, or a token for which no label is left.
         """
         D, C = self.extractor.max_length, len(labels.type_names)
         if (forbidden := forbidden_spans(corpus, labels, allowed)) is None:

@@ -33,7 +33,6 @@ class SparsePredictor(Predictor):
 
     Args:
         features: fitted feature extractor.
-        labels: the label set.
         unit: "sentence" or "document", unit of the sequences in training.
         training_files: reading options of the training files, see `data.read_options`.
         weights: float32 weights of node features, edge features and transitions; `transition` may have no rows.

@@ -33,13 +33,7 @@ class LocalWeights(nn.Module, ABC):
 
     @abstractmethod
     def allocate(self, n_node: int, n_edge: int, n_labels: int) -> None:
-        """Create the weights once features and labels are known.
-
-        Args:
-            n_node: number of node features.
-            n_edge: number of edge features.
-            n_labels: number of labels.
-        """
+        """Create the weights once features and labels are known."""
 
 
 class Scorer(LocalWeights):

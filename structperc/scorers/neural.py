@@ -17,7 +17,6 @@ class Neural(Scorer):
     """Linear scores of the vectors of an encoder, with transitions. Collobert et al. 2011; Lample et al. 2016.
 
     score(y_{t-1}, y_t, x, t) = (W h_t + b)[y_t] + transition[y_{t-1}, y_t] for the encoder's vectors h (B, T, D).
-
     Scores are float32, also if the encoder runs in half precision.
 
     Args:

@@ -147,8 +147,7 @@ class SegmentFeatures(TextModule):
     def subset(self, keep: np.ndarray) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the state and the tensors of a part of the features, renumbered in the same order.
 
-        Args:
-            keep: (F,) bool, True for features to keep.
+        `keep`: (F,) bool, True for features to keep.
         """
         sizes, tensors = _index_state(self._index().subset(keep))
         numbers = {"features": len(tensors["keys"]), "names": len(tensors["names"]), "hash": sizes}
@@ -157,8 +156,7 @@ class SegmentFeatures(TextModule):
     def feature_names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of features, such as "w[all]=New York".
 
-        Args:
-            rows: numbers of features, 0..F-1.
+        `rows`: numbers of features, 0..F-1.
 
         Raises:
             InputError: the saved names are damaged.
@@ -281,11 +279,9 @@ class SegmentLinear(Scorer):
 
     score(y) = score of y by `labels` + sum over the segments s of y of sum_f weight[f, type of s], over the features f
     of s. All searches are exact. Unlike non-local features, which re-rank n best label sequences, features of segments
-    take part in the search.
-
-    Labels have a scheme in which segments have a beginning, such as IOB2 or BILOU, and the scorer has no edge features.
-    Segments of the training data must not be longer than `segments.max_length`. Training that starts from a saved model
-    keeps its features of segments.
+    take part in the search. Labels have a scheme in which segments have a beginning, such as IOB2 or BILOU, and the
+    scorer has no edge features. Segments of the training data must not be longer than `segments.max_length`. Training
+    that starts from a saved model keeps its features of segments.
 
     Args:
         labels: scorer of the labels, such as SparseLinear.
@@ -365,10 +361,8 @@ class SegmentLinear(Scorer):
 def candidate_mask(candidates: Ragged, D: int, training: bool) -> Tensor:
     """Return the mask (n, D) of the candidates that begin at each of n tokens, by number of tokens less 1.
 
-    Args:
-        candidates: the last input of `SegmentFeatures` with `candidates`.
-        D: maximal number of tokens of a segment.
-        training: include gold segments that are candidates in training only.
+    `candidates`: the last input of `SegmentFeatures` with `candidates`. `D`: maximal number of tokens of a segment.
+    `training`: include gold segments that are candidates in training only.
     """
     marks = torch.zeros(candidates.n, 2 * D, dtype=torch.bool, device=candidates.ids.device)
     marks[candidates.row_ids, candidates.ids.long()] = True

@@ -72,11 +72,10 @@ def sum_features(weight: Tensor, features: Ragged, sparse_grad: bool = True, rea
     """Sum the weight rows of each token's features, multiplied by the values of the features if there are any.
 
     weight (R, C) and n tokens -> (n, C), zeros for a token without features. With a mask `real` (S,) bool, True at n
-    places, the sums of the tokens stand at these places of (S, C), with zeros elsewhere.
-
-    The gradient of weight is a COO tensor over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU
-    over whole rows (sparse_dim 1, uncoalesced). Otherwise it is dense, or for transposed features over whole rows and
-    coalesced, so that it can be added to a dense `weight.grad` in place.
+    places, the sums of the tokens stand at these places of (S, C), with zeros elsewhere. The gradient of weight is a
+    COO tensor over single weights (sparse_dim 2, uncoalesced) if `sparse_grad`, on a GPU over whole rows (sparse_dim 1,
+    uncoalesced). Otherwise it is dense, or for transposed features over whole rows and coalesced, so that it can be
+    added to a dense `weight.grad` in place.
     """
     places, transposed = None, features.transposed
     if real is not None and (torch.compiler.is_compiling() or len(real) > features.n):
@@ -105,14 +104,11 @@ def _scale(values: Tensor, feature_weights: Tensor | None) -> Tensor:
 class SparseLinear(Scorer):
     """Linear scores of feature ids, with L weights for each node feature and L*L for each edge feature.
 
-    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t]
-
-    over the node features f and the edge features g at token t. If the data list features with values, node[f] and
-    edge[g] are multiplied by them.
-
-    Edge features make the score of a label pair depend on the observation (Kazama & Torisawa 2007, Table 1);
-    `transitions` does not. Node and edge weights exist if the feature extractor has such templates. Weights are
-    initially zero.
+    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_g edge[g, y_{t-1}, y_t] + transition[y_{t-1}, y_t] over the
+    node features f and the edge features g at token t. If the data list features with values, node[f] and edge[g] are
+    multiplied by them. Edge features make the score of a label pair depend on the observation (Kazama & Torisawa 2007,
+    Table 1); `transitions` does not. Node and edge weights exist if the feature extractor has such templates. Weights
+    are initially zero.
 
     Args:
         transitions: learn a stationary (L, L) table; redundant with the edge template "bias".

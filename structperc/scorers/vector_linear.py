@@ -17,11 +17,10 @@ from structperc.structures import Batch, Lattice
 class VectorLinear(SparseLinear):
     """`SparseLinear` whose features are those of the templates and the components of the vectors of tokens.
 
-    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_d v_t[d] node[F + d, y_t] + transition[y_{t-1}, y_t]
-
-    over the F node features f that fire at token t and the D components of its vector v_t; edge features are added as
-    in `SparseLinear`. Vectors are scaled to the same length, and are not trained. A passive-aggressive or perceptron
-    epoch takes seconds, since the encoder has run once before.
+    score(y_{t-1}, y_t, x, t) = sum_f node[f, y_t] + sum_d v_t[d] node[F + d, y_t] + transition[y_{t-1}, y_t] over the F
+    node features f that fire at token t and the D components of its vector v_t; edge features are added as in
+    `SparseLinear`. Vectors are scaled to the same length, and are not trained. A passive-aggressive or perceptron epoch
+    takes seconds, since the encoder has run once before.
 
     Args:
         vectors: vectors of a frozen encoder, with width None.

@@ -94,14 +94,9 @@ def tokenize(
 ) -> TokenizedText:
     """Split a text into tokens and sentences.
 
-    Args:
-        text: any string.
-        tokenizer: maps a text to the offsets (start, end) of its tokens in order. White space at the edges of a token
-            is trimmed; tokens without visible characters are dropped.
-        sentences: maps a text and its tokens to sentence boundaries.
-
-    Returns:
-        the text with its tokens and sentences.
+    `tokenizer`: maps a text to the offsets (start, end) of its tokens in order. White space at the edges of a token is
+    trimmed; tokens without visible characters are dropped. `sentences`: maps a text and its tokens to sentence
+    boundaries.
 
     Raises:
         InputError: the text is not a string, or the results of the two functions are malformed.
@@ -158,11 +153,7 @@ def _check_boundaries(given: Any, number: int) -> list[int]:
 def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
     """Join words by spaces and sentences by line ends; empty sentences are dropped.
 
-    Args:
-        sentences: the words of each sentence.
-
-    Returns:
-        the text with its tokens and sentences.
+    `sentences`: the words of each sentence.
     """
     kept = [words for words in sentences if words]
     tokens: list[Offsets] = []
@@ -178,13 +169,12 @@ def join_words(sentences: Sequence[Sequence[str]]) -> TokenizedText:
 def align_words(words: Sequence[Sequence[str]], text: str, place: str) -> TokenizedText:
     """Find the words of sentences in their text.
 
+    Returns the text with its tokens and sentences.
+
     Args:
         words: the words of each sentence.
         text: their text, with only white space and invisible characters between words.
         place: beginning of an error message, such as "file:line".
-
-    Returns:
-        the text with its tokens and sentences.
 
     Raises:
         InputError: the text does not consist of these words.
@@ -229,9 +219,6 @@ def align(
             keep the one that begins first, of several the one given first; "refuse": as "first", for callers that
             raise an error on conflicts.
 
-    Returns:
-        the token spans, and the conflicts.
-
     Example:
         >>> align(tokenize("Anna Lind left"), [TextSpan(0, 8, "PER")], "expand").spans
         [(0, 2, 'PER')]
@@ -264,11 +251,8 @@ def align(
 def token_ranges(text: TokenizedText, spans: Iterable[TextSpan]) -> list[tuple[int, int] | None]:
     """Return the first token of each span and the one after the last, None if its edges are not token edges.
 
-    Invisible characters at the edges of tokens are ignored, as by `align`.
-
-    Args:
-        text: the text with its tokens.
-        spans: spans of its characters.
+    Invisible characters at the edges of tokens are ignored, as by `align`. `text`: the text with its tokens. `spans`:
+    spans of its characters.
     """
     tokens = _TokenEdges(text)
     return [None if isinstance(place, SpanConflict) else place for place in map(tokens.exact, spans)]
@@ -277,12 +261,8 @@ def token_ranges(text: TokenizedText, spans: Iterable[TextSpan]) -> list[tuple[i
 def merge_sentences(text: TokenizedText, spans: Iterable[tuple[int, int, str]]) -> TokenizedText:
     """Remove sentence boundaries inside token spans.
 
-    Args:
-        text: the text with its tokens and sentences.
-        spans: triples (first token, token after the last, type), as in `Alignment`.
-
-    Returns:
-        the text with fewer sentences.
+    `text`: the text with its tokens and sentences. `spans`: triples (first token, token after the last, type), as in
+    `Alignment`. Returns the text with fewer sentences.
     """
     inside = {t for first, end, _ in spans for t in range(first + 1, end)}
     return text._replace(sentences=[t for t in text.sentences if t not in inside])
@@ -293,14 +273,12 @@ def to_character_offsets(
 ) -> list[TextSpan]:
     r"""Convert offsets in UTF-16 code units or UTF-8 bytes, or in a text with other line ends, to characters.
 
+    Returns the spans with character offsets; offsets beyond the text or inside a character become len(text) + 1.
+
     Args:
-        text: the text.
         spans: spans with offsets in the unit.
         unit: "characters", "utf-16" or "utf-8".
         line_ends: line ends of the text whose offsets these are, \n or \r\n; None: those of `text`.
-
-    Returns:
-        the spans with character offsets; offsets beyond the text or inside a character become len(text) + 1.
     """
     if (unit == "characters" or text.isascii()) and (line_ends is None or "\n" not in text):
         return list(spans)

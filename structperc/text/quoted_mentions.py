@@ -16,14 +16,8 @@ def find_quotes(text: str, quotes: Sequence[str]) -> list[Offsets | None]:
     A mention is the next occurrence after the one before it, else the first one. Each occurrence is found once, so that
     repeated mentions are one after the other; it does not begin or end inside a word, and is not a part of another
     mention if there is a choice. White space, case and the forms of quotation marks and hyphens are ignored if there is
-    no exact match.
-
-    Args:
-        text: any string.
-        quotes: the mentions.
-
-    Returns:
-        the offsets (start, end) of each mention; None if there is no further occurrence.
+    no exact match. `quotes`: the mentions. Returns the offsets (start, end) of each mention; None if there is no
+    further occurrence.
 
     Example:
         >>> find_quotes("Anna met Bo. Then ANNA  LIND left.", ["Anna", "Anna Lind", "Bonn"])

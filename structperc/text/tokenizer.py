@@ -180,11 +180,7 @@ _CHARACTERS = RuleTokenizer([f"[{UNSPACED}]", SPACED, RUNS, OTHER])
 def conll_tokens(text: str) -> list[Offsets]:
     """Return the offsets of the tokens of a text by the conventions of CoNLL-2003 and the Penn Treebank.
 
-    Args:
-        text: any string.
-
-    Returns:
-        pairs (start, end), ascending; the token is text[start:end].
+    Returns pairs (start, end), ascending; the token is text[start:end].
     """
     return _CONLL(text)
 
@@ -198,11 +194,6 @@ def character_tokens(text: str) -> list[Offsets]:
     """Return the offsets of the letters of scripts without spaces between words, and of other words and numbers.
 
     The scripts are Han, kana, Thai, Lao, Burmese and Khmer; their spans need not be of whole words then.
-
-    Example:
-        >>> text = "iPhone 15は東京で。"
-        >>> [text[start:end] for start, end in character_tokens(text)]
-        ['iPhone', '15', 'は', '東', '京', 'で', '。']
     """
     return _CHARACTERS(text)
 
@@ -231,14 +222,8 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 
     A sentence ends at an empty line, and after . ! ? ... and closing quotes or brackets, before white space that is not
     followed by a lower-case letter; after abbreviations only before words such as The, after titles and initials never.
-    After a full-width terminator no white space is needed.
-
-    Args:
-        text: any string.
-        tokens: the offsets of its N tokens.
-
-    Returns:
-        the index of the first token of each sentence, and N.
+    After a full-width terminator no white space is needed. `tokens`: the offsets of its N tokens. Returns the index of
+    the first token of each sentence, and N.
 
     Example:
         >>> text = "Dr. Lind left. She sang."
@@ -262,12 +247,7 @@ def rule_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
     """Return the boundaries of sentences in a text with at most one sentence per line.
 
-    Args:
-        text: any string.
-        tokens: the offsets of its N tokens.
-
-    Returns:
-        the index of the first token of each sentence, and N.
+    `tokens`: the offsets of its N tokens. Returns the index of the first token of each sentence, and N.
     """
     gaps = (text[before[1] : after[0]] for before, after in pairwise(tokens))
     inner = [t for t, gap in enumerate(gaps, 1) if _LINE.search(gap)]
@@ -277,12 +257,7 @@ def line_sentences(text: str, tokens: Sequence[Offsets]) -> list[int]:
 def one_sentence(text: str, tokens: Sequence[Offsets]) -> list[int]:
     """Return the boundaries of a text as a single sentence.
 
-    Args:
-        text: any string.
-        tokens: the offsets of its N tokens.
-
-    Returns:
-        [0, N], or [0] without tokens.
+    `tokens`: the offsets of its N tokens. Returns [0, N], or [0] without tokens.
     """
     return [0, len(tokens)] if tokens else [0]
 
@@ -318,10 +293,8 @@ _LOOKAHEAD = re.compile(  # tokens whose rules depend on the text after an empty
 def paragraph_ends(text: str) -> Iterator[int]:
     """Yield positions after empty lines where a text of whole lines can be cut without changing tokens or sentences.
 
-    For `conll_tokens`, `ud_tokens` and `character_tokens` with `rule_sentences` or `line_sentences`.
-
-    Args:
-        text: whole lines.
+    For `conll_tokens`, `ud_tokens` and `character_tokens` with `rule_sentences` or `line_sentences`. `text`: whole
+    lines.
 
     Yields:
         positions in the text, ascending.

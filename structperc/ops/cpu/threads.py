@@ -18,10 +18,8 @@ def run_in_threads(kernel: Callable[..., Any], B: int, work: int, *arguments: An
     """Run kernel(start, stop, *arguments) on slices of B sequences, in as many threads as pay, at most torch's.
 
     Each sequence takes `work` additions or the time of so many, and is processed by one thread with memory of its own:
-    results do not depend on the number of threads. Tensors become arrays; contiguous ones share their memory.
-
-    Returns:
-        Whether the kernel returned True for any slice.
+    results do not depend on the number of threads. Tensors become arrays; contiguous ones share their memory. Returns
+    whether the kernel returned True for any slice.
     """
     arrays = [x.contiguous().numpy(force=True) if isinstance(x, Tensor) else x for x in arguments]
     threads = min(torch.get_num_threads(), B, 1 + B * work // WORTH_A_THREAD)

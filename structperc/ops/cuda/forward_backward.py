@@ -157,9 +157,8 @@ def _backwards(
 ):  # fmt: skip
     """Fill nodes of tokens begin..end - 1, and pairs into the tokens after each, with probabilities.
 
-    `carry` (N, P) are the log-sums from each label of token `end` on.
-
-    Over 60 lines, since matrices in registers and slabs of them take turns within one loop over tokens.
+    `carry` (N, P) are the log-sums from each label of token `end` on. Over 60 lines, since matrices in registers and
+    slabs of them take turns within one loop over tokens.
     """
     j = tl.arange(0, P)
     if STATIONARY and ROWS == P:

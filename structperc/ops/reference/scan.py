@@ -15,21 +15,8 @@ def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, i
     """Run steps over tokens, and return their stacked outputs.
 
     During export this is the scan of torch, since a loop would be unrolled for one T. Elsewhere torch's scan would be
-    compiled again for every shape.
-
-    Args:
-        step: function of the carry and a row of each input; returns the next carry and an output.
-        carry: first carry.
-        inputs: tensors whose first dimension is the tokens.
-
-    Returns:
-        The outputs (T, ...).
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.scan import scan
-        >>> scan(lambda total, row: (total + row[0], total + row[0]), torch.tensor(0), (torch.tensor([1, 2, 3]),))
-        tensor([1, 3, 6])
+    compiled again for every shape. `step`: function of the carry and a row of each input; returns the next carry and an
+    output. `carry`: first carry. `inputs`: tensors whose first dimension is the tokens. Returns the outputs (T, ...).
     """
     if torch.compiler.is_exporting():
         return exported_scan(step, carry, inputs)
@@ -43,22 +30,9 @@ def scan(step: Callable[[Tensor, Rows], tuple[Tensor, Tensor]], carry: Tensor, i
 def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
     """Reduce the scores of all label sequences before each label.
 
-    Args:
-        own: (B, T, L) unary scores.
-        edge: (B or 1, T or 1, L, L).
-        real: (B, T) bool, True at tokens.
-        reduce: reduction along the last dimension, such as torch.amax or torch.logsumexp.
-
-    Returns:
-        (B, T, L), 0 at the first token and in the padding.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.scan import prefix_scores
-        >>> own, edge, real = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.ones(1, 2).bool()
-        >>> prefix_scores(own, edge, real, lambda scores: scores.amax(-1))
-        tensor([[[0., 0.],
-                 [1., 1.]]])
+    `own`: (B, T, L) unary scores. `edge`: (B or 1, T or 1, L, L). `real`: (B, T) bool, True at tokens. `reduce`:
+    reduction along the last dimension, such as torch.amax or torch.logsumexp. Returns (B, T, L), 0 at the first token
+    and in the padding.
     """
     steps = torch.arange(own.shape[1], device=own.device)
 
@@ -72,16 +46,7 @@ def prefix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Te
 
 
 def suffix_scores(own: Tensor, edge: Tensor, real: Tensor, reduce: Reduce) -> Tensor:
-    """Reduce the scores of all label sequences after each label; arguments and shapes are those of `prefix_scores`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.scan import suffix_scores
-        >>> own, edge, real = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]), torch.zeros(1, 1, 2, 2), torch.ones(1, 2).bool()
-        >>> suffix_scores(own, edge, real, lambda scores: scores.amax(-1))
-        tensor([[[2., 2.],
-                 [0., 0.]]])
-    """
+    """Reduce the scores of all label sequences after each label; arguments and shapes are those of `prefix_scores`."""
     T = own.shape[1]
     followed = real.roll(-1, 1) & (torch.arange(T, device=own.device) < T - 1)
 
@@ -117,13 +82,7 @@ def subtract_levels(unary: Tensor) -> Tensor:
 def any_invalid(unary: Tensor, edge: Tensor, lengths: Tensor) -> Tensor:
     """Return for each sequence whether a score of one of its tokens, or of an edge into one, is +inf or NaN.
 
-    Args:
-        unary: (B, T, L).
-        edge: (B or 1, T or 1, L, L).
-        lengths: (B,) int64.
-
-    Returns:
-        (B,) bool.
+    Returns (B,) bool.
 
     Example:
         >>> import torch

@@ -31,19 +31,7 @@ class Scores(NamedTuple):
 def prepare(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Scores:
     """Return the scores of all segments, as sums over their tokens from the first one on.
 
-    Args:
-        token: (B, T, C).
-        segment: (B or 1, T or 1, D, C).
-        pair: (C, C).
-        lengths: (B,) int64.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.semi_markov import prepare
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> prepare(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2])).whole[0, 0]
-        tensor([[-1.,  0.],
-                [-1., -2.]], dtype=torch.float64)
+    `token`: (B, T, C). `segment`: (B or 1, T or 1, D, C). `pair`: (C, C). `lengths`: (B,) int64.
     """
     (B, T, C), D = token.shape, segment.shape[2]
     lengths = lengths.to(token.device, non_blocking=True)
@@ -69,8 +57,7 @@ def prepare(token: Tensor, segment: Tensor, pair: Tensor, lengths: Tensor) -> Sc
 def scores_after(scores: Scores, reduce: Reduce) -> Tensor:
     """Reduce the scores of all that follows a segment of each type that ends before token t.
 
-    Returns:
-        (B, T + 1, C): 0 at the end of a sequence, -inf behind it.
+    Returns (B, T + 1, C): 0 at the end of a sequence, -inf behind it.
     """
     B, T, D, C = scores.whole.shape
     steps = torch.arange(T, device=scores.whole.device)
@@ -93,8 +80,7 @@ def scores_after(scores: Scores, reduce: Reduce) -> Tensor:
 def scores_before(scores: Scores, reduce: Reduce) -> Tensor:
     """Reduce the scores of all that precedes a segment of each type that begins at token t.
 
-    Returns:
-        (B, T, C), 0 at t = 0.
+    Returns (B, T, C), 0 at t = 0.
     """
     B, T, D, C = scores.whole.shape
     if not T:
@@ -197,15 +183,7 @@ def semi_markov_log_partition(
 def for_gradient(
     sums: tuple[Tensor, Tensor, Tensor, Tensor], segment: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the results of `semi_markov_log_partition`, given those of `semi_markov_sums`.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.semi_markov import for_gradient
-        >>> sums = torch.zeros(1), torch.ones(1, 5, 2, 3), torch.ones(1, 5, 3), torch.ones(1, 3, 3)
-        >>> for_gradient(sums, torch.zeros(1, 1, 2, 3), True)[1].shape
-        torch.Size([1, 1, 2, 3])
-    """
+    """Return the results of `semi_markov_log_partition`, given those of `semi_markov_sums`."""
     total, segments, tokens, pairs = sums
     if not with_gradient:
         segments, tokens, pairs = (x.new_zeros(len(x), 0, *x.shape[2:]) for x in (segments, tokens, pairs))
@@ -250,10 +228,8 @@ class Continuations(NamedTuple):
     def choices(self, t: int, starts: Tensor, kinds: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the next labels (B, n, 2 C) and of the state, before token t >= 1.
 
-        Args:
-            t: the token.
-            starts: (B, n) int64, where the open segment of each segmentation begins.
-            kinds: (B, n) int64, its type.
+        `t`: the token. `starts`: (B, n) int64, where the open segment of each segmentation begins. `kinds`: (B, n)
+        int64, its type.
         """
         B, n = starts.shape
         _, _, D, C = self.whole.shape
@@ -366,14 +342,6 @@ def semi_markov_path_score(token: Tensor, segment: Tensor, pair: Tensor, lengths
 
     A segment of more than D tokens is impossible, and so is a label that continues no segment of its type. The score is
     NaN if a label of a token is outside 0..2C - 1.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.semi_markov import semi_markov_path_score
-        >>> token = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
-        >>> labels = torch.tensor([[[0, 2], [0, 0], [0, 3]]])
-        >>> semi_markov_path_score(token, torch.zeros(1, 1, 2, 2), -torch.ones(2, 2), torch.tensor([2]), labels)
-        tensor([[2., 1., -inf]])
     """
     (B, T, C), D = token.shape, segment.shape[2]
     lengths, steps = lengths.to(token.device, non_blocking=True), torch.arange(T, device=token.device)
@@ -403,13 +371,6 @@ def semi_markov_entropy(token: Tensor, segment: Tensor, pair: Tensor, lengths: T
 
     A segmentation is drawn from left to right: the type of the next segment given the last one, then its length. The
     entropy is the expected sum of the entropies of these choices.
-
-    Example:
-        >>> import torch
-        >>> from structperc.ops.reference.semi_markov import semi_markov_entropy
-        >>> token = torch.zeros(1, 2, 2)
-        >>> semi_markov_entropy(token, torch.zeros(1, 1, 2, 2), torch.zeros(2, 2), torch.tensor([2]))  # log 6
-        tensor([1.7918])
     """
     scores = prepare(token, segment, pair, lengths)
     found = _choices(scores)
