@@ -32,9 +32,13 @@ def _against_peers(B: int, T: int, L: int, k: int, repeats: int) -> list[dict]:
     ]
 
 
+def _search(lattice: Lattice, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    return kbest(lattice.unary, lattice.edge, lattice.lengths, k)
+
+
 def _row(what: str, lattice: Lattice, k: int, peer: Callable[..., tuple], repeats: int, target: str) -> dict:
-    torch.testing.assert_close(peer(lattice, k)[0], kbest(*lattice, k)[1])
-    ours, theirs = interleaved(repeats, lambda: kbest(*lattice, k), lambda: peer(lattice, k))
+    torch.testing.assert_close(peer(lattice, k)[0], _search(lattice, k)[1])
+    ours, theirs = interleaved(repeats, lambda: _search(lattice, k), lambda: peer(lattice, k))
     B, T, L = lattice.unary.shape
     return {
         "what": what,
@@ -55,7 +59,7 @@ def _corpus(documents: int, k: int) -> dict:
     for part in lengths.split(4):
         lattice = _peaked(part, 9)
         start = time.perf_counter()
-        kbest(*lattice, k)
+        _search(lattice, k)
         seconds += time.perf_counter() - start
     return {
         "what": f"k-best, k = {k}, a whole corpus",
