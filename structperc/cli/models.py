@@ -46,7 +46,7 @@ def evaluate(options: Namespace) -> None:
 
     from structperc.data.output import check_output_path
     from structperc.loading import load_biased
-    from structperc.metrics.summary import score_prediction
+    from structperc.metrics.corpus_scores import score_prediction
     from structperc.reports.tables import write_json
     from structperc.tagging.labelled_files import read_gold
 
@@ -310,7 +310,7 @@ def shrink(options: Namespace) -> None:
 def _size_and_score(name: str, folder: str, tagger: "ChainModel", corpus: "Corpus | None") -> list[str]:
     from pathlib import Path
 
-    from structperc.metrics.summary import score_prediction
+    from structperc.metrics.corpus_scores import score_prediction
     from structperc.scorers import SegmentLinear
 
     size = sum(file.stat().st_size for file in Path(folder).iterdir() if file.is_file())

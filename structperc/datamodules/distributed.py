@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from structperc.optim.averaged import flat_indices
+from structperc.optim.averaged_perceptron import flat_indices
 from structperc.torch_internals import sparse_values
 
 NONE, SPARSE, DENSE = range(3)  # kinds of gradients

@@ -20,7 +20,7 @@ from structperc.guided.training_arrays import (
     without_padding,
     writable_arrays,
 )
-from structperc.optim.averaged import AveragedOptimizer, StepSizeRule, constant_size
+from structperc.optim.averaged_perceptron import AveragedOptimizer, StepSizeRule, constant_size
 from structperc.scorers import SparseLinear
 from structperc.structures import Batch, FlatBatch
 

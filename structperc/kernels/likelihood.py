@@ -3,9 +3,9 @@
 import numpy as np
 
 from structperc.kernels.jit import kernel, subkernel_no_alloc
-from structperc.kernels.label_sums import edge_factors, forward_backward, workspace
 from structperc.kernels.scores import in_two_sums, weighted
 from structperc.kernels.slices import longest_sequence
+from structperc.kernels.sum_product import edge_factors, forward_backward, workspace
 
 
 @kernel

@@ -22,7 +22,6 @@ from structperc.kernels.best_segmentation import (
     subtract_levels,
 )
 from structperc.kernels.jit import subkernel, subkernel_no_alloc
-from structperc.kernels.label_sums import HIGH, LOW, SMALLEST
 from structperc.kernels.simd import (
     cast_like,
     exp,
@@ -35,6 +34,7 @@ from structperc.kernels.simd import (
     store_masked,
     where_greater,
 )
+from structperc.kernels.sum_product import HIGH, LOW, SMALLEST
 
 
 class Sums(NamedTuple):

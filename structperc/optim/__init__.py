@@ -1,7 +1,8 @@
 """Optimizers. Each one is a torch.optim.Optimizer.
 
 base.py        what training needs of an optimizer beyond torch's contract
-averaged.py, passive_aggressive.py    steps after each mini-batch or sequence, with averages: Perceptron, GPD, PA
+averaged_perceptron.py  Perceptron and GPD: steps after each mini-batch or sequence, with averages
+passive_aggressive.py   the same, with the step size of passive-aggressive learning
 full_batch.py  contract of steps after each pass over the corpus
 lbfgs.py, line_search.py                L-BFGS and OWL-QN, its variant for L1
 quickprop.py   QuickProp
@@ -11,7 +12,7 @@ wrappers.py    SequentialOptimizers, Averaging
 schedules.py   schedules of learning rates, in addition to torch's
 """
 
-from structperc.optim.averaged import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
+from structperc.optim.averaged_perceptron import GPD, AveragedOptimizer, Perceptron, StepSizeRule, where
 from structperc.optim.base import BaseOptimizer, TrainingProtocol, training_protocol
 from structperc.optim.full_batch import DivergenceError, FullBatch, check_finite
 from structperc.optim.groups import ParameterGroups

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from structperc.errors import InputError
-from structperc.optim.averaged import AveragedOptimizer, StepSizeRule, where
+from structperc.optim.averaged_perceptron import AveragedOptimizer, StepSizeRule, where
 from structperc.optim.base import check_options
 
 

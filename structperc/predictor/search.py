@@ -6,10 +6,10 @@ import numpy as np
 
 from structperc.kernels.best_path import any_invalid, edge_blocks, suffix_scores, trace_best_path
 from structperc.kernels.jit import kernel, subkernel
-from structperc.kernels.label_sums import forward_backward_with_sums, log_sum
 from structperc.kernels.scores import score_in_order
 from structperc.kernels.simd import padded_array
 from structperc.kernels.slices import longest_sequence
+from structperc.kernels.sum_product import forward_backward_with_sums, log_sum
 
 
 class SequenceBounds(NamedTuple):

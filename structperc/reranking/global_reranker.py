@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
-from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -33,7 +32,7 @@ from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import FirstScore
 from structperc.reranking.ranker import Examples, Ranker
 from structperc.reranking.reranker import Reranker
-from structperc.structures import Batch, Candidates
+from structperc.structures import Batch, Candidates, to_device
 from structperc.taggers.base import BaseTagger
 from structperc.taggers.learning import TrainingMethod
 from structperc.taggers.tagger import Tagger
@@ -394,8 +393,8 @@ class ListFeatures:
         order = LengthBatchSampler(self.rows.corpus.lengths, BATCH, shuffle=False)
         with bar(None, activity, len(self.rows), self.progress) as shown:
             for chosen in order:
-                batch = move_data_to_device(self.rows[chosen], self.device)
-                listed = move_data_to_device(self.lists.batch(torch.tensor(chosen)), self.device)
+                batch = to_device(self.rows[chosen], self.device)
+                listed = to_device(self.lists.batch(torch.tensor(chosen)), self.device)
                 candidates = listed.candidates
                 yield batch, listed, CandidateSegments(batch, candidates.labels, candidates.valid, self.labels)
                 shown.update(len(chosen))

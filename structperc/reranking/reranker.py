@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, get_args
 
 import torch
-from pytorch_lightning.utilities import move_data_to_device
 from torch import Tensor
 from torch.nn.functional import one_hot
 from torch.optim import Optimizer
@@ -33,7 +32,7 @@ from structperc.ragged import Ragged
 from structperc.reranking.candidate_lists import CandidateLists, Correct, ListBatch, closest_allowed
 from structperc.reranking.jackknife import JackKnife
 from structperc.reranking.local_score import LocalFeatures, LocalScore, local_scores, with_local_scores
-from structperc.structures import Batch, Candidates, Lattice, Scored
+from structperc.structures import Batch, Candidates, Lattice, Scored, to_device
 from structperc.taggers.tagger import Tagger
 
 logger = logging.getLogger("pytorch_lightning.structperc")
@@ -156,7 +155,7 @@ class Reranker(Tagger):
     def score_batch(self, batch: Batch, candidates: Candidates | None = None) -> Scored:
         """Return the correct label sequences and the listed candidates of a training batch, without a search."""
         listed = self._require_lists().batch(batch.rows.cpu())
-        return self.score_list(batch, move_data_to_device(listed, self.device))
+        return self.score_list(batch, to_device(listed, self.device))
 
     def score_list(self, batch: Batch, listed: ListBatch) -> Scored:
         """Return the correct label sequences and candidates of lists under the re-ranker, with gradients."""

@@ -42,9 +42,12 @@ class BaseTagger(Model, pl.LightningModule):
         beta: Weight of recall in the F score by which models are selected, see `metrics.f_measure`.
 
     Example:
-        >>> from structperc.taggers import GuidedTagger, Tagger
-        >>> all(issubclass(kind, BaseTagger) and issubclass(kind, Model) for kind in (GuidedTagger, Tagger))
-        True
+        >>> from structperc.criteria import PerceptronLoss
+        >>> from structperc.scorers import SparseLinear
+        >>> from structperc.taggers import Tagger
+        >>> tagger = Tagger(FeatureExtractor(["w[0]"]), SparseLinear(), PerceptronLoss())
+        >>> isinstance(tagger, BaseTagger), tagger.fitted  # features and labels come from the data of its training
+        (True, False)
     """
 
     supports_distributed = False  # True if several processes can train it together

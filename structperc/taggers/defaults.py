@@ -33,7 +33,7 @@ def default_optimizer(criterion: Criterion, scorer: nn.Module) -> MakeOptimizer:
         >>> from structperc.criteria import CRFLoss, MarginLoss
         >>> from structperc.scorers import SparseLinear
         >>> default_optimizer(MarginLoss(C=1.0), SparseLinear())
-        <class 'structperc.optim.averaged.Perceptron'>
+        <class 'structperc.optim.averaged_perceptron.Perceptron'>
         >>> default_optimizer(CRFLoss(), SparseLinear()).keywords  # of LazyAdamW
         {'lr': 0.005}
     """

@@ -50,21 +50,12 @@ class Tagger(ChainModel, BaseTagger):
 
     Training computes scores, searches candidates, adds non-local scores and applies the criterion. Sizes come from the
     training data or a saved model. The optimizer determines the training method, see `taggers.learning`. `save` writes
-    the model.
+    the model. Further arguments, attributes and errors are those of `ChainModel`.
 
     Args:
-        features: Templates and resources; the feature index is built from the training data. None if the scorer reads
-            words only through an encoder.
-        scorer: Maps a batch to a Lattice.
         criterion: Training loss of the gold labels and the candidates, and the condition for an update.
-        search: Search for training candidates; by default for as many as the criterion requires, or 20 if it learns
-            from lists or with non-local features.
         optimizer: Constructor of the optimizer of all parameters of the scorer and the non-local features; by default
             that of the criterion, see `taggers.defaults`.
-        nonlocal_features: Features of whole label sequences; their scores are added to those of the lattice.
-        decoder: Search for evaluation and prediction. KBest(n) returns the candidate with the best total score. By
-            default only the best label sequence; with non-local features set n to 100 or more. Without them it may
-            be `MinimumTokenRisk` or `MinimumSegmentRisk`, for a criterion that trains probabilities.
         prior: Regularisation of all weights, added to the loss of the corpus.
         init_from: Folder of a saved model with the same templates; training starts from its weights. Features
             and labels that only the training data have are added, with weights of zero.
@@ -73,16 +64,6 @@ class Tagger(ChainModel, BaseTagger):
         teacher: Trained tagger from whose label sequences `DistillationLoss` learns.
         parameter_groups: Learning rates and weight decay by module and layer; by default those of the optimizer. The
             default optimizer has a smaller rate for pretrained encoders.
-
-    Attributes:
-        biases: Decoders that prefer recall or precision, by name, see `add_bias`; they are saved with the tagger.
-        default_bias: Name of the one that is used, see `use_bias`; None: `decoder`.
-        temperature: Number by which scores are divided to be log-probabilities, or None; see `fit_temperature`. It is
-            saved with the tagger, and changes no label.
-
-    Raises:
-        InputError: The criterion needs more candidates than the search returns, or does not support non-local features
-            or a decoder with them.
 
     Example:
         >>> import pytorch_lightning as pl

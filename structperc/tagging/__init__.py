@@ -1,10 +1,10 @@
 """Files that a saved model reads and labels, block by block.
 
 column_roles.py    roles of the columns of a file
-reading.py         what is to be labelled: columns, running text or JSON lines as corpora
+reading.py         input: columns, running text or JSON lines as corpora
 labelled_files.py  files with gold labels as corpora
 labelling.py       blocks and files labelled by a model
-writing.py         the output of labelled blocks, and the files it is written to
+writing.py         output of labelled blocks, and the files it is written to
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""What is to be labelled: files of columns, running text or JSON lines, read block by block as corpora."""
+"""Input of a saved model: columns, running text or JSON lines, read block by block as corpora."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

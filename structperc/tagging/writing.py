@@ -1,4 +1,4 @@
-"""What is written of labelled blocks: columns, JSON lines, pages or texts with spans for brat; and into which files."""
+"""Output of a saved model: columns, JSON lines, pages or texts with spans for brat, and the files it is written to."""
 
 import math
 import os

@@ -225,7 +225,7 @@ class Program:
         parts = {"seconds_by_part": spent} if len(spent) > 1 else {}
         size = {"train_sequences": len(self.datamodule.corpus("train"))}
         cost = {**size, "epochs": epochs, "best_epoch": best, "seconds": seconds, **parts, **self._cost(labelled)}
-        types = {split: one.evaluation.summary().by_type() for split, one in labelled.items()}
+        types = {split: one.evaluation.scores().by_type() for split, one in labelled.items()}
         files = [self._write_predictions(split, one.labels) for split, one in labelled.items()]
         evaluations = {split: one.evaluation for split, one in labelled.items()}
         command = ["structperc", *self.prefix, *self.arguments]

@@ -262,7 +262,7 @@ def _scores_section(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     rows = [["split", *(name.replace("_", " ") for name in names)]]
     yield "\n".join(markdown_table([*rows, *([split, *map(percent, row.values())] for split, row in found.items())]))
     for split, one in evaluations.items():
-        if types := one.summary().by_type():
+        if types := one.scores().by_type():
             shares = ("score", "precision", "recall")
             rows = [[f"{split}, type", *shares, "gold segments"]]
             rows += [[code(t), *(percent(row[s]) for s in shares), f"{row['gold']:,}"] for t, row in types.items()]

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from structperc.kernels.jit import kernel, subkernel
-from structperc.kernels.label_sums import (
+from structperc.kernels.simd import WIDTH, exp
+from structperc.kernels.sum_product import (
     edge_factors,
     log_sum,
     max_score,
@@ -13,8 +14,7 @@ from structperc.kernels.label_sums import (
     suffix_log_sums,
     workspace,
 )
-from structperc.kernels.label_sums import forward_backward as expect
-from structperc.kernels.simd import WIDTH, exp
+from structperc.kernels.sum_product import forward_backward as expect
 from structperc.ops.cpu.checks import (
     check_lengths,
     check_scores,

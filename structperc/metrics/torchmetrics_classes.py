@@ -12,9 +12,9 @@ from torchmetrics.utilities.plot import plot_single_or_multi_val
 from structperc.data.labels import LabelSet
 from structperc.errors import InputError
 from structperc.metrics.confidence_bins import Reliability, bin_sums, check_bins
+from structperc.metrics.corpus_scores import CorpusScores
 from structperc.metrics.counts import check_label_numbers, oracle, segment_counts, sentence_counts, token_counts
 from structperc.metrics.f_measure import Average, SegmentScores, check_beta
-from structperc.metrics.summary import Summary
 from structperc.nn.inputs import IGNORE_INDEX, TokenPositions
 from structperc.structures import Candidates
 
@@ -234,14 +234,8 @@ class _SegmentShare(ShareMetric):
 class SegmentPrecision(_SegmentShare):
     """Precision: the share of correct segments among the predicted ones, by the rule of conlleval, as one number.
 
-    A segment is correct if a gold segment has the same type, first and last token.
-
-    Args:
-        average: "micro": precision of the summed counts, as in conlleval; "macro": the mean over types that have a gold
-            or a predicted segment; "weighted": the mean over types, weighted by gold segments.
-
-    Raises:
-        InputError: labels without segments, or an unknown average.
+    A segment is correct if a gold segment has the same type, first and last token. Arguments are those of
+    `SegmentFScore`, without beta.
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -252,14 +246,8 @@ class SegmentPrecision(_SegmentShare):
 class SegmentRecall(_SegmentShare):
     """Recall: the share of gold segments that are predicted, by the rule of conlleval, as one number.
 
-    A gold segment is predicted if a predicted segment has the same type, first and last token.
-
-    Args:
-        average: "micro": recall of the summed counts, as in conlleval; "macro": the mean over types that have a gold
-            or a predicted segment; "weighted": the mean over types, weighted by gold segments.
-
-    Raises:
-        InputError: labels without segments, or an unknown average.
+    A gold segment is predicted if a predicted segment has the same type, first and last token. Arguments are those of
+    `SegmentFScore`, without beta.
     """
 
     def share(self, correct: Tensor, found: Tensor, gold: Tensor) -> Tensor:
@@ -309,25 +297,25 @@ class Evaluation(MetricCollection):
         super().__init__({**segments, **metrics}, compute_groups=False)
         self.beta = beta
 
-    def summary(self) -> Summary:
+    def scores(self) -> CorpusScores:
         """Return all scores."""
         segments = self["segments"].compute() if "segments" in self else None
         tokens, sentences = (float(self[name].compute()) for name in ("tokens", "sentences"))
-        return Summary(segments, tokens, sentences, self.beta)
+        return CorpusScores(segments, tokens, sentences, self.beta)
 
     def compute(self) -> dict[str, float]:
-        """Return the scores by name, in 0..1; see `Summary.by_name`."""
-        return self.summary().by_name()
+        """Return the scores by name, in 0..1; see `CorpusScores.by_name`."""
+        return self.scores().by_name()
 
     def table(self) -> str:
         """Return the table of segments (if the labels have any), token accuracy and sentence accuracy."""
-        return self.summary().table()
+        return self.scores().table()
 
 
 class OracleF1(SegmentF1):
     """Segment F1 of the best candidate of each n-best list: an upper bound of re-ranking.
 
-    compute() Returns `SegmentScores`; counts are summed over the corpus, as in `SegmentF1`.
+    compute() returns `SegmentScores`; counts are summed over the corpus, as in `SegmentF1`.
     """
 
     sequences: Tensor

@@ -13,7 +13,7 @@ from structperc.predictor import Prediction
 from structperc.predictor.base import labelled_spans
 
 
-class Summary(NamedTuple):
+class CorpusScores(NamedTuple):
     """Scores of labels: F of segments, accuracy of tokens and of whole sentences, in 0..1."""
 
     segments: SegmentScores | None  # None for labels without segments
@@ -51,7 +51,7 @@ class Summary(NamedTuple):
         return f"{first}\nsentence accuracy: {self.sentence_accuracy:.2%}"
 
 
-def score_prediction(labels: LabelSet, corpus: Corpus, prediction: Prediction) -> Summary:
+def score_prediction(labels: LabelSet, corpus: Corpus, prediction: Prediction) -> CorpusScores:
     """Return the scores of a prediction for a corpus with gold labels.
 
     Segments are those that the prediction lists, which may overlap, or those of its labels. Gold segments that were
@@ -75,13 +75,13 @@ def score_prediction(labels: LabelSet, corpus: Corpus, prediction: Prediction) -
     counts = token_counts(preds, target, lengths), sentence_counts(preds, target, lengths, sentences)
     shares = [int(right) / max(int(total), 1) for right, total in counts]
     if labels.scheme == "none":
-        return Summary(None, *shares)
+        return CorpusScores(None, *shares)
     found = segment_scores(preds, target, lengths, labels, sentences)
     if prediction.spans is not None:
         found = found._replace(types=_overlapping(labels, corpus, prediction))
     missed = [one.type for one in corpus.dropped]
     types = {name: one._replace(gold=one.gold + missed.count(name)) for name, one in found.types.items()}
-    return Summary(found._replace(types=types), *shares)
+    return CorpusScores(found._replace(types=types), *shares)
 
 
 def _overlapping(labels: LabelSet, corpus: Corpus, prediction: Prediction) -> dict[str, SegmentScore]:
