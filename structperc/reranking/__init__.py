@@ -1,14 +1,15 @@
 """Re-ranking: a re-ranker chooses among the candidate lists of a first model.
 
-reranker.py      and global_reranker.py are the taggers. candidate_lists.py stores the lists, jackknife.py trains first
-models and caches their lists, bayes_point.py averages the weights of many passes as the start of a training.
-
-A `Reranker` adds a local score (local_score.py) and non-local features, trained with any criterion on candidates. A
-`GlobalReranker` uses a ranker (ranker.py) trained without gradients: boosting.py or voted_perceptron.py.
-
-first_labels.py  turns the labels of a first model into an attribute for templates. likely_segments.py limits a model
-with features of segments to those that a first model finds. candidate_risk.py decodes the candidates of one or several
-taggers by least expected cost.
+reranker.py            tagger with a local score and non-local features, trained with any criterion on candidates
+global_reranker.py     tagger with a ranker, which is trained without gradients
+local_score.py         local scores of a `Reranker`
+ranker.py              base class of rankers: boosting.py, voted_perceptron.py
+candidate_lists.py     stored candidate lists
+jackknife.py           training of first models, whose lists are cached
+bayes_point.py         mean weights of many passes, as the start of a training
+first_labels.py        labels of a first model as an attribute for templates
+likely_segments.py     the segments that a first model finds likely, for a model with features of segments
+minimum_bayes_risk.py  the candidate of least expected cost, by one tagger or several
 """
 
 import lazy_loader
