@@ -321,6 +321,7 @@ def outcome(found):
     return [[[one.labels, one.score.hex()] for one in listed] for listed in found]
 
 
+@pytest.mark.long  # tests/taggers/test_inference.py has new processes of other models
 def test_same_bits_in_a_new_process(rerankers, data, fork_server, tmp_path):
     corpus = data.corpus("test")
     text = [*corpus.sentences_of(corpus.columns["word"]), ["Zora", "met"], ["unbekannt"]]
