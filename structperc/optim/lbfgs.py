@@ -200,14 +200,14 @@ class QuasiNewton(FullBatch):
             self._set_point(self._trial_point(search.step))
         elif group["pairs"]:  # repeat the line search along the steepest descent
             group["pairs"] = 0
-            self._begin(search.value, self._steepest_ascent())
+            self._begin(search.value, self._vectors["ascent"])
         else:
             self._stop("line search failed: no lower objective was found along the steepest descent")
 
     def _accept(self, objective: float, point: Tensor, gradient: Tensor) -> None:
         """End an iteration, and begin the next one unless it was the last."""
         self._vectors.update(point=point, gradient=gradient)
-        ascent = self._steepest_ascent()
+        ascent = self._vectors["ascent"] = self._steepest_ascent()
         reason = self._reason(objective, norm(ascent), norm(point))
         if reason is None:
             self._begin(objective, ascent)
@@ -361,21 +361,19 @@ class OWLQN(QuasiNewton):
 
     def _measure(self, point: Tensor, gradient: Tensor) -> float:
         """Return the change that the pseudo-gradient predicts for the step from start to trial point."""
-        return dot(self._steepest_ascent(), point - self._vectors["point"])
+        return dot(self._vectors["ascent"], point - self._vectors["point"])
 
     def _steepest_ascent(self) -> Tensor:
         return pseudo_gradient(self._vectors["point"], self._vectors["gradient"], 1 / self.param_groups[0]["C"])
 
     def _direction(self, ascent: Tensor) -> tuple[Tensor, float]:
         direction, _ = super()._direction(ascent)
-        direction.mul_(direction.sign() * ascent < 0)
+        direction = within_orthant(direction, -ascent.sign())
         return direction, dot(direction, ascent)
 
     def _trial_point(self, step: float) -> Tensor:
-        point = super()._trial_point(step)
-        start = self._vectors["point"]
-        orthant = start - self._steepest_ascent().mul_(start == 0)
-        return point.masked_fill_(point.sign() * orthant <= 0, 0.0)
+        start, ascent = self._vectors["point"], self._vectors["ascent"]
+        return within_orthant(super()._trial_point(step), start.sign() - is_zero(start) * ascent.sign())
 
 
 def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
@@ -383,5 +381,15 @@ def pseudo_gradient(point: Tensor, gradient: Tensor, strength: float) -> Tensor:
 
     `gradient` (n,) is the gradient of f.
     """
-    at_zero = gradient.clamp(-strength, strength).mul_(point == 0)  # the part that the L1 term balances
+    at_zero = gradient.clamp(-strength, strength).mul_(is_zero(point))  # the part that the L1 term balances
     return torch.add(gradient, point.sign(), alpha=strength).sub_(at_zero)
+
+
+def within_orthant(vector: Tensor, signs: Tensor) -> Tensor:
+    """Return the numbers of a vector (n,) that have the sign in `signs` (n,), which are -1, 0 and 1; 0 for others."""
+    return (vector * signs).relu_().mul_(signs)
+
+
+def is_zero(vector: Tensor) -> Tensor:
+    """Return 1 where a vector (n,) is zero, else 0, in its dtype: on a CPU masks of dtype bool take 8 to 30 times."""
+    return 1 - vector.sign().abs_()
